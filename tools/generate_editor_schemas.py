@@ -134,7 +134,7 @@ class SchemaBuilder:
         ]
         return {**schema, "if": {"not": {"required": ["spec"]}}, "then": {"allOf": spelled}}
 
-    def build_declaration_properties(self) -> dict[str, Schema]:
+    def build_declarations_file_properties(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
         jobs = {kind.collection: _build_map_or_reference(self.build_job(message)) for kind, message in messages.items()}
@@ -194,7 +194,7 @@ def build_schemas() -> dict[str, Schema]:
 
 
 def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
-    properties = builder.build_declaration_properties()
+    properties = builder.build_declarations_file_properties()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Images and jobs of vertex-training",
@@ -207,7 +207,7 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
 
 
 def _build_stack_schema(builder: SchemaBuilder) -> Schema:
-    keys = {**builder.build_object(config_types.Stack)["properties"], **builder.build_declaration_properties()}
+    keys = {**builder.build_object(config_types.Stack)["properties"], **builder.build_declarations_file_properties()}
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

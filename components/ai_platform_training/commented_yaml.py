@@ -37,7 +37,7 @@ def wrap_comment(text: str, indent: int) -> list[str]:
 
 
 def _render_mapping(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
-    pad, comments = " " * indent, _get_comments(fields)
+    pad, comments = " " * indent, _get_comments_or_empty_if_plain(fields)
     for key, value in fields.items():
         for text in comments.get(key, ()):
             yield from wrap_comment(text, indent)
@@ -65,7 +65,7 @@ def _render_list(values: list[Any], indent: int) -> Iterator[str]:
         yield from others
 
 
-def _get_comments(fields: Mapping[str, Any]) -> Mapping[str, list[str]]:
+def _get_comments_or_empty_if_plain(fields: Mapping[str, Any]) -> Mapping[str, list[str]]:
     return fields.comments if isinstance(fields, CommentedFields) else {}
 
 
@@ -75,8 +75,8 @@ def _can_be_inline(value: Any) -> bool:
         return not isinstance(value, list) or not any(isinstance(each, Mapping | list) for each in value)
     parts = list(value.values())
     if len(parts) == 1 and isinstance(parts[0], list):
-        return not _get_comments(value) and _can_be_inline(parts[0])
-    return not _get_comments(value) and not any(isinstance(part, Mapping | list) for part in parts)
+        return not _get_comments_or_empty_if_plain(value) and _can_be_inline(parts[0])
+    return not _get_comments_or_empty_if_plain(value) and not any(isinstance(part, Mapping | list) for part in parts)
 
 
 class _Dumper(yaml.SafeDumper):

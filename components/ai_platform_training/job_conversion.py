@@ -17,8 +17,8 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem,
 from ..schema.interpolation import map_texts
 from . import job_rules
 from .commented_yaml import CommentedFields
-from .field_origins import find_legacy_path
 from .job_types import Job, TrainingInput
+from .legacy_field_paths import find_legacy_path
 from .study_conversion import convert_study_spec, convert_trial_counts
 from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
 
@@ -37,7 +37,7 @@ def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tup
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
         problems = [FieldProblem(("trainingInput",), "is required")]
-    problems = [*problems, *_find_legacy_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
+    problems = [*problems, *_find_broken_legacy_rules(extract_valid_part(Job, job, problems, output_only="drop"))]
     if problems:
         return CommentedFields(), [FieldProblem(each.path[0 if input_path else 1 :], each.message) for each in problems]
     # "${" begins a reference in a declaration.
@@ -49,7 +49,7 @@ def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tup
     return declaration, [_move_to_legacy_path(each, job["trainingInput"], input_path) for each in vertex_problems]
 
 
-def _find_legacy_problems(valid_part: ValidPart) -> list[FieldProblem]:
+def _find_broken_legacy_rules(valid_part: ValidPart) -> list[FieldProblem]:
     """Find the rules that the valid part of a Job breaks, unless its misshapen parts may be the reason."""
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:

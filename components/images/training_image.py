@@ -26,7 +26,7 @@ class TrainingImageProvider(Provider):
     input_names = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult(_remove_tag(props["uri"]), _build_and_publish_unless_stored(props))
+        return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image_and_build_outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         digest = get_image_store(props["uri"]).get_digest(props["uri"])
@@ -81,7 +81,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _build_and_publish_unless_stored(props: dict[str, Any]) -> dict[str, Any]:
+def _ensure_image_and_build_outputs(props: dict[str, Any]) -> dict[str, Any]:
     """Build and publish an image unless its store has it, and return the outputs."""
     uri = props["uri"]
     store = get_image_store(uri)

@@ -64,7 +64,7 @@ def get_created_names_by_output_key(pipeline: Job) -> dict[str, str]:
     return {key: name for key, name in names.items() if name}
 
 
-def get_attached_or_declared_job(pipeline: Job) -> Job:
+def get_attached_tuning_or_backing_job(pipeline: Job) -> Job:
     """Return the job that trains: the one that `fetch_and_attach_tuning_jobs` found, else what its spec says."""
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]

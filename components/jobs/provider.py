@@ -61,12 +61,12 @@ class JobProvider(Provider):
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        outputs = self._ensure_job_and_build_outputs(props)
+        outputs = self._adopt_find_or_submit_and_build_outputs(props)
         return dynamic.CreateResult(str(outputs["run"]["name"]), outputs)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
-            return dynamic.UpdateResult(self._ensure_job_and_build_outputs(news))
+            return dynamic.UpdateResult(self._adopt_find_or_submit_and_build_outputs(news))
         return dynamic.UpdateResult({**news, **_select_results_entry(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -77,7 +77,7 @@ class JobProvider(Provider):
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _fetch_run_output(api, job)
+            run = _fetch_status_for_run_entry(api, job)
         if change := progress.describe_change(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
@@ -95,7 +95,7 @@ class JobProvider(Provider):
             client = api_target.resolve_target_and_start_emulator(inputs.parent).client
             remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
 
-    def _ensure_job_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _adopt_find_or_submit_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(inputs.error_prefix):
@@ -106,7 +106,8 @@ class JobProvider(Provider):
                 job = named_job_adoption.fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
             else:
                 job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
-            return {**props, **_select_results_entry({"results": result_values}), "run": _fetch_run_output(api, job)}
+            run = _fetch_status_for_run_entry(api, job)
+            return {**props, **_select_results_entry({"results": result_values}), "run": run}
 
 
 class CustomJobProvider(JobProvider):
@@ -132,7 +133,7 @@ def _select_results_entry(props: Mapping[str, Any]) -> dict[str, Any]:
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _fetch_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch_status_for_run_entry(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_resource_name(job) or job["name"])
@@ -140,7 +141,7 @@ def _fetch_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
         "name": job["name"],
         "state": job["state"],
         "page": api.links.get_page_url(name),
-        "logs": api.links.get_log_command_or_page_url(logged_job),
+        "logs": api.links.get_log_command_or_pipeline_page_url(logged_job),
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")

@@ -10,7 +10,7 @@ from vertex_api.studies.metrics import list_objectives
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.study_parameters import walk_parameters
 
-from .pipeline_backing_jobs import get_attached_or_declared_job, get_created_names_by_output_key, is_pipeline
+from .pipeline_backing_jobs import get_attached_tuning_or_backing_job, get_created_names_by_output_key, is_pipeline
 
 Job = Mapping[str, Any]
 MODEL_DIR = "modelDir"
@@ -40,7 +40,7 @@ def build_job_results(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_created_names_by_output_key(job), get_attached_or_declared_job(job)
+        result, job = result | get_created_names_by_output_key(job), get_attached_tuning_or_backing_job(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
     if best_trial := trials.find_best_trial_summary(job):

@@ -32,13 +32,13 @@ class EmulatorLinks:
         """Return the address of a job's page."""
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
-    def get_log_command_or_page_url(self, name: ResourceName) -> str:
+    def get_log_command_or_pipeline_page_url(self, name: ResourceName) -> str:
         """Return the command that prints a job's log: every job has one."""
         return f"vertex-emulator logs {name.id}"
 
 
 @dataclass(frozen=True)
-class ConsoleLinks:
+class GoogleCloudLinks:
     """Google Cloud's console and command line."""
 
     project: str
@@ -48,7 +48,7 @@ class ConsoleLinks:
         page = f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
         return f"{page}?project={self.project}"
 
-    def get_log_command_or_page_url(self, name: ResourceName) -> str:
+    def get_log_command_or_pipeline_page_url(self, name: ResourceName) -> str:
         """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
         if (group := _GCLOUD_GROUPS.get(name.kind)) is None:
             return self.get_page_url(name)
@@ -61,7 +61,7 @@ class Target:
 
     client: JobClient
     parent: str
-    links: EmulatorLinks | ConsoleLinks
+    links: EmulatorLinks | GoogleCloudLinks
 
 
 def resolve_target_and_start_emulator(full_location_name: str) -> Target:
@@ -76,7 +76,7 @@ def resolve_target_and_start_emulator(full_location_name: str) -> Target:
     if full_location_name.startswith(CLOUD_PREFIX):
         parent = full_location_name.removeprefix(CLOUD_PREFIX)
         _, project, _, region = parent.split("/")
-        return Target(_get_client(_build_endpoint_with_overrides(region)), parent, ConsoleLinks(project))
+        return Target(_get_client(_build_endpoint_with_overrides(region)), parent, GoogleCloudLinks(project))
     raise SubmitFailed(f'"{full_location_name}" in the state is of no target that this version knows (local, gcp)')
 
 

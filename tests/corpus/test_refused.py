@@ -21,7 +21,7 @@ RULES = (
     "components/settings/google_cloud_rules.py",
     "components/settings/declarations.py",
     "components/settings/declaration_entries.py",
-    "components/settings/declared_job_checks.py",
+    "components/settings/job_checks_beyond_api_rules.py",
     "components/settings/reference_resolution.py",
     "components/settings/stack_value_checks.py",
     "components/jobs/dependencies.py",

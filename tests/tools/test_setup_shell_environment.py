@@ -10,7 +10,7 @@ import pytest
 from tools.setup import shell_environment
 from tools.setup.pulumi_engine import ENGINE_VERSION, get_cached_engine_bin_folder
 from tools.setup.shell_environment import (
-    build_local_backend_and_passphrase_variables,
+    build_local_backend_and_default_passphrase_variables,
     create_backend_and_render_exports,
     has_state_backend,
     prepend_to_path,
@@ -103,7 +103,7 @@ def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> No
 
 @pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
 def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
-    assert build_local_backend_and_passphrase_variables({name: "x"}, Path("/state")) == {
+    assert build_local_backend_and_default_passphrase_variables({name: "x"}, Path("/state")) == {
         "PULUMI_BACKEND_URL": "file:///state?metadata=skip"
     }
 

@@ -22,7 +22,7 @@ def create_backend_and_render_exports() -> str:
     variables = {"PATH": prepend_to_path([VENV / "bin", *engine_folders], os.environ.get("PATH", ""))}
     if not has_state_backend(os.environ, CHECKOUT / "Pulumi.yaml"):
         LOCAL_STATE.mkdir(exist_ok=True)
-        variables |= build_local_backend_and_passphrase_variables(os.environ, LOCAL_STATE)
+        variables |= build_local_backend_and_default_passphrase_variables(os.environ, LOCAL_STATE)
     variables |= {name: value for name, value in DEFAULTS.items() if name not in os.environ}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
@@ -47,7 +47,7 @@ def has_state_backend(environ: Mapping[str, str], project_file: Path) -> bool:
         return False
 
 
-def build_local_backend_and_passphrase_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+def build_local_backend_and_default_passphrase_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return variables for a state backend in `folder`, with an empty passphrase unless the user has set one.
 
     `metadata=skip` omits the `.attrs` file beside each state: if Pulumi 3.259 is killed while it writes one, it cannot

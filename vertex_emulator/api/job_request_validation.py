@@ -56,7 +56,7 @@ def _find_unsupported_in_spec(kind: Kind, spec: Mapping[str, Any], buckets_folde
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
         *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
         *next(filter(None, folder_problems), []),
-        *_find_invalid_package_uris(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
+        *_find_malformed_package_uris(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
     ]
 
 
@@ -73,7 +73,7 @@ def _find_input_data_problems(input_data_config: Mapping[str, Any] | None, bucke
     return _find_invalid_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
 
 
-def _find_invalid_package_uris(pools: list[Any], pools_path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
+def _find_malformed_package_uris(pools: list[Any], pools_path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
     for i, pool in enumerate(pools):
         for k, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
             uri_path = (*pools_path, i, "pythonPackageSpec", "packageUris", k)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vertex_emulator.database.job_change_notifier import JobChangeNotifier
-from vertex_emulator.database.job_change_triggers import track_changed_job_ids
+from vertex_emulator.database.job_change_triggers import create_live_set_of_changed_job_ids
 from vertex_emulator.database.transaction_statements import Transaction
 from vertex_emulator.errors import StartError
 
@@ -34,7 +34,7 @@ class Database:
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._check_version_and_create_tables(path)
-            self._changed = track_changed_job_ids(self._connection)
+            self._changed = create_live_set_of_changed_job_ids(self._connection)
         except sqlite3.Error as error:
             raise StartError(f"the database {path} cannot be used: {error}") from error
 

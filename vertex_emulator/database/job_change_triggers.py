@@ -14,7 +14,7 @@ BEGIN SELECT job_changed(id), job_changed(study) FROM jobs WHERE id = NEW.job; E
 """
 
 
-def track_changed_job_ids(connection: sqlite3.Connection) -> set[str]:
+def create_live_set_of_changed_job_ids(connection: sqlite3.Connection) -> set[str]:
     """Return a set to which every statement on the connection adds the ids of the jobs that it changes."""
     changed_ids: set[str] = set()
 

@@ -82,7 +82,7 @@ def _fit_models_and_propose_point(
     if not encoder.varied_parameters or not losses:
         return None
     indices_best_first = _rank_trial_indices(study_spec, losses, ended)
-    fitted = _select_indices_to_fit(indices_best_first)
+    fitted = _select_best_and_newest_indices(indices_best_first)
     rows = np.array([encoder.encode_point(ended[index].parameters) for index in fitted])
     features = encoder.convert_to_features(rows)
     running = [encoder.encode_point(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
@@ -128,7 +128,7 @@ def _rank_trial_indices(study_spec: StudySpec, losses: list[float], ended_trials
     return sorted(range(len(ended_trials)), key=rank)
 
 
-def _select_indices_to_fit(indices_best_first: Sequence[int]) -> list[int]:
+def _select_best_and_newest_indices(indices_best_first: Sequence[int]) -> list[int]:
     """Select which trials to fit, in order: all up to `_MAX_FITTED_POINTS`, else the best half and the newest."""
     newest = reversed(range(len(indices_best_first)))
     return sorted(list(dict.fromkeys([*indices_best_first[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])

@@ -72,7 +72,7 @@ class JobViews:
 
     def _serialize_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
-        statuses = self._read_or_query_latest_statuses_by_task(job)
+        statuses = self._get_recorded_or_live_statuses_by_task(job)
         for replica in job.requested_replicas:
             status = statuses.get(replica.task, {})
             pool = pools[replica.pool]
@@ -85,7 +85,7 @@ class JobViews:
                 "attempt": status.get("attempt", 0) + 1,
             }
 
-    def _read_or_query_latest_statuses_by_task(self, job: Job) -> dict[str, Mapping[str, Any]]:
+    def _get_recorded_or_live_statuses_by_task(self, job: Job) -> dict[str, Mapping[str, Any]]:
         """Return the status of each task's latest attempt, as far as it is known."""
         if job.is_terminal:
             latest = sorted(job.replica_outcomes, key=lambda outcome: int(outcome.get("attempt", 0)))

@@ -23,7 +23,7 @@ def test_a_local_name_resolves_to_the_emulator(urls: list[str]) -> None:
     at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     assert at.parent == PARENT
     assert at.links.get_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
-    assert at.links.get_log_command_or_page_url(NAME) == "vertex-emulator logs 7"
+    assert at.links.get_log_command_or_pipeline_page_url(NAME) == "vertex-emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
@@ -57,13 +57,13 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
     page = "https://console.cloud.google.com/vertex-ai/locations/europe-west4/training/7?project=acme"
     assert at.links.get_page_url(name) == page
     logs = "gcloud ai hp-tuning-jobs stream-logs 7 --region=europe-west4 --project=acme"
-    assert at.links.get_log_command_or_page_url(name) == logs
+    assert at.links.get_log_command_or_pipeline_page_url(name) == logs
 
 
 def test_a_cloud_pipeline_links_page_for_its_log() -> None:
-    links = api_target.ConsoleLinks("acme")
+    links = api_target.GoogleCloudLinks("acme")
     name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
-    assert links.get_log_command_or_page_url(name) == links.get_page_url(name)
+    assert links.get_log_command_or_pipeline_page_url(name) == links.get_page_url(name)
     assert links.get_page_url(name).endswith("/locations/europe-west4/training/7?project=acme")
 
 
