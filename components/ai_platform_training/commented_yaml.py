@@ -79,7 +79,7 @@ def _can_be_inline(value: Any) -> bool:
     return not _get_comments_or_empty_if_plain(value) and not any(isinstance(part, Mapping | list) for part in parts)
 
 
-class _Dumper(yaml.SafeDumper):
+class _DoubleQuoter(yaml.SafeDumper):
     """Quotes with " where quotes are needed."""
 
     def choose_scalar_style(self) -> str:
@@ -89,5 +89,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _render_inline(value: Any) -> str:
     plain = dict(value) if isinstance(value, Mapping) else value
-    text = yaml.dump(plain, Dumper=_Dumper, default_flow_style=True, width=10**9, sort_keys=False, allow_unicode=True)
+    text = yaml.dump(
+        plain, Dumper=_DoubleQuoter, default_flow_style=True, width=10**9, sort_keys=False, allow_unicode=True
+    )
     return text.removesuffix("\n").removesuffix("\n...")

@@ -10,7 +10,7 @@ RUNTIMES = ("1.15", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9
 PAGE = "https://cloud.google.com/vertex-ai/docs/training/pre-built-containers"
 
 
-def get_nearest_executor_image_uri(runtime: str, region: str, has_gpu: bool) -> str:
+def get_same_or_next_version_executor_image_uri(runtime: str, region: str, has_gpu: bool) -> str:
     """Return the URI of the prebuilt image of a runtime version, or of the next version that has an image."""
     places = {"europe": "europe", "asia": "asia", "australia": "asia"}
     place = next((place for start, place in places.items() if region.startswith(start)), "us")

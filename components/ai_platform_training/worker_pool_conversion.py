@@ -103,7 +103,7 @@ def _get_image_uri(training_input: dict[str, Any], role: str) -> str | None:
 def _convert_package(training_input: dict[str, Any], role: str, accelerator_type: str) -> CommentedFields:
     runtime, region = training_input.get("runtimeVersion", ""), training_input.get("region", "")
     has_gpu = accelerator_type.startswith("NVIDIA")
-    image = runtime_versions.get_nearest_executor_image_uri(runtime or "2.11", region, has_gpu)
+    image = runtime_versions.get_same_or_next_version_executor_image_uri(runtime or "2.11", region, has_gpu)
     package = CommentedFields({"executorImageUri": image})
     if role == "master":
         text = _explain_executor_image(runtime, training_input.get("pythonVersion", "3.7"), accelerator_type)

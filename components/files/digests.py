@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from .stat_signatures import is_stable, pack_signature, read_packed_signatures, split_packed_signatures, sum_file_sizes
-from .user_cache import get_cache_file_path, read_cache_file, write_cache_file_and_prune
+from .user_cache_files import get_cache_file_path, read_cache_file, write_cache_file_and_prune
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""

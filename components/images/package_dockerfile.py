@@ -47,7 +47,7 @@ def list_copied_paths(package: config_types.Package, copyable_files: Collection[
     """Return all files and folders of the package's path that the image contains."""
     return [
         *(name for name in INSTALL_FILES if name in copyable_files),
-        *_list_setup_py_inputs(copyable_files),
+        *_list_files_that_setup_py_may_read(copyable_files),
         *map(posixpath.normpath, package.get("extraPackages", [])),
         *list_copied_folders(package, copyable_files),
     ]
@@ -71,7 +71,7 @@ def _render_instructions(package: config_types.Package, copyable_files: Collecti
     folders = list_copied_folders(package, copyable_files)
     copy_folders = [_render_copy_from_package(folder, folder) for folder in folders]
     if SETUP in copyable_files:
-        for name in (SETUP, *_list_setup_py_inputs(copyable_files)):
+        for name in (SETUP, *_list_files_that_setup_py_may_read(copyable_files)):
             yield _render_copy_from_package(name, name)
         yield from copy_folders
         yield f"RUN {pip} ."
@@ -97,7 +97,7 @@ def _get_entrypoint(package: config_types.Package, is_prebuilt: bool) -> list[st
     return [python if script.endswith(".py") else "/bin/bash", script]
 
 
-def _list_setup_py_inputs(copyable_files: Collection[str]) -> list[str]:
+def _list_files_that_setup_py_may_read(copyable_files: Collection[str]) -> list[str]:
     return [name for name in SETUP_INPUTS if name in copyable_files] if SETUP in copyable_files else []
 
 

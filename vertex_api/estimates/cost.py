@@ -62,7 +62,7 @@ def estimate_cost_of_priced_parts(spec: CanonicalSpec, region: str, prices: Pric
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))
     lookup = _RecordingPriceLookup(region, prices)
     pools = filter(None, job["workerPoolSpecs"])
-    hourly = sum(pool.get("replicaCount", 1) * lookup.sum_hourly_prices_of_priced_parts(pool) for pool in pools)
+    hourly = sum(pool.get("replicaCount", 1) * lookup.sum_hourly_machine_prices(pool) for pool in pools)
     return replace(
         duration,
         hourly=hourly * fields.get("parallelTrialCount", 1),
@@ -100,7 +100,7 @@ class _RecordingPriceLookup:
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def sum_hourly_prices_of_priced_parts(self, pool: Mapping[str, Any]) -> float:
+    def sum_hourly_machine_prices(self, pool: Mapping[str, Any]) -> float:
         """Return the USD per hour of one machine of a pool, without the parts that have no price."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")

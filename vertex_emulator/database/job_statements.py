@@ -100,7 +100,7 @@ class JobStatements(Statements):
         """Delete a job with its trials, their jobs and its messages."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
-    def list_trials(self, study_id: str) -> list[Trial]:
+    def list_trial_records(self, study_id: str) -> list[Trial]:
         """List the trials of a tuning job by number."""
         rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study_id,))
         return [_parse_trial(row) for row in rows]

@@ -39,7 +39,7 @@ def decide_ending_or_restart(job: Job, statuses: Mapping[Replica, ReplicaStatus]
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
         current = injected_fault_effects.simulate_fault_exit(job.fault, current, fault_time)
     return (
-        _decide_by_exits(job, current, now, job_url)
+        _decide_ending_or_retry(job, current, now, job_url)
         or _decide_by_lost_replicas(job, current, now)
         or get_timeout_ending(job, now)
     )
@@ -70,22 +70,22 @@ def compute_queue_deadline(job: Job) -> int | None:
     return job.created + int(wait * 10**9) if wait else None
 
 
-def render_stockout_error(region: str) -> str:
+def render_stockout_message(region: str) -> str:
     """Render the service's error message for missing machines (Google's page on troubleshooting)."""
     return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
 
 
 def build_stockout_ending(job: Job, now: int) -> Ending:
     """Build the ending of a job for which there are no machines."""
-    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout_error(job.location.region), now)
+    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout_message(job.location.region), now)
 
 
 def _decide_outcome_of_preemption(job: Job, now: int) -> Ending | RestartPlan:
-    restart = restart_rules.plan_preemption_restart(job, render_stockout_error(job.location.region), now)
+    restart = restart_rules.plan_preemption_restart(job, render_stockout_message(job.location.region), now)
     return restart or build_stockout_ending(job, now)
 
 
-def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
+def _decide_ending_or_retry(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
     exited = [item for item in statuses.items() if item[1].phase == "exited"]
     for replica, status in sorted(exited, key=lambda item: item[1].finished or 0):
         if restart_rules.is_killed_externally(status):

@@ -60,7 +60,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     for measurement in known:
         measurements_by_step.setdefault(measurement.step_count, []).append(measurement)
     for added in latest:
-        if not any(_includes_metrics_of(other, added) for other in measurements_by_step.get(added.step_count, [])):
+        if not any(_repeats_metrics_later(other, added) for other in measurements_by_step.get(added.step_count, [])):
             _complete_or_append_in_place(measurements_by_step, added)
     return _flatten_and_sort(measurements_by_step)
 
@@ -131,7 +131,7 @@ def _can_complete(added: Measurement, latest: Measurement) -> bool:
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _includes_metrics_of(measurement: Measurement, other: Measurement) -> bool:
+def _repeats_metrics_later(measurement: Measurement, other: Measurement) -> bool:
     return measurement.elapsed >= other.elapsed and other.metrics.items() <= measurement.metrics.items()
 
 

@@ -54,7 +54,7 @@ def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
     return bool(len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"])
 
 
-def iterate_trials_to_stop_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
+def iterate_trials_to_stop_early_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
     """Find the running trials that the study's automated stopping rule stops, each with the reason."""
     study_spec: Any = study.spec["studySpec"]
     if early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study_spec):

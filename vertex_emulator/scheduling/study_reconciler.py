@@ -32,7 +32,7 @@ class StudyReconciler:
         if study.is_terminal:
             return None
         with self.database.read_transaction() as transaction:
-            trials = transaction.list_trials(study.id)
+            trials = transaction.list_trial_records(study.id)
             jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
@@ -112,7 +112,7 @@ class StudyReconciler:
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
-        for trial, reason in study_outcome.iterate_trials_to_stop_with_reasons(study, trials):
+        for trial, reason in study_outcome.iterate_trials_to_stop_early_with_reasons(study, trials):
             with self.database.write_transaction() as transaction:
                 if cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")

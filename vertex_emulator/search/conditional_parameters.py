@@ -41,7 +41,7 @@ class Space:
         return list(dict.fromkeys(_walk_parameters(self.roots)))
 
     @property
-    def conditions(self) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
+    def parent_values_and_child_triples(self) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
         """Parent, the parent's values, and the child that is active under them; a parent's own conditions first."""
         return _walk_conditions(self.roots)
 

@@ -87,7 +87,7 @@ class _ListedValues(Generic[ListedValue]):
 
 
 @dataclass(frozen=True)
-class Numbers(_ListedValues[float]):
+class DiscreteNumbers(_ListedValues[float]):
     """DISCRETE: a list of numbers. The scale says how far apart they are, and all are equally likely."""
 
     scale: Scale
@@ -110,7 +110,7 @@ class Categories(_ListedValues[str]):
         return self.values[min(max(round(position), 0), self.count - 1)]
 
 
-Domain = Interval | Integers | Numbers | Categories
+Domain = Interval | Integers | DiscreteNumbers | Categories
 
 
 def build_domain(spec: StudySpecParameterSpec) -> Domain:
@@ -123,5 +123,5 @@ def build_domain(spec: StudySpecParameterSpec) -> Domain:
         integer = spec["integerValueSpec"]
         return Integers(int(integer.get("minValue", 0)), int(integer.get("maxValue", 0)), scale)
     if "discreteValueSpec" in spec:
-        return Numbers(tuple(map(float, spec["discreteValueSpec"]["values"])), scale)
+        return DiscreteNumbers(tuple(map(float, spec["discreteValueSpec"]["values"])), scale)
     return Categories(tuple(spec["categoricalValueSpec"]["values"]))

@@ -115,7 +115,7 @@ class PointEncoder:
         """Return the rows with nan where the values of other axes make an axis inactive."""
         active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.distinct_parameters}
         columns = {axis: column for column, axis in enumerate(self.varied_parameters)}
-        for parent, values, child in self.space.conditions:
+        for parent, values, child in self.space.parent_values_and_child_triples:
             if parent in columns:
                 positions = np.array([parent.domain.get_position(value) for value in values])
                 cells = rows[:, columns[parent]]

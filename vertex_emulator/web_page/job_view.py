@@ -35,7 +35,7 @@ class JobViews:
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
-            trials = transaction.list_trials(job_id)
+            trials = transaction.list_trial_records(job_id)
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None

@@ -16,7 +16,7 @@ from components.ai_platform_training import job_types
 from components.ai_platform_training.commented_yaml import render_yaml
 from components.ai_platform_training.job_conversion import convert_job_and_find_problems
 from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.ai_platform_training.runtime_versions import RUNTIMES, get_nearest_executor_image_uri
+from components.ai_platform_training.runtime_versions import RUNTIMES, get_same_or_next_version_executor_image_uri
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()
@@ -169,7 +169,9 @@ def test_the_machine_types_are_the_code_s() -> None:
 
 
 def test_the_runtime_versions_are_the_code_s() -> None:
-    images = [get_nearest_executor_image_uri(version, "us-central1", has_gpu=False) for version in RUNTIMES]
+    images = [
+        get_same_or_next_version_executor_image_uri(version, "us-central1", has_gpu=False) for version in RUNTIMES
+    ]
     assert table("Runtime versions") == [
         [f"`{version}`", f"`{image.rpartition('/')[2].removesuffix(':latest')}`"]
         for version, image in zip(RUNTIMES, images, strict=True)
@@ -188,7 +190,7 @@ def test_the_runtime_versions_are_the_code_s() -> None:
     ],
 )
 def test_an_image_has_the_same_or_next_version(runtime: str, region: str, has_gpu: bool, image: str) -> None:
-    assert get_nearest_executor_image_uri(runtime, region, has_gpu) == image
+    assert get_same_or_next_version_executor_image_uri(runtime, region, has_gpu) == image
 
 
 @pytest.mark.parametrize("name", MESSAGES)

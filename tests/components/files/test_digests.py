@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.files import digests, stat_signatures, user_cache
+from components.files import digests, stat_signatures, user_cache_files
 from components.files.digests import compute_file_digests
 
 ROOT = Path(__file__).parents[3]
@@ -223,7 +223,7 @@ def test_files_of_another_image_stay_cached(folder: Path, cache_folder: Path, re
 def test_the_oldest_cache_files_are_deleted(
     folder: Path, cache_folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_cache, "MAX_FILES", 2)
+    monkeypatch.setattr(user_cache_files, "MAX_FILES", 2)
     for name in ("two", "three", "four"):
         folder = folder.rename(folder.with_name(name))
         compute_file_digests(folder, PATHS)
