@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import pulumi
 
+from vertex_api.validation.problem_limit import split_off_excess
+
 
 class ComponentError(Exception):
     """The base of all errors: something that the user can fix."""
@@ -23,12 +25,14 @@ class Problem:
 
 
 class DeclarationErrors(ComponentError, pulumi.RunError):
-    """All `problems` of the declarations and the stack file. A RunError, so that Pulumi shows no traceback."""
+    """The `problems` of the declarations and the stack file. A RunError, so that Pulumi shows no traceback."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = list(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        super().__init__("\n".join([f"{count} in what is declared:", *(f"  {problem}" for problem in self.problems)]))
+        shown, more = split_off_excess(problems)
+        self.problems = list(shown)
+        count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
+        heading = f"{count} in what is declared:"
+        super().__init__("\n".join([heading, *(f"  {problem}" for problem in [*shown, *([more] if more else [])])]))
 
 
 class ContextUnusable(ComponentError, pulumi.RunError):

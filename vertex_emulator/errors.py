@@ -1,9 +1,10 @@
 """The errors of the emulator; their messages are for clients and users."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from vertex_api.validation.problem_limit import split_off_excess
 from vertex_api.validation.shape_validation import FieldProblem
 
 _HTTP_OF_STATUS = {
@@ -104,14 +105,15 @@ class ApiError(EmulatorError):
         return {"error": error}
 
 
-def build_invalid_argument_error(problems: Iterable[FieldProblem], headline: str = "") -> ApiError:
-    """Build the service's error for all problems of a request: `List of found errors:\\t1.Field: a.b; Message: c`.
+def build_invalid_argument_error(problems: Sequence[FieldProblem], headline: str = "") -> ApiError:
+    """Build the service's error for the problems of a request: `List of found errors:\\t1.Field: a.b; Message: c`.
 
     `headline` is a text that comes before them.
     """
-    pairs = [(to_snake_case(problem.path_text), problem.message) for problem in problems]
-    text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
-    message = f"List of found errors:\t{text}"
+    shown, more = split_off_excess(problems)
+    pairs = [(to_snake_case(problem.path_text), problem.message) for problem in shown]
+    texts = [f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1)]
+    message = "\t".join(["List of found errors:", *texts, *([more] if more else [])])
     return ApiError("INVALID_ARGUMENT", f"{headline}. {message}" if headline else message, pairs)
 
 

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from vertex_api.validation.problem_limit import split_off_excess
+
 from ..schema.source_file import load_source_file_and_problems
 from .commented_yaml import render_yaml, wrap_comment
 from .job_conversion import convert_job_and_find_problems
@@ -43,7 +45,8 @@ def print_converted_job(file: Path) -> int:
         fields, violations = convert_job_and_find_problems(job, file.stem)
         problems = [source.create_problem(violation.path, violation.message) for violation in violations]
     if problems:
-        sys.stderr.writelines(f"{problem}\n" for problem in problems)
+        shown, more = split_off_excess(problems)
+        sys.stderr.writelines(f"{line}\n" for line in [*shown, *([more] if more else [])])
         return 1
     heading = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
     sys.stdout.write("\n".join([*wrap_comment(heading, 0), render_yaml(fields)]))

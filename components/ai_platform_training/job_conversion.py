@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.misshapen_part_removal import is_consequence
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import (
     ValidPart,
@@ -59,7 +58,7 @@ def _find_broken_legacy_rules(valid_part: ValidPart) -> list[FieldProblem]:
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_path_checked_as_whole(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
+        if _get_path_checked_as_whole(path) not in removed_groups and not valid_part.removed_parts.may_explain(path)
     ]
 
 

@@ -9,6 +9,7 @@ import pulumi
 from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.problem_limit import take_problems
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
 
@@ -68,7 +69,7 @@ def canonicalize_spec_and_lifecycle(
         if canonical and not is_adopted:
             conflicts = find_reserved_label_violations(canonical.fields.get("labels", {}), labels)
             violations += [(("labels", *path), message) for path, message in conflicts]
-    violations += _find_reference_violations(spec, secrets, result_names_by_job)
+    violations += take_problems(_find_reference_violations(spec, secrets, result_names_by_job))
     if violations:
         place = f'{kind.type} "{name}"'
         raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])

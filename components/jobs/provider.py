@@ -12,6 +12,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trials
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
+from vertex_api.validation.problem_limit import split_off_excess
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..runtime import api_target
@@ -53,7 +54,9 @@ class JobProvider(Provider):
         elif spec:
             for path, message in find_reserved_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
-        return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, failures)
+        shown, more = split_off_excess(failures)
+        excess = [dynamic.CheckFailure("spec", more)] if more else []
+        return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
 
     def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""

@@ -1,6 +1,7 @@
 """YAML and JSON documents: read strictly with libyaml, with the line of each key."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -9,6 +10,7 @@ from vertex_api import scalar_types
 from vertex_api.validation.rules import KeyPath
 
 from .yaml_errors import explain_parse_error
+from .yaml_limits import LimitedLoader, raise_for_excessive_aliases
 
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
@@ -19,34 +21,46 @@ def parse_document_value(document_bytes: bytes) -> Any:
     Raises yaml.YAMLError or UnicodeDecodeError, also for duplicate keys and the like, which YAML readers drop silently.
     The `problem` of a yaml.MarkedYAMLError is a whole sentence for the user.
     """
-    loader = yaml.CSafeLoader(document_bytes)
+    loader = LimitedLoader(document_bytes)
     try:
-        try:
-            node = loader.get_single_node()
-        except yaml.MarkedYAMLError as error:
-            error.problem = explain_parse_error(error, document_bytes.decode(errors="replace"))
-            raise
+        node = _compose_root_node(loader, document_bytes)
         if node is None:
             return None
-        _raise_for_lossy_parts(node, ())
+        _raise_for_lossy_parts(node)
         return _construct_document(loader, node)
     finally:
         loader.dispose()
 
 
-def _construct_document(loader: yaml.CSafeLoader, root_node: yaml.Node) -> Any:
+def _compose_root_node(loader: LimitedLoader, document_bytes: bytes) -> yaml.Node | None:
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        error.problem = explain_parse_error(error, document_bytes.decode(errors="replace"))
+        raise
+    if node is not None and b"*" in document_bytes:  # as every alias begins
+        raise_for_excessive_aliases(node, document_bytes)
+    return node
+
+
+def _construct_document(loader: LimitedLoader, root_node: yaml.Node) -> Any:
     try:
         return loader.construct_document(root_node)
     except ValueError:
         # For an impossible date, such as 2026-02-30, the error has no position.
-        wrong = next(scalar for scalar in _iterate_scalar_values(root_node) if not _can_construct(scalar))
+        scalars = (node for node in _iterate_nodes(root_node) if isinstance(node, yaml.ScalarNode))
+        wrong = next(scalar for scalar in scalars if not _can_construct(scalar))
         message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
 def compose_root_node(document_bytes: bytes) -> yaml.Node | None:
     """Return a document's root node, None if it is empty, for `find_deepest_line`. Raises yaml.YAMLError."""
-    return yaml.compose(document_bytes, yaml.CSafeLoader)
+    loader = LimitedLoader(document_bytes)
+    try:
+        return _compose_root_node(loader, document_bytes)
+    finally:
+        loader.dispose()
 
 
 def improve_message_if_misread(root_node: yaml.Node | None, path: KeyPath, message: str) -> str:
@@ -78,26 +92,40 @@ def find_deepest_line(node: yaml.Node | None, path: KeyPath) -> int | None:
 
 def _find_children_with_lines(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.tag == _MERGE:
-                continue
-            if key.value == part or key.value.replace("_", "").lower() == str(part).lower():
-                yield key.start_mark.line + 1, value
-        for key, value in node.value:
-            if key.tag == _MERGE:
-                for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    yield from _find_children_with_lines(merged, part)
+        positions, merged_nodes = _index_keys(node)
+        found = {positions[name] for name in (str(part), str(part).lower()) if name in positions}
+        for position in sorted(found):
+            key, value = node.value[position]
+            yield key.start_mark.line + 1, value
+        for merged in merged_nodes:
+            yield from _find_children_with_lines(merged, part)
     elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
         yield node.value[part].start_mark.line + 1, node.value[part]
 
 
-def _raise_for_lossy_parts(node: yaml.Node, parents: tuple[yaml.Node, ...]) -> None:
-    """Raise for duplicate keys, keys that YAML reads as numbers or booleans, and aliases to a value that has them."""
-    if any(node is other for other in parents):
-        raise yaml.MarkedYAMLError(problem="an alias refers to what it stands in", problem_mark=node.start_mark)
-    if isinstance(node, yaml.MappingNode):
+@lru_cache(maxsize=64)
+def _index_keys(node: yaml.MappingNode) -> tuple[dict[str, int], list[yaml.Node]]:
+    """Return the positions of keys by name, as written and in lower case without underscores; and the merged nodes.
+
+    A mapping of thousands of keys may have a hundred problems.
+    """
+    positions, merged = dict[str, int](), list[yaml.Node]()
+    for position, (key, value) in enumerate(node.value):
+        if key.tag == _MERGE:
+            merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+        elif isinstance(key, yaml.ScalarNode):
+            positions.setdefault(key.value, position)
+            positions.setdefault(key.value.replace("_", "").lower(), position)
+    return positions, merged
+
+
+def _raise_for_lossy_parts(root_node: yaml.Node) -> None:
+    """Raise for duplicate keys, and keys that YAML reads as numbers or booleans."""
+    for node in _iterate_nodes(root_node):
+        if not isinstance(node, yaml.MappingNode):
+            continue
         first: dict[str, yaml.Node] = {}
-        for key, value in node.value:
+        for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 message = None if key.tag == _TEXT else f'names are texts; write "{key.value}" in quotes'
                 if not message and (other := first.setdefault(key.value, key)) is not key:
@@ -105,18 +133,21 @@ def _raise_for_lossy_parts(node: yaml.Node, parents: tuple[yaml.Node, ...]) -> N
                     message = f'"{key.value}" is there twice, {lines}'
                 if message:
                     raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
-            _raise_for_lossy_parts(value, (*parents, node))
-    elif isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            _raise_for_lossy_parts(child, (*parents, node))
 
 
-def _iterate_scalar_values(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    if isinstance(node, yaml.ScalarNode):
+def _iterate_nodes(root_node: yaml.Node) -> Iterator[yaml.Node]:
+    """Yield the nodes of all values in the order of the document, each once, however many aliases stand for it."""
+    seen, waiting = set[int](), [root_node]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         yield node
-    elif isinstance(node, yaml.CollectionNode):
-        for child in node.value:
-            yield from _iterate_scalar_values(child[1] if isinstance(node, yaml.MappingNode) else child)
+        if isinstance(node, yaml.MappingNode):
+            waiting += [value for _, value in reversed(node.value)]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += reversed(node.value)
 
 
 def _can_construct(node: yaml.ScalarNode) -> bool:

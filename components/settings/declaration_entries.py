@@ -7,6 +7,7 @@ from typing import Any
 
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
+from vertex_api.validation.problem_limit import has_too_many
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 
@@ -56,6 +57,8 @@ def load_entries_and_problems(
     ]
     contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
     for name, file in files.items():
+        if has_too_many(problems):
+            break
         source, content, unreadable = load_source_file_and_problems(file, name)
         contents.append((source, content))
         problems += unreadable
@@ -64,6 +67,8 @@ def load_entries_and_problems(
         sections, misplaced = _split_into_entries_and_problems(source, content)
         problems += misplaced
         for entry in sections:
+            if has_too_many(problems):
+                break
             if message := _get_name_problem(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
@@ -75,10 +80,12 @@ def load_entries_and_problems(
 
 
 def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]) -> tuple[list[Entry], list[Problem]]:
-    entries, problems = [], []
+    entries, problems = list[Entry](), list[Problem]()
     for section, values in content.items():
         if section.startswith(_EXTENSION_PREFIX):
             continue
+        if has_too_many(problems):
+            break
         if section not in SECTIONS:
             message = f"unknown field{suggestion_or_known_names_text(section, SECTIONS)}"
             problems.append(source.create_problem((section,), message))

@@ -10,6 +10,7 @@ from typing import Any
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
+from vertex_api.validation.problem_limit import has_too_many, take_problems
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, canonicalize_and_find_shape_problems
 
@@ -33,7 +34,10 @@ _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts onl
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a stack declares, with vars filled in, and all its `problems`. Invalid jobs have no spec."""
+    """What a stack declares, with vars filled in, and its `problems`. Invalid jobs have no spec.
+
+    Of `has_too_many` problems, the rest of the declarations is missing.
+    """
 
     images: dict[str, config_types.Image]
     packages: dict[str, config_types.PythonPackage]
@@ -53,7 +57,11 @@ def parse_declarations(
     problems = [] if isinstance(overrides, Mapping) else [stack_file.create_problem(("vars",), MUST_BE_OBJECT)]
     own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
     for entry in (*entries["vars"].values(), *own_vars.values()):
-        problems += [entry.create_problem(*violation) for violation in _find_forbidden_references(entry.value)]
+        if has_too_many(problems):
+            break
+        problems += [
+            entry.create_problem(*violation) for violation in take_problems(_find_forbidden_references(entry.value))
+        ]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
     variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
@@ -65,10 +73,12 @@ def parse_declarations(
     }
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
-    resolutions = [resolve_and_check_references(entry, names, tables) for entry in declared]
-    images, packages, jobs = {}, {}, list[DeclaredJob]()
-    for resolution in resolutions:
-        entry = resolution.entry
+    images, packages, jobs, resolutions = {}, {}, list[DeclaredJob](), list[Resolution]()
+    for entry in declared:
+        if has_too_many(problems):
+            break
+        resolution = resolve_and_check_references(entry, names, tables)
+        resolutions.append(resolution)
         if entry.section == "images":
             images[entry.name], violations = _canonicalize_entry_and_find_violations(resolution, root)
         elif entry.section == "packages":
@@ -77,14 +87,16 @@ def parse_declarations(
             job, violations = _parse_job_and_find_violations(resolution)
             jobs.append(job)
         problems += [entry.create_problem(*violation) for violation in (*resolution.violations, *violations)]
+    if has_too_many(problems):  # what was not parsed would seem to be missing
+        return Declarations(images, packages, tuple(jobs), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in dependencies.find_dependency_violations(jobs, results):
+        for job, path, message in take_problems(dependencies.find_dependency_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
         jobs = [*dependencies.copy_jobs_with_model_dirs_and_referenced_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
-    for name in own_vars.keys() - known_vars:
+    for name in take_problems(own_vars.keys() - known_vars):
         message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
         problems.append(own_vars[name].create_problem((), message))
     return Declarations(images, packages, tuple(jobs), problems)

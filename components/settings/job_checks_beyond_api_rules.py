@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
-from vertex_api.validation.shape_and_rule_validation import collect_problems_of_resolved_values
+from vertex_api.validation.shape_and_rule_validation import find_problems_of_resolved_values
 
 from ..images.declared_images import find_bare_image_name_violations
 from ..jobs import named_job_adoption
@@ -68,7 +68,7 @@ def _find_likely_mistakes(
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
-    problems = collect_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved_text)
+    problems = find_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved_text)
     messages = {spec.locate_field_of_backing_job_or_self(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(spec.fields))
     messages.update(find_bare_image_name_violations(spec, images))

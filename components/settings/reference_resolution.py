@@ -6,6 +6,7 @@ from typing import Any
 
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
+from vertex_api.validation.problem_limit import has_too_many, take_problems
 from vertex_api.validation.rules import KeyPath, Violation
 
 from ..schema import interpolation
@@ -37,11 +38,13 @@ def resolve_and_check_references(
     `declared_names` are those of each table, or None for an invalid table, in which all names pass.
     """
     unclosed = dict(interpolation.find_unclosed_reference_violations(entry.value))
-    violations = list(unclosed.items())
+    violations = take_problems(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
     for path, reference in interpolation.find_references_with_paths(entry.value):
         if path in unclosed:
             continue
+        if has_too_many(violations):
+            break
         table, _, name = reference.partition(".")
         allowed_tables = _get_allowed_tables(entry.section, path)
         if table == "vars":

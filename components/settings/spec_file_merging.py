@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
+from vertex_api.validation.problem_limit import take_problems
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
@@ -78,7 +79,7 @@ def merge_spec_file_and_find_duplicates(
     job, duplicates = _merge_fields_and_find_duplicates(fields, declared, ())
     spec_file = SpecFile(source, () if is_whole else ("jobSpec",), fields, declared, has_one_pool=bool(pools))
     message = f"is set in {source.name} too; keep one of the two"
-    return job, spec_file, [(path, message) for path in duplicates]
+    return job, spec_file, [(path, message) for path in take_problems(duplicates)]
 
 
 def _is_pool_without_list(key: str, value: Any) -> bool:
@@ -104,7 +105,7 @@ def _merge_fields_and_find_duplicates(
 
 def _find_key_in_either_spelling(fields: Mapping[str, Any], key: Any) -> str | None:
     """Return the key of a field as it is written, in either spelling; None if it is missing."""
-    return next((name for name in fields if name == key or to_camel(name) == to_camel(str(key))), None)
+    return next((name for name in (key, to_camel(str(key)), to_snake(str(key))) if name in fields), None)
 
 
 def _count_existing_parts(value: Any, path: KeyPath) -> int:

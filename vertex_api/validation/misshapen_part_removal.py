@@ -46,17 +46,26 @@ def remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) -
             parent[last] = _make_placeholder(get_schema_node(schema, path), schema)
 
 
-def is_consequence(path: KeyPath, removed_paths: Iterable[KeyPath]) -> bool:
-    """Return whether a violation at a path may exist only because a part of the value was removed."""
-    return any(
-        _are_same_or_nested(path, _widen_to_parameter(removed)) or _may_depend(path, removed)
-        for removed in removed_paths
-    )
+class RemovedParts:
+    """The parts that were removed from a value, by their paths."""
 
+    def __init__(self, paths: Iterable[KeyPath]) -> None:
+        paths = frozenset(paths)
+        self._paths = {_widen_to_parameter(path) for path in paths}
+        self._parents = {path[:depth] for path in self._paths for depth in range(len(path))}
+        self._fields = {_get_last_field_name(path) for path in paths}
+        self._has_machine = any("machineSpec" in path for path in paths)
 
-def _are_same_or_nested(path: KeyPath, other: KeyPath) -> bool:
-    """Return whether the paths are equal, or one is inside the other."""
-    return all(part == another for part, another in zip(path, other, strict=False))
+    def may_explain(self, path: KeyPath) -> bool:
+        """Return whether a violation at a path may exist only because a part of the value was removed."""
+        # The same place, or one inside the other.
+        if path in self._parents or any(path[:depth] in self._paths for depth in range(len(path) + 1)):
+            return True
+        field = _get_last_field_name(path)
+        # With FLEX_START, a machine as a whole is compared with that of another pool.
+        return (field == "machineSpec" and self._has_machine) or not self._fields.isdisjoint(
+            removed for removed, dependent in _CONSEQUENCES if dependent == field
+        )
 
 
 def _widen_to_parameter(path: KeyPath) -> KeyPath:
@@ -64,12 +73,6 @@ def _widen_to_parameter(path: KeyPath) -> KeyPath:
     if any(str(part).endswith(_VALUE_FIELD_ENDINGS) for part in path) and "parameters" in path:
         return path[: path.index("parameters") + 2]
     return path
-
-
-def _may_depend(path: KeyPath, removed_path: KeyPath) -> bool:
-    field, removed_field = _get_last_field_name(path), _get_last_field_name(removed_path)
-    # With FLEX_START, a machine as a whole is compared with that of another pool.
-    return (removed_field, field) in _CONSEQUENCES or (field == "machineSpec" and "machineSpec" in removed_path)
 
 
 def _get_last_field_name(path: KeyPath) -> str:

@@ -1,13 +1,15 @@
 """Validation of a message: its shape, then the rules, applied to whatever part of it has the right shape."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
 from vertex_api.validation.message_schema import get_schema
-from vertex_api.validation.misshapen_part_removal import is_consequence, remove_or_replace_part_in_place
+from vertex_api.validation.misshapen_part_removal import RemovedParts, remove_or_replace_part_in_place
+from vertex_api.validation.problem_limit import has_too_many, take_problems
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
     FieldProblem,
@@ -34,7 +36,9 @@ def canonicalize_job_and_find_problems(
     output_only: OutputOnlyPolicy = "reject",
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> tuple[dict[str, Any], list[FieldProblem]]:
-    """Return the canonical form of a job, and every problem of its shape and by the service's rules.
+    """Return the canonical form of a job, and the problems of its shape and by the service's rules.
+
+    There are no more problems than `take_problems` returns.
 
     The canonical form is only meaningful if the shape has no problems.
     """
@@ -55,10 +59,14 @@ def canonicalize_message_and_find_problems(
     output_only: OutputOnlyPolicy = "reject",
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> tuple[Any, list[FieldProblem]]:
-    """Return the canonical form of a value of a message, and every problem of its shape and by some rules."""
+    """Return the canonical form of a value of a message, and the problems of its shape and by some rules.
+
+    There are no more problems than `take_problems` returns.
+    """
     canonical, problems = canonicalize_and_find_shape_problems(message_type, value, output_only=output_only)
     valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
-    return canonical, [*problems, *check_partially(find_violations, valid_part, has_unresolved_references)]
+    violations = check_partially(find_violations, valid_part, has_unresolved_references)
+    return canonical, take_problems([*problems, *violations])
 
 
 @dataclass(frozen=True)
@@ -71,13 +79,20 @@ class ValidPart:
     value: Any
     removed_paths: frozenset[KeyPath] = frozenset()
 
+    @cached_property
+    def removed_parts(self) -> RemovedParts:
+        """The misshapen parts, to tell which violations they may explain."""
+        return RemovedParts(self.removed_paths)
+
 
 def extract_valid_part(
-    message_type: Any, value: Any, shape_problems: Iterable[FieldProblem], *, output_only: OutputOnlyPolicy = "reject"
+    message_type: Any, value: Any, shape_problems: Sequence[FieldProblem], *, output_only: OutputOnlyPolicy = "reject"
 ) -> ValidPart:
-    """Return what remains of a value without the parts that have `shape_problems`."""
+    """Return what remains of a value without the parts that have `shape_problems`; nothing if these are too many."""
     if not shape_problems:
         return ValidPart(value)
+    if has_too_many(shape_problems):
+        return ValidPart(None)
     remaining, removed, intended = copy_without_nulls_and_empty_lists(value), set[KeyPath](), set[KeyPath]()
     while shape_problems:
         for path in {problem.path for problem in shape_problems}:
@@ -97,23 +112,21 @@ def check_partially(
     valid_part: ValidPart,
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> list[FieldProblem]:
-    """Return the problems of the valid part of a value by some rules.
+    """Return the problems of the valid part of a value by some rules, as many as `take_problems` returns.
 
     Violations that may be a mere consequence of what was removed are left out.
     """
     if valid_part.value is None:
         return []
     violations = find_violations(valid_part.value)
-    problems = collect_problems_of_resolved_values(violations, valid_part.value, has_unresolved_references)
-    return [problem for problem in problems if not is_consequence(problem.path, valid_part.removed_paths)]
+    problems = find_problems_of_resolved_values(violations, valid_part.value, has_unresolved_references)
+    return take_problems(problem for problem in problems if not valid_part.removed_parts.may_explain(problem.path))
 
 
-def collect_problems_of_resolved_values(
+def find_problems_of_resolved_values(
     violations: Iterable[Violation], value: Any, has_unresolved_references: ValuePredicate
-) -> list[FieldProblem]:
-    """Return the problems of a canonical value, leaving out those of values with unresolved references."""
-    return [
-        FieldProblem(path, message)
-        for path, message in violations
-        if not has_unresolved_references(get_value_at(value, path))
-    ]
+) -> Iterator[FieldProblem]:
+    """Find the problems of a canonical value, leaving out those of values with unresolved references."""
+    for path, message in violations:
+        if not has_unresolved_references(get_value_at(value, path)):
+            yield FieldProblem(path, message)

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.message_schema import find_containing_fields, get_adapter, get_schema, get_settable_fields
+from vertex_api.validation.problem_limit import MAX_PROBLEMS, take_problems
 from vertex_api.validation.rules import KeyPath
 
 OutputOnlyPolicy = Literal["reject", "drop"]
@@ -20,6 +21,7 @@ OutputOnlyPolicy = Literal["reject", "drop"]
 Declarations must not hold them. Requests may: the service ignores them (Google's AIP-203).
 """
 MUST_BE_OBJECT = "must be an object with named fields"
+_MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,18 @@ class FieldProblem:
 
 
 def format_path(path: KeyPath) -> str:
-    """Return a path as text: `("a", 0, "b")` → `a[0].b`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    """Return a path as text: `("a", 0, "b")` → `a[0].b`. Names that are very long are cut."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{_shorten(str(part))}" for part in path).lstrip(".")
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 3]}..."
 
 
 def canonicalize_and_find_shape_problems(
     message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
 ) -> tuple[Any, list[FieldProblem]]:
-    """Return the canonical form of a value, and every problem that its shape has.
+    """Return the canonical form of a value, and the problems that its shape has, as many as `take_problems` returns.
 
     `message_type` is one of the TypedDicts of `vertex_api.types`, or another with the same scalars. Canonical are
     camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
@@ -55,9 +61,11 @@ def canonicalize_and_find_shape_problems(
     pruned = copy_without_nulls_and_empty_lists(value)
     canonical, details = _canonicalize_and_list_errors(message_type, pruned, output_only)
     if output_only == "reject" and pruned != value:
-        details = [*details, *_find_errors_of_unset_unknown_fields(message_type, value)]
+        details = [*details, *take_problems(_find_errors_of_unset_unknown_fields(message_type, value))]
     if not details:
         return canonical, []
+    # Each unknown field explains at most one missing field, which leaves more than are shown.
+    details = details[: 2 * (MAX_PROBLEMS + 1)]
     unknown_fields = filter(_is_unknown_field_error, details)
     misspelt = {find_intended_path_or_itself(message_type, detail["loc"]) for detail in unknown_fields}
     problems = (
@@ -65,7 +73,7 @@ def canonicalize_and_find_shape_problems(
         for detail in details
         if detail["type"] != "missing" or detail["loc"] not in misspelt
     )
-    return value, sorted(problems, key=lambda problem: str(problem.path))
+    return value, sorted(take_problems(problems), key=lambda problem: str(problem.path))
 
 
 def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[str] = ()) -> str:
@@ -74,7 +82,7 @@ def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[s
     `other_names` are allowed at this place in addition to the fields of the message.
     """
     *parents, name = path
-    containing = find_containing_fields(get_schema(message_type), tuple(parents), to_camel(str(name)))
+    containing = find_containing_fields(get_schema(message_type), tuple(parents), to_camel(_shorten(str(name))))
     if containing:
         return f"unknown field; it belongs under {join_with_or(containing)}"
     known_names = [*get_settable_fields(get_schema(message_type), tuple(parents)), *other_names]
@@ -89,7 +97,9 @@ def find_intended_path_or_itself(message_type: Any, path: KeyPath) -> KeyPath:
     *parents, name = path
     schema = get_schema(message_type)
     known_names = get_settable_fields(schema, tuple(parents))
-    containing = [] if name in known_names else find_containing_fields(schema, tuple(parents), to_camel(str(name)))
+    if name in known_names:
+        return path
+    containing = find_containing_fields(schema, tuple(parents), to_camel(_shorten(str(name))))
     if containing:
         return (*parents, re.split(r"[.\[]", containing[0])[0])
     return (*parents, find_closest_name(str(name), known_names) or name)

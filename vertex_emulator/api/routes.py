@@ -114,7 +114,7 @@ def _create_route(
                 arguments["body"] = body
             return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])
 
-        return await respond_with_json_from_thread(call_handler)
+        return await respond_with_json_from_thread(request, call_handler)
 
     route = Route(path, respond, methods=[method])
     if parameters is not None:

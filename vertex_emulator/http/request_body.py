@@ -1,4 +1,4 @@
-"""The body of a request: one JSON object of limited size and depth that arrives in limited time."""
+"""The body of a request: one JSON object of limited size, depth and number of values, in limited time."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,11 @@ from anyio import fail_after
 from starlette.requests import Request
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.http.worker_threads import LARGE_BYTES, mark_large_body, run_in_thread
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 100  # as deep as Google's own JSON readers go
+MAX_VALUES = 100_000  # all work on a request grows with them
 MAX_SECONDS = 30
 
 
@@ -22,7 +24,10 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     except TimeoutError as error:
         message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
-    return parse_json_object(raw)
+    mark_large_body(request, len(raw))
+    if len(raw) <= LARGE_BYTES:
+        return parse_json_object(raw)
+    return await run_in_thread(request, lambda: parse_json_object(raw))
 
 
 def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
@@ -37,8 +42,7 @@ def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
         raise _build_invalid_payload_error(str(error)) from error
     if not isinstance(value, Mapping):
         raise _build_invalid_payload_error("The root must be an object.")
-    if _is_too_deep(value):
-        raise _build_invalid_payload_error(f"It nests more than {MAX_DEPTH} deep.")
+    _raise_if_too_large_or_deep(value)
     return value
 
 
@@ -54,18 +58,21 @@ async def _read_limited_bytes(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _is_too_deep(value: Any) -> bool:
-    level = [value]
+def _raise_if_too_large_or_deep(value: Any) -> None:
+    level, count = [value], 1
     for _ in range(MAX_DEPTH):
+        count += sum(map(len, level))
+        if count > MAX_VALUES:
+            raise _build_invalid_payload_error(f"It holds more than {MAX_VALUES} values.")
         level = [
             child
             for parent in level
-            for child in (parent.values() if isinstance(parent, Mapping) else parent)
-            if isinstance(child, Mapping | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
         ]
         if not level:
-            return False
-    return True
+            return
+    raise _build_invalid_payload_error(f"It nests more than {MAX_DEPTH} deep.")
 
 
 def _build_invalid_payload_error(text: str) -> ApiError:

@@ -13,7 +13,7 @@ from vertex_emulator.replicas.hostnames import build_replica_hostname
 from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
 from vertex_emulator.replicas.resource_limits import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
-from vertex_emulator.replicas.variable_expansion import expand_environment, expand_references
+from vertex_emulator.replicas.variable_expansion import ContainerTexts
 
 
 def make_folders_and_build_replica_spec(
@@ -21,8 +21,8 @@ def make_folders_and_build_replica_spec(
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
 
-    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, and
-    when a Python package is not in its bucket.
+    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, when a
+    Python package is not in its bucket, and when the expanded texts are too long for Linux.
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
@@ -30,10 +30,7 @@ def make_folders_and_build_replica_spec(
     if not container:
         require_package_files(pool["pythonPackageSpec"], data_folder.buckets)
         container = build_container_spec(pool["pythonPackageSpec"])
-    environment = expand_environment(
-        build_service_environment(job, replica, metric_id),
-        [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
-    )
+    texts = ContainerTexts.expand(container, build_service_environment(job, replica, metric_id))
     _make_output_folders(spec, data_folder)
     mounts = {str(data_folder.buckets): "/gcs"}
     if job.trial is not None:
@@ -44,9 +41,9 @@ def make_folders_and_build_replica_spec(
         job=job.id,
         replica=replica,
         image=container["imageUri"],
-        command=_expand_variables(container.get("command"), environment),
-        args=_expand_variables(container.get("args"), environment),
-        environment=environment,
+        command=texts.command,
+        args=texts.args,
+        environment=texts.environment,
         hostname=build_replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
         peers=[build_replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
@@ -60,7 +57,3 @@ def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> No
             bucket_folders.make_writable_folder(data_folder.buckets, uri)
         except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
-
-
-def _expand_variables(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
-    return None if words is None else [expand_references(word, environment) for word in words]

@@ -13,7 +13,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor_protocol import Executor, ReplicaStatus
+from vertex_emulator.replicas.executor_protocol import Executor, HostResources, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_outcome, image_error, injected_fault_effects
@@ -84,20 +84,17 @@ class CustomJobReconciler:
         image, task = "", PRIMARY.task
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
-            # Every attempt of a replica has the same spec.
-            specs = [
-                replace(
-                    make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id),
-                    replica=replica,
-                )
-                for replica in job.current_replicas
-            ]
-            for image in sorted({spec.image for spec in specs}):
+            images = set[str]()
+            # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
+            for replica in job.current_replicas:
+                task = replica.task
+                images.add(self._build_spec(job, replica, host, metric_id).image)
+            for image in sorted(images):
                 if not self.executor.has_image_or_starts_pull(job.id, image):
                     return None
-            for spec in specs:
-                task = spec.replica.task
-                self.executor.start_replica_unless_started(spec)
+            for replica in job.current_replicas:
+                task = replica.task
+                self.executor.start_replica_unless_started(self._build_spec(job, replica, host, metric_id))
         except ImageUnavailable as error:
             text = image_error.render_image_error(image, str(error), job.location)
             return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
@@ -121,6 +118,11 @@ class CustomJobReconciler:
         # The executor reports each exit, also one before this moment.
         deadline = custom_job_outcome.compute_explicit_or_default_deadline(job)
         return 0.0 if job.fault is not None else (deadline - now_ns()) / 10**9
+
+    def _build_spec(self, job: Job, replica: Replica, host: HostResources, metric_id: str | None) -> ReplicaSpec:
+        # Every attempt of a replica has the same spec.
+        spec = make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id)
+        return replace(spec, replica=replica)
 
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()

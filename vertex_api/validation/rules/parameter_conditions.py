@@ -25,29 +25,27 @@ def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterato
         message = "a DOUBLE parameter has no conditional parameters; use integer, discrete or categorical values"
         yield (*at, "conditionalParameterSpecs"), message
         return
+    expected = next((name for name, spec in FIELDS.items() if spec in parent), None)
+    parent_spec = parent[FIELDS[expected]] if expected else {}
+    # Once, not for each child: a parent may have thousands of both.
+    sorted_values = sorted(parent_spec.get("values", ())) if children else []
+    values = frozenset(sorted_values)
     for index, child in enumerate(children):
         path: KeyPath = (*at, "conditionalParameterSpecs", index)
         fields = [name for name in FIELDS if name in child]
-        expected = next((name for name, spec in FIELDS.items() if spec in parent), None)
         if len(fields) != 1:
             yield path, f"needs exactly one of {', '.join(FIELDS)}"
         elif expected and fields != [expected]:
             yield (*path, fields[0]), f"is not for a parent with {FIELDS[expected]}; use {expected}"
         elif expected:
-            values, spec = child[expected]["values"], parent[FIELDS[expected]]
-            yield from _find_impossible_values(values, spec, expected, (*path, expected, "values"))
-
-
-def _find_impossible_values(values: list[Any], spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
-    parent_values = set(spec.get("values", ()))
-    for index, value in enumerate(values):
-        if field == "parentIntValues":
-            is_possible = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)
-        else:
-            is_discrete = field == "parentDiscreteValues"
-            is_possible = value in parent_values or (is_discrete and _is_close_to_any(value, sorted(parent_values)))
-        if not is_possible:
-            yield (*at, index), f"{quote_value(value)} is not a value of the parent"
+            for place, value in enumerate(child[expected]["values"]):
+                if expected == "parentIntValues":
+                    is_possible = parent_spec.get("minValue", 0) <= value <= parent_spec.get("maxValue", 0)
+                else:
+                    is_discrete = expected == "parentDiscreteValues"
+                    is_possible = value in values or (is_discrete and _is_close_to_any(value, sorted_values))
+                if not is_possible:
+                    yield (*path, expected, "values", place), f"{quote_value(value)} is not a value of the parent"
 
 
 def _is_close_to_any(value: float, sorted_values: list[float]) -> bool:

@@ -13,6 +13,7 @@ from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _MIN_DISTANCE = 1e-10
 _MAX_VALUES = 1000
+_MAX_COMPARED = 100  # children that share an id, of which each is compared with each
 
 Spec = Mapping[str, Any]
 
@@ -64,7 +65,7 @@ def _find_conflicting_id_violations(places: list[Place]) -> Iterator[Violation]:
         if name and not all(_are_exclusive(branches, others) for others in earlier):
             message = f"{quote_value(name)} is there twice; only children with disjoint conditions may share an id"
             yield (*path, "parameterId"), message
-        else:
+        elif len(earlier) < _MAX_COMPARED:
             earlier.append(branches)
 
 
