@@ -8,6 +8,8 @@ from pathlib import Path
 
 from vertex_emulator.errors import StartError
 
+_OWNER_ONLY = 0o700
+_OWN_NAMES = {"emulator.db", "gcs", "start.lock"}  # start.lock is that of Pulumi's programs
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
 
 
@@ -27,14 +29,16 @@ class DataFolder:
 
     @classmethod
     def open(cls, root: Path) -> "DataFolder":
-        """Open the folder, and create it if needed. Raises StartError."""
+        """Open the folder for its owner only, and create it if needed. Raises StartError."""
         data = cls(root.absolute())
         try:
-            for folder in (data.root, data.buckets, data.uploads, data.logs, data.trials):
-                folder.mkdir(parents=True, exist_ok=True)
-            # Training code runs as any user and writes to buckets; specs and logs are for the owner only.
+            data.root.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
+            data._close_to_other_users()
+            for folder in (data.buckets, data.uploads, data.logs, data.trials):
+                folder.mkdir(exist_ok=True)
+            # Training code runs as any user and writes to buckets. The daemon mounts them, whatever the root's mode.
             data.buckets.chmod(0o777)
-            data.logs.chmod(0o700)
+            data.logs.chmod(_OWNER_ONLY)
             data.database.touch(mode=0o600)
             data.database.chmod(0o600)
             probe = data.root / ".writable"
@@ -44,6 +48,24 @@ class DataFolder:
             message = f"the data folder {root} cannot be used: {error.strerror}; choose one with --data"
             raise StartError(message) from error
         return data
+
+    def _close_to_other_users(self) -> None:
+        """Make the root accessible to its owner only. Raises OSError, and StartError if it is used for other things."""
+        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            mode = stat.S_IMODE(os.fstat(folder).st_mode)
+            if mode & ~_OWNER_ONLY == 0:
+                return
+            with os.scandir(folder) as entries:
+                names = {entry.name for entry in entries}
+            if mode & stat.S_ISVTX or (names and not names & _OWN_NAMES):
+                raise StartError(
+                    f"the data folder {self.root} holds other files, and other users can open it (mode {mode:04o}); "
+                    f"choose an empty folder with --data, or close this one to them: chmod 700 {self.root}"
+                )
+            os.fchmod(folder, _OWNER_ONLY)
+        finally:
+            os.close(folder)
 
     def make_metric_folder(self, trial_job_id: str) -> Path:
         """Create the `/tmp/hypertune` of a trial's job, writable for every user, and return it."""

@@ -1,10 +1,11 @@
 """Stores of the files that jobs read: Cloud Storage, or the emulator's bucket folders."""
 
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from functools import partial
 from typing import Any, Protocol
 
 from vertex_api.client_errors import CREDENTIALS_REMEDY
@@ -31,26 +32,47 @@ class EmulatorBuckets:
     """
 
     def has_object(self, uri: str) -> bool:
-        return self._get_object_file(uri).is_file()
+        try:
+            with self._open_folder(uri, creates_folders=False) as folder:
+                status = os.stat(uri.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode)
 
     def create_object_if_missing(self, uri: str, content: bytes) -> None:
         if self.has_object(uri):
             return
-        file = self._get_object_file(uri)
+        temporary = f".{secrets.token_hex(8)}.partial"
         try:
-            # Open to every user, because containers run as any user.
-            for missing in [folder for folder in reversed(file.parents) if not folder.exists()]:
-                missing.mkdir(exist_ok=True)
-                missing.chmod(0o777)
-            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-                temporary.write(content)
-            Path(temporary.name).chmod(0o644)
-            Path(temporary.name).replace(file)
+            with self._open_folder(uri, creates_folders=True) as folder:
+                with open(temporary, "xb", opener=partial(os.open, mode=0o644, dir_fd=folder)) as file:
+                    os.fchmod(file.fileno(), 0o644)
+                    file.write(content)
+                os.replace(temporary, uri.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
-            raise UploadFailed(f"{uri} cannot be written to {file}: {error.strerror}") from error
+            path = emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
+            raise UploadFailed(f"{uri} cannot be written to {path}: {error.strerror}") from error
 
-    def _get_object_file(self, uri: str) -> Path:
-        return emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
+    @contextmanager
+    def _open_folder(self, uri: str, *, creates_folders: bool) -> Iterator[int]:
+        """Yield a descriptor of the folder of an object. Raises OSError, also for a link that a container created."""
+        buckets = emulator_process.get_data_folder() / "gcs"
+        if creates_folders:
+            with suppress(FileExistsError):
+                buckets.parent.mkdir(mode=0o700, parents=True)
+            buckets.mkdir(exist_ok=True)
+        folder = os.open(buckets, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for name in uri.removeprefix("gs://").split("/")[:-1]:
+                is_new = creates_folders and _create_folder_if_missing(name, folder)
+                subfolder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = subfolder
+                if is_new:
+                    os.fchmod(folder, 0o777)  # containers run as any user
+            yield folder
+        finally:
+            os.close(folder)
 
 
 class CloudStorage:
@@ -70,6 +92,15 @@ class CloudStorage:
 def get_object_store(full_location_name: str) -> ObjectStore:
     """Return the store of a target, such as `//local/projects/P/locations/R`."""
     return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
+
+
+def _create_folder_if_missing(name: str, parent: int) -> bool:
+    """Create a folder in an open one, and return whether it was missing. Raises OSError."""
+    try:
+        os.mkdir(name, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def _find_running_url() -> str | None:
 def _start_process_and_await_url(port: int | None) -> str:
     data = get_data_folder()
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise EmulatorFailed(f"the emulator's folder {data} cannot be created: {error.strerror}") from error
     with (data / "start.lock").open("w") as lock:

@@ -12,7 +12,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.bucket_folders import resolve_gs_uri
+from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 
@@ -82,7 +82,7 @@ def _find_malformed_package_uris(pools: list[Any], pools_path: KeyPath, buckets_
 
 def _find_invalid_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
-        resolve_gs_uri(buckets_folder, uri)
+        BucketTree(buckets_folder).validate_uri(uri)
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []

@@ -1,8 +1,8 @@
 """Buckets and objects in the form of Cloud Storage's JSON API."""
 
 import mimetypes
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -10,9 +10,8 @@ from vertex_emulator.gcs.object_store import StoredObject
 from vertex_emulator.timestamps import format_time
 
 
-def serialize_bucket(base_url: str, bucket: str, folder: Path) -> dict[str, Any]:
-    """Return a Buckets resource; `base_url` is the URL of the emulator, `folder` the bucket's."""
-    status = folder.stat()
+def serialize_bucket(base_url: str, bucket: str, status: os.stat_result) -> dict[str, Any]:
+    """Return a Buckets resource; `base_url` is the URL of the emulator, `status` that of the bucket's folder."""
     return {
         "kind": "storage#bucket",
         "id": bucket,

@@ -2,19 +2,23 @@
 
 import base64
 import binascii
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from itertools import islice
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from anyio import to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_and_object_json import guess_content_type, serialize_bucket, serialize_object
 from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.object_store import ObjectStore, StoredObject, check_preconditions
+from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.http.request_body import read_json_object
 
 MAX_PAGE_SIZE = 1000
@@ -51,31 +55,32 @@ class BucketAndObjectRoutes:
     def _list_all_buckets(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
+        statuses = [(name, self.objects.find_bucket_status(name)) for name in names]
         base_url = get_base_url(request)
-        items = [serialize_bucket(base_url, name, self.objects.require_bucket_folder(name)) for name in names]
+        items = [serialize_bucket(base_url, name, status) for name, status in statuses if status is not None]
         return _respond_with_list("storage#buckets", items=items)
 
     async def _create_new_bucket(self, request: Request) -> Response:
         get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
         self.objects.create_new_bucket(name)
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_status(name)))
 
     def _get_bucket(self, request: Request) -> Response:
         get_checked_query(request)
         name = request.path_params["bucket"]
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_status(name)))
 
     def _get_storage_layout(self, request: Request) -> Response:
         """Return the layout that gcloud requests before it deletes a bucket: a flat one, without folders to delete."""
         name = request.path_params["bucket"]
-        self.objects.require_bucket_folder(name)
+        self.objects.require_bucket_status(name)
         flat = {"hierarchicalNamespace": {"enabled": False}}
         return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
 
     def _list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
-        self.objects.require_bucket_folder(request.path_params["bucket"])
+        self.objects.require_bucket_status(request.path_params["bucket"])
         return _respond_with_list("storage#managedFolders")
 
     def _delete_bucket(self, request: Request) -> Response:
@@ -86,36 +91,43 @@ class BucketAndObjectRoutes:
     def _list_objects(self, request: Request) -> Response:
         query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
-        names = self.objects.iterate_object_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
-        grouped = _iterate_names_with_is_prefix(names, prefix, query.get("delimiter", ""))
+        after, delimiter = _parse_page_token(query.get("pageToken", "")), query.get("delimiter", "")
+        names = self.objects.iterate_object_names(bucket, prefix, after, folders_as_prefixes=delimiter == "/")
+        grouped = _iterate_names_with_is_prefix(names, prefix, delimiter)
         page = list(islice(grouped, _parse_page_size(query) + 1))
         token = ""
         if len(page) > _parse_page_size(query):
             page.pop()
             last, is_prefix = page[-1]
             token = base64.urlsafe_b64encode((last + _AFTER_PREFIX if is_prefix else last).encode()).decode()
-        objects = [self.objects.find_object_or_folder(bucket, name) for name, is_prefix in page if not is_prefix]
-        items = [serialize_object(get_base_url(request), stored, {}) for stored in objects if stored]
+        objects = self.objects.list_objects(bucket, [name for name, is_prefix in page if not is_prefix])
+        items = [serialize_object(get_base_url(request), stored, {}) for stored in objects]
         prefixes = [name for name, is_prefix in page if is_prefix]
         return _respond_with_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
 
-    def _get_object_or_media(self, request: Request) -> Response:
+    async def _get_object_or_media(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
-            return self._download_media(request)
-        stored = self._check_query_and_get_object(request)
+            return await self._download_media(request)
         # Checksums require reading the whole file, so they are computed only if the client requests them.
         fields = request.query_params.get("fields", "*")
-        has_checksums = any(name in fields for name in ("*", "md5Hash", "crc32c")) and not stored.name.endswith("/")
-        checksums = compute_checksums(stored.path) if has_checksums else {}
+        if not any(name in fields for name in ("*", "md5Hash", "crc32c")):
+            stored, checksums = await to_thread.run_sync(self._check_query_and_get_object, request), {}
+        else:
+            stored, file = await to_thread.run_sync(self._check_query_and_open_object, request)
+            with file or contextlib.nullcontext():
+                checksums = await _compute_checksums_while_connected(request, file)
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
-    def _download_media(self, request: Request) -> Response:
-        stored = self._check_query_and_get_object(request)
-        if stored.name.endswith("/"):
+    async def _download_media(self, request: Request) -> Response:
+        stored, file = await to_thread.run_sync(self._check_query_and_open_object, request)
+        if file is None:
             return Response(b"")
-        checksums = compute_checksums(stored.path)
-        return FileResponse(
-            stored.path,
+        with contextlib.ExitStack() as closed_on_error:
+            closed_on_error.enter_context(file)
+            checksums = await _compute_checksums_while_connected(request, file)
+            closed_on_error.pop_all()
+        return OpenFileResponse(
+            file,
             media_type=guess_content_type(stored.name),
             headers={
                 "x-goog-hash": f"crc32c={checksums['crc32c']},md5={checksums['md5Hash']}",
@@ -135,10 +147,18 @@ class BucketAndObjectRoutes:
     def _check_query_and_get_object(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *_PRECONDITIONS})
         stored = self.objects.require_object(request.path_params["bucket"], request.path_params["name"])
-        if query.get("generation", str(stored.generation)) != str(stored.generation):
-            raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{query['generation']}")
-        check_preconditions(query, stored)
+        _check_generation(query, stored)
         return stored
+
+    def _check_query_and_open_object(self, request: Request) -> tuple[StoredObject, FileIO | None]:
+        """Return an object and its open file; a folder has none. Raises ApiError and OSError."""
+        query = get_checked_query(request, {"generation", *_PRECONDITIONS})
+        stored, file = self.objects.open_object(request.path_params["bucket"], request.path_params["name"])
+        with contextlib.ExitStack() as closed_on_error:
+            closed_on_error.enter_context(file or contextlib.nullcontext())
+            _check_generation(query, stored)
+            closed_on_error.pop_all()
+        return stored, file
 
 
 def get_checked_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[str, str]:
@@ -153,6 +173,23 @@ def get_checked_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[
 def get_base_url(request: Request) -> str:
     """Return the emulator's URL as the client wrote it."""
     return str(request.base_url).rstrip("/")
+
+
+def _check_generation(query: Mapping[str, str], stored: StoredObject) -> None:
+    """Raise ApiError if the query asks for another generation, or a precondition does not hold."""
+    if query.get("generation", str(stored.generation)) != str(stored.generation):
+        raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{query['generation']}")
+    check_preconditions(query, stored)
+
+
+async def _compute_checksums_while_connected(request: Request, file: FileIO | None) -> dict[str, str]:
+    """Return the checksums of a file, none without one. Raises ClientDisconnect and OSError."""
+
+    async def raise_if_disconnected() -> None:
+        if await request.is_disconnected():
+            raise ClientDisconnect
+
+    return {} if file is None else await compute_checksums(file, raise_if_disconnected)
 
 
 def _respond_with_list(kind: str, **fields: Any) -> Response:

@@ -2,18 +2,43 @@
 
 import base64
 import hashlib
-from pathlib import Path
+import os
+from collections.abc import Awaitable, Callable
+from io import FileIO
 
-_CHUNK = 1 << 20
+from anyio import to_thread
+
+_CHUNK_BYTES = 1 << 20
+_TURN_BYTES = 16 << 20
 
 
-def compute_checksums(path: Path) -> dict[str, str]:
-    """Return `md5Hash` and `crc32c` of a file in base64 (Cloud Storage, Objects resource). Raises OSError."""
+async def compute_checksums(
+    file: FileIO, raise_if_abandoned: Callable[[], Awaitable[None]] | None = None
+) -> dict[str, str]:
+    """Return `md5Hash` and `crc32c` of a file in base64 (Cloud Storage, Objects resource). Raises OSError.
+
+    A large file is read in many turns, each in a thread, so that it keeps no thread from other requests, ends with the
+    request's task, and ends when `raise_if_abandoned` raises after a turn.
+    """
     from google_crc32c import Checksum
 
     md5, crc32c = hashlib.md5(usedforsecurity=False), Checksum()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+
+    def read_turn_and_get_end(position: int) -> int:
+        end = position + _TURN_BYTES
+        # The position of the file itself stays at its start, for its next reader.
+        while position < end and (chunk := os.pread(file.fileno(), _CHUNK_BYTES, position)):
             md5.update(chunk)
             crc32c.update(chunk)
+            position += len(chunk)
+        return position
+
+    position, end = 0, _TURN_BYTES
+    while True:
+        position = await to_thread.run_sync(read_turn_and_get_end, position)
+        if position < end:
+            break
+        end = position + _TURN_BYTES
+        if raise_if_abandoned is not None:
+            await raise_if_abandoned()
     return {"md5Hash": base64.b64encode(md5.digest()).decode(), "crc32c": base64.b64encode(crc32c.digest()).decode()}

@@ -2,12 +2,18 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
+from itertools import islice
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_gs_uri
+from vertex_emulator.gcs import object_names
+from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree, NotRegularFile
+
+_BATCH = 10_000
 
 
 @dataclass(frozen=True)
@@ -16,64 +22,59 @@ class StoredObject:
 
     bucket: str
     name: str
-    path: Path
     generation: int
     size: int
 
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """The objects below `root`, a folder per bucket. Files are objects; folders and symbolic links are not."""
+    """The objects in `tree`. Regular files are objects; folders, symbolic links and special files are not."""
 
-    root: Path
+    tree: BucketTree
 
     def list_buckets(self) -> list[str]:
         """Return the names of all buckets in order."""
-        return sorted(path.name for path in self.root.iterdir() if self.has_bucket(path.name))
+        with self.tree.scan_folder(ROOT) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return sorted(name for name in names if self.find_bucket_status(name) is not None)
 
-    def has_bucket(self, bucket: str) -> bool:
-        """Return whether a bucket exists; False for an invalid name."""
+    def find_bucket_status(self, bucket: str) -> os.stat_result | None:
+        """Return the status of a bucket's folder; None if there is none, also for an invalid name."""
         try:
-            return self.resolve_object_path(bucket, "").is_dir()
-        except ApiError:
-            return False
+            status = self.tree.find_status(_build_uri(bucket, ""))
+        except InvalidBucketUri:
+            return None
+        return status if status is not None and stat.S_ISDIR(status.st_mode) else None
+
+    def require_bucket_status(self, bucket: str) -> os.stat_result:
+        """Return the status of a bucket's folder. Raises ApiError NOT_FOUND, or INVALID_ARGUMENT for its name."""
+        self.validate_name(bucket, "")
+        status = self.find_bucket_status(bucket)
+        if status is None:
+            raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
+        return status
 
     def create_new_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
-        if self.resolve_object_path(bucket, "").is_dir():
+        self.validate_name(bucket, "")
+        if self.find_bucket_status(bucket) is not None:
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
-        make_writable_folder(self.root, f"gs://{bucket}")
+        with _reject_invalid_uris():
+            self.tree.make_writable_folder(_build_uri(bucket, ""))
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
-        path = self.require_bucket_folder(bucket)
-        for folder, _, files in os.walk(path, topdown=False):
-            if files:
-                raise _build_bucket_not_empty_error(bucket)
-            try:
-                Path(folder).rmdir()
-            except OSError as error:
-                raise _build_bucket_not_empty_error(bucket) from error
-
-    def require_bucket_folder(self, bucket: str) -> Path:
-        """Return the folder of a bucket. Raises ApiError NOT_FOUND."""
-        path = self.resolve_object_path(bucket, "")
-        if not path.is_dir():
-            raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
-        return path
-
-    def resolve_object_path(self, bucket: str, name: str) -> Path:
-        """Return the path of an object, whether it exists or not. Raises ApiError for a name that no file can have."""
-        uri = f"gs://{bucket}/{name}"
+        self.require_bucket_status(bucket)
         try:
-            if name.startswith("/") or name.endswith("//") or "/" in bucket:
-                raise InvalidBucketUri(f'"{uri}" has an empty part, which is not a valid folder name')
-            path = resolve_gs_uri(self.root, uri)
-            if path.resolve() != self.root.resolve() / path.relative_to(self.root):
-                raise InvalidBucketUri(f'"{uri}" goes through a symbolic link, which is not an object')
-        except InvalidBucketUri as error:
-            raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
-        return path
+            self._remove_folders_without_files(_build_uri(bucket, "").rstrip("/"))
+        except (OSError, InvalidBucketUri) as error:
+            message = f"The bucket you tried to delete is not empty: {bucket}."
+            raise ApiError("FAILED_PRECONDITION", message, http=409) from error
+
+    def validate_name(self, bucket: str, name: str) -> None:
+        """Raise ApiError for a name that no object can have: an invalid one, or one that leads through a link."""
+        with _reject_invalid_uris():
+            self.tree.validate_uri(_build_uri(bucket, name))
 
     def require_object(self, bucket: str, name: str) -> StoredObject:
         """Return an object, or a folder if the name ends with "/". Raises ApiError NOT_FOUND."""
@@ -84,39 +85,75 @@ class ObjectStore:
 
     def find_object_or_folder(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
-        path, is_folder = self.resolve_object_path(bucket, name), name.endswith("/")
+        with _reject_invalid_uris():
+            return _build_object_or_none(bucket, name, self.tree.find_status(_build_uri(bucket, name)))
+
+    def list_objects(self, bucket: str, names: list[str]) -> list[StoredObject]:
+        """Return the objects with these names, except those that a container has removed or replaced meanwhile."""
+        found = []
+        for name in names:
+            with contextlib.suppress(ApiError):
+                found.append(self.find_object_or_folder(bucket, name))
+        return [stored for stored in found if stored is not None]
+
+    def open_object(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
+        """Return an object and its file, open for reading; a folder has none. Raises ApiError and OSError."""
+        if name.endswith("/"):
+            return self.require_object(bucket, name), None
         try:
-            status = path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if not name or path.is_dir() != is_folder:
-            return None
-        return StoredObject(bucket, name, path, status.st_mtime_ns, 0 if is_folder else status.st_size)
+            with _reject_invalid_uris():
+                file = self.tree.open_file(_build_uri(bucket, name))
+        except NotRegularFile as error:
+            raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}: {error.strerror}.") from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}") from error
+        stored = _build_object_or_none(bucket, name, os.fstat(file.fileno()))
+        assert stored is not None
+        return stored, file
 
     def put_object_by_moving_file(self, bucket: str, name: str, source_file: Path) -> StoredObject:
         """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""
-        path = self.resolve_object_path(bucket, name)
-        if not name.endswith("/"):
-            make_writable_folder(self.root, f"gs://{bucket}/{name.rpartition('/')[0]}")
-            source_file.chmod(0o666)  # training code runs as any user
-            source_file.replace(path)
-        elif source_file.stat().st_size:
-            raise ApiError("INVALID_ARGUMENT", f"{bucket}/{name} is a folder here, which has no content of its own.")
-        else:
-            make_writable_folder(self.root, f"gs://{bucket}/{name}")
-            source_file.unlink()
+        self.validate_name(bucket, name)
+        uri = _build_uri(bucket, name)
+        with _reject_invalid_uris():
+            if not name.endswith("/"):
+                source_file.chmod(0o666)  # training code runs as any user
+                self.tree.move_file_in(source_file, uri)
+            elif source_file.stat().st_size:
+                raise ApiError(
+                    "INVALID_ARGUMENT", f"{bucket}/{name} is a folder here, which has no content of its own."
+                )
+            else:
+                self.tree.make_writable_folder(uri)
+                source_file.unlink()
         return self.require_object(bucket, name)
 
     def delete_object(self, stored: StoredObject) -> None:
-        """Delete an object or an empty folder. Raises OSError."""
-        if stored.name.endswith("/"):
-            stored.path.rmdir()
-        else:
-            stored.path.unlink()
+        """Delete an object or an empty folder. Raises ApiError and OSError."""
+        uri = _build_uri(stored.bucket, stored.name)
+        with _reject_invalid_uris():
+            if stored.name.endswith("/"):
+                self.tree.remove_folder(uri)
+            else:
+                self.tree.remove_file(uri)
 
-    def iterate_object_names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
-        """Yield the names of objects that start with `prefix` and sort after `after`, in order. Raises ApiError."""
-        yield from _walk_object_names(self.require_bucket_folder(bucket), "", prefix, after)
+    def iterate_object_names(
+        self, bucket: str, prefix: str = "", after: str = "", folders_as_prefixes: bool = False
+    ) -> Iterator[str]:
+        """Yield names of objects in order, as `object_names.iterate_object_names` does. Raises ApiError."""
+        self.require_bucket_status(bucket)
+        yield from object_names.iterate_object_names(self.tree, bucket, prefix, after, folders_as_prefixes)
+
+    def _remove_folders_without_files(self, uri: str) -> None:
+        """Remove a folder and all folders in it. Raises OSError at the first file, and InvalidBucketUri."""
+        while True:
+            with self.tree.scan_folder(uri) as entries:
+                names = [entry.name for entry in islice(entries, _BATCH)]
+            for name in names:
+                self._remove_folders_without_files(f"{uri}/{name}")
+            if len(names) < _BATCH:
+                break
+        self.tree.remove_folder(uri)
 
 
 def check_preconditions(preconditions: Mapping[str, str], stored: StoredObject | None) -> None:
@@ -134,34 +171,24 @@ def check_preconditions(preconditions: Mapping[str, str], stored: StoredObject |
             raise ApiError("FAILED_PRECONDITION", message, http=412)
 
 
-def _walk_object_names(path: Path, parent: str, prefix: str, after: str) -> Iterator[str]:
-    entries = []
-    # A container may delete a folder while it is listed.
-    with contextlib.suppress(FileNotFoundError), os.scandir(path) as scanned:
-        for entry in scanned:
-            if entry.is_dir(follow_symlinks=False):
-                entries.append(f"{parent}{entry.name}/")
-            elif entry.is_file(follow_symlinks=False):
-                entries.append(parent + entry.name)
-    # A folder sorts as its name with "/", so that all names below it come in the order of whole names.
-    for name in sorted(entries):
-        if not _is_utf8(name):
-            continue
-        if not name.endswith("/"):
-            if name.startswith(prefix) and name > after:
-                yield name
-        elif (name.startswith(prefix) or prefix.startswith(name)) and (name > after or after.startswith(name)):
-            yield from _walk_object_names(path / name.removeprefix(parent).rstrip("/"), name, prefix, after)
+def _build_uri(bucket: str, name: str) -> str:
+    """Return the URI of an object. Raises InvalidBucketUri for a name that would be another one as a path."""
+    uri = f"gs://{bucket}/{name}"
+    if name.startswith("/") or name.endswith("//") or "/" in bucket:
+        raise InvalidBucketUri(f'"{uri}" has an empty part, which is not a valid folder name')
+    return uri
 
 
-def _is_utf8(name: str) -> bool:
-    """Return whether a name is UTF-8, as object names are: containers can create files with other names."""
+def _build_object_or_none(bucket: str, name: str, status: os.stat_result | None) -> StoredObject | None:
+    is_expected_kind = stat.S_ISDIR if name.endswith("/") else stat.S_ISREG
+    if status is None or not name or not is_expected_kind(status.st_mode):
+        return None
+    return StoredObject(bucket, name, status.st_mtime_ns, 0 if name.endswith("/") else status.st_size)
+
+
+@contextlib.contextmanager
+def _reject_invalid_uris() -> Iterator[None]:
     try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _build_bucket_not_empty_error(bucket: str) -> ApiError:
-    return ApiError("FAILED_PRECONDITION", f"The bucket you tried to delete is not empty: {bucket}.", http=409)
+        yield
+    except InvalidBucketUri as error:
+        raise ApiError("INVALID_ARGUMENT", f"{error}.") from error

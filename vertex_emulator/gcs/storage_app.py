@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_and_object_routes import BucketAndObjectRoutes
+from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.upload_routes import UploadRoutes
 from vertex_emulator.gcs.upload_sessions import Uploads
@@ -44,7 +45,7 @@ class Storage:
 
     def delete_expired_uploads_and_build_routes(self) -> list[Route]:
         """Delete expired uploads and return all routes."""
-        objects = ObjectStore(self.buckets)
+        objects = ObjectStore(BucketTree(self.buckets))
         uploads = Uploads(self.uploads, objects)
         uploads.delete_expired()
         unimplemented = [Route(path, _raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]

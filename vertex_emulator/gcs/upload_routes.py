@@ -110,8 +110,7 @@ class UploadRoutes:
 
     async def _complete_upload(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
-        store = self.uploads.store_object_and_compute_checksums
-        stored, checksums = await to_thread.run_sync(store, upload, expected)
+        stored, checksums = await self.uploads.store_object_and_compute_checksums(upload, expected)
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 

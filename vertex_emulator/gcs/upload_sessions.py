@@ -6,7 +6,10 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+
+from anyio import to_thread
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
@@ -66,7 +69,7 @@ class Uploads:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.resolve_object_path(bucket, name)
+        self.objects.validate_name(bucket, name)
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, dict(expected))
         upload.record_path.write_text(json.dumps([bucket, name, upload.expected]))
         upload.partial.touch()
@@ -82,7 +85,7 @@ class Uploads:
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
-    def store_object_and_compute_checksums(
+    async def store_object_and_compute_checksums(
         self, upload: Upload, expected_checksums: Mapping[str, str]
     ) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
@@ -90,20 +93,27 @@ class Uploads:
         `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
         if upload.received_bytes_unless_finished is None:
-            stored = self.objects.require_object(upload.bucket, upload.name)
-            return stored, compute_checksums(stored.path)
+            stored, file = await to_thread.run_sync(self.objects.open_object, upload.bucket, upload.name)
+            if file is None:
+                return stored, {}
+            with file:
+                return stored, await compute_checksums(file)
         try:
-            checksums = compute_checksums(upload.partial)
+            with FileIO(upload.partial) as file:
+                checksums = await compute_checksums(file)
             for field, value in {**upload.expected, **expected_checksums}.items():
                 actual = checksums.get(field, value)
                 if value != actual:
                     message = f"Provided {field} {value!r} doesn't match the calculated {actual!r}: send it again."
                     raise ApiError("INVALID_ARGUMENT", message)
-            check_preconditions(upload.expected, self.objects.find_object_or_folder(upload.bucket, upload.name))
-            return self.objects.put_object_by_moving_file(upload.bucket, upload.name, upload.partial), checksums
+            return await to_thread.run_sync(self._check_preconditions_and_put_object, upload), checksums
         except (ApiError, OSError):
             self.discard(upload)
             raise
+
+    def _check_preconditions_and_put_object(self, upload: Upload) -> StoredObject:
+        check_preconditions(upload.expected, self.objects.find_object_or_folder(upload.bucket, upload.name))
+        return self.objects.put_object_by_moving_file(upload.bucket, upload.name, upload.partial)
 
     def discard(self, upload: Upload) -> None:
         """Delete an upload."""

@@ -1,13 +1,14 @@
 """The conversion of a pythonPackageSpec to a containerSpec, and the check that its packages exist."""
 
 import json
+import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.variable_expansion import escape_references
 
 # Not every image has its Python as python3; $0 is the source of the program.
@@ -33,13 +34,15 @@ def require_package_files(package_spec: Mapping[str, Any], buckets_folder: Path)
 
     As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
     """
+    tree = BucketTree(buckets_folder)
     for uri in package_spec["packageUris"]:
         try:
-            path = bucket_folders.resolve_gs_uri(buckets_folder, uri)
-        except InvalidBucketUri as error:
+            status = tree.find_status(uri)
+        except (InvalidBucketUri, PermissionError) as error:
             raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
-        if not path.is_file():
-            raise ReplicaCannotStart(f"the package {uri} does not exist; put the file at {path}")
+        if status is None or not stat.S_ISREG(status.st_mode):
+            message = f"the package {uri} does not exist; put the file at {tree.build_local_path(uri)}"
+            raise ReplicaCannotStart(message)
 
 
 @cache

@@ -7,7 +7,7 @@ from vertex_api.catalog.job_defaults import get_output_directories_by_variable
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_replica_hostname
 from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
@@ -54,6 +54,6 @@ def make_folders_and_build_replica_spec(
 def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
     for name, uri in get_output_directories_by_variable(spec).items():
         try:
-            bucket_folders.make_writable_folder(data_folder.buckets, uri)
-        except InvalidBucketUri as error:
+            BucketTree(data_folder.buckets).make_writable_folder(uri)
+        except (InvalidBucketUri, PermissionError) as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error

@@ -6,10 +6,11 @@ Source of names and forms: the discovery document's InputDataConfig.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.gcs.bucket_tree import BucketTree
 
 _SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")
@@ -31,15 +32,19 @@ def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> Input
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    folder = bucket_folders.resolve_gs_uri(buckets_folder, uri)
-    exports = sorted((path for path in folder.glob("dataset-*") if path.is_dir()), reverse=True)
+    tree = BucketTree(buckets_folder)
+    exports = sorted(_list_matching_names(tree, uri, "dataset-*", is_folder=True), reverse=True)
     datasets = [
-        (place, form) for place in (folder, *exports) for form in _FORMATS if any(place.glob(f"training-*.{form}"))
+        (place, form)
+        for place in (uri, *(f"{uri}/{export}" for export in exports))
+        for form in _FORMATS
+        if _list_matching_names(tree, place, f"training-*.{form}")
     ]
-    place, form = datasets[0] if datasets else (folder, "jsonl" if "annotationSchemaUri" in config else "csv")
-    prefix = "/".join([uri, *place.relative_to(folder).parts])
-    variables = {f"AIP_{split.upper()}_DATA_URI": f"{prefix}/{split}-*.{form}" for split in _SPLITS}
-    missing_splits = [split for split in _SPLITS[1:] if datasets and not any(place.glob(f"{split}-*.{form}"))]
+    place, form = datasets[0] if datasets else (uri, "jsonl" if "annotationSchemaUri" in config else "csv")
+    variables = {f"AIP_{split.upper()}_DATA_URI": f"{place}/{split}-*.{form}" for split in _SPLITS}
+    missing_splits = [
+        split for split in _SPLITS[1:] if datasets and not _list_matching_names(tree, place, f"{split}-*.{form}")
+    ]
     warnings = _render_warnings(config, uri, bool(datasets), missing_splits)
     return InputData({"AIP_DATA_FORMAT": form, **variables}, [f"inputDataConfig: {warning}" for warning in warnings])
 
@@ -52,6 +57,19 @@ def copy_with_input_variables(job_spec: Mapping[str, Any], input_data: InputData
         task = next((name for name in ("containerSpec", "pythonPackageSpec") if name in pool), None)
         pools.append({**pool, task: {**pool[task], "env": [*added, *pool[task].get("env", [])]}} if task else pool)
     return {**job_spec, "workerPoolSpecs": pools}
+
+
+def _list_matching_names(tree: BucketTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
+    """Return the names of the files or folders in a folder that match; none if it does not exist."""
+    try:
+        with tree.scan_folder(uri) as entries:
+            return [
+                entry.name
+                for entry in entries
+                if fnmatchcase(entry.name, pattern) and entry.is_dir(follow_symlinks=False) == is_folder
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _render_warnings(

@@ -16,7 +16,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_names import has_objects
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.resource_names import generate_id
 from vertex_emulator.scheduling.cancellation_and_early_stop_requests import request_cancellation
@@ -109,7 +110,7 @@ class PipelineReconciler:
         uri = model.setdefault("artifactUri", artifact_uri)
         if uri is None:
             del model["artifactUri"]
-        elif uri == artifact_uri and not self._has_files(uri):
+        elif uri == artifact_uri and not has_objects(BucketTree(self.data.buckets), uri):
             return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
             version = store_model_version(transaction, pipeline.location, pipeline.spec, model, pipeline.name)
@@ -117,9 +118,6 @@ class PipelineReconciler:
             return _build_failed_ending(_STATUS_CODES[error.status], str(error))
         transaction.pipelines.set_uploaded_model(pipeline.id, version.model_name)
         return None
-
-    def _has_files(self, uri: str) -> bool:
-        return any(path.is_file() for path in bucket_folders.resolve_gs_uri(self.data.buckets, uri).rglob("*"))
 
     def _get_model_directory(self, job: Job, trials_of_job: list[Trial]) -> str | None:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""

@@ -1,62 +1,81 @@
 """The folders and files of buckets, as the page lists and downloads them."""
 
+import contextlib
 import heapq
 import os
+import stat
+from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.gs_uri import is_utf8
 from vertex_emulator.timestamps import format_time
 
-ROOT = "gs://"
 MAX_LISTED = 1000
+_KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
 
 
 def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
     """Return the content of the folder of a gs:// URI (`gs://` for the buckets), folders first. Raises ApiError.
 
-    The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file or link, `size` in bytes,
-    `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
+    The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file, link or special, `size` in
+    bytes, `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    path = _resolve_uri_or_root(buckets_folder, uri)
+    tree = BucketTree(buckets_folder)
+    number = 0
+    with _translate_errors(tree, uri, "folder"), tree.scan_folder(uri) as entries:
+
+        def count_and_key(entry: os.DirEntry[str]) -> tuple[bool, str]:
+            nonlocal number
+            number += 1
+            return not entry.is_dir(follow_symlinks=False), entry.name
+
+        shown = heapq.nsmallest(MAX_LISTED, entries, key=count_and_key)
+        base = uri if uri == ROOT else f"{uri.rstrip('/')}/"
+        rows = [_serialize_entry_unless_deleted(base, entry) for entry in shown]
+        return {
+            "uri": uri,
+            "path": str(tree.build_local_path(uri)),
+            "entries": [row for row in rows if row is not None],
+            "left_out": number - len(shown),
+        }
+
+
+def open_file(buckets_folder: Path, uri: str) -> FileIO:
+    """Open the file of a gs:// URI. Raises ApiError."""
+    tree = BucketTree(buckets_folder)
+    with _translate_errors(tree, uri, "file"):
+        return tree.open_file(uri)
+
+
+@contextlib.contextmanager
+def _translate_errors(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
+    """Raise ApiError for a URI that is invalid or names nothing of this kind."""
     try:
-        with os.scandir(path) as scanned:
-            entries = [(not entry.is_dir(follow_symlinks=False), entry.name, entry) for entry in scanned]
-    except OSError as error:
-        raise ApiError("NOT_FOUND", f"There is no folder {uri} ({path}): {error.strerror}.") from error
-    shown = heapq.nsmallest(MAX_LISTED, entries)
-    base = uri if uri == ROOT else f"{uri.rstrip('/')}/"
-    rows = (_serialize_entry_unless_deleted(f"{base}{name}", entry) for _, name, entry in shown)
-    return {
-        "uri": uri,
-        "path": str(path),
-        "entries": [row for row in rows if row is not None],
-        "left_out": len(entries) - len(shown),
-    }
-
-
-def require_file_path(buckets_folder: Path, uri: str) -> Path:
-    """Return the file of a gs:// URI. Raises ApiError."""
-    path = _resolve_uri_or_root(buckets_folder, uri)
-    if not path.is_file():
-        raise ApiError("NOT_FOUND", f"There is no file {uri} ({path}).")
-    return path
-
-
-def _resolve_uri_or_root(buckets_folder: Path, uri: str) -> Path:
-    try:
-        return buckets_folder if uri == ROOT else bucket_folders.resolve_gs_uri(buckets_folder, uri)
+        yield
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
+    except OSError as error:
+        message = f"There is no {kind} {uri} ({tree.build_local_path(uri)}): {error.strerror}."
+        raise ApiError("NOT_FOUND", message) from error
 
 
-def _serialize_entry_unless_deleted(uri: str, entry: os.DirEntry[str]) -> dict[str, Any] | None:
-    """Return an entry of a folder, None if it was deleted meanwhile."""
+def _serialize_entry_unless_deleted(base_uri: str, entry: os.DirEntry[str]) -> dict[str, Any] | None:
+    """Return an entry of a folder, None if it was deleted meanwhile.
+
+    A name that is not UTF-8 is escaped and has an empty `uri`: no URI can name it.
+    """
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    kind = "link" if entry.is_symlink() else "folder" if entry.is_dir() else "file"
-    modified = format_time(status.st_mtime_ns)
-    return {"name": entry.name, "uri": uri, "kind": kind, "size": status.st_size, "modified": modified}
+    return {
+        "name": os.fsencode(entry.name).decode(errors="backslashreplace"),
+        "uri": f"{base_uri}{entry.name}" if is_utf8(entry.name) else "",
+        "kind": _KINDS.get(stat.S_IFMT(status.st_mode), "special"),
+        "size": status.st_size,
+        "modified": format_time(status.st_mtime_ns),
+    }

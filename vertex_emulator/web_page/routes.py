@@ -11,6 +11,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_tree import ROOT
+from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, event_stream, job_summaries
 from vertex_emulator.web_page.job_view import JobViews
@@ -67,14 +69,15 @@ class Page:
         return JSONResponse(bucket_files.build_folder_view(self.buckets, _get_uri_or_root(request)))
 
     def _download_file(self, request: Request) -> Response:
-        path = bucket_files.require_file_path(self.buckets, _get_uri_or_root(request))
+        uri = _get_uri_or_root(request)
+        file = bucket_files.open_file(self.buckets, uri)
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
-        return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
+        return OpenFileResponse(file, "application/octet-stream", headers, filename=uri.rstrip("/").rpartition("/")[2])
 
 
 def _get_uri_or_root(request: Request) -> str:
-    return request.query_params.get("uri", bucket_files.ROOT)
+    return request.query_params.get("uri", ROOT)
 
 
 def _build_html_response(status_code: int = 200) -> Response:

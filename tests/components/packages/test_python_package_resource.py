@@ -45,6 +45,20 @@ def test_a_local_package_is_readable_by_any_container(project: Path) -> None:
     assert oct(file.parent.stat().st_mode & 0o777) == "0o777"
 
 
+def test_package_is_written_through_no_link(project: Path) -> None:
+    (project / ".emulator/gcs/team-dev").mkdir(parents=True)
+    (project / "outside").mkdir()
+    (project / ".emulator/gcs/team-dev/staging").symlink_to(project / "outside")
+    with pytest.raises(UploadFailed, match="cannot be written"):
+        PROVIDER.create(props(project, LOCAL_PREFIX))
+    assert list((project / "outside").iterdir()) == []
+
+
+def test_new_data_folder_is_closed_to_others(project: Path) -> None:
+    PROVIDER.create(props(project, LOCAL_PREFIX))
+    assert oct((project / ".emulator").stat().st_mode & 0o777) == "0o700"
+
+
 def test_in_the_cloud_a_package_is_uploaded_once(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs import object_names
+from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_store import ObjectStore
 
 NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
@@ -17,7 +19,7 @@ def objects(tmp_path: Path) -> ObjectStore:
             continue  # a folder here, because of the names below it
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if name.endswith("/") else path.write_text(name)
-    return ObjectStore(root)
+    return ObjectStore(BucketTree(root))
 
 
 def test_names_are_sorted_and_exclude_folders(objects: ObjectStore) -> None:
@@ -32,6 +34,23 @@ def test_prefix_selects_names_that_start_with_it(objects: ObjectStore, prefix: s
     ]
 
 
+def test_large_folder_is_listed_in_batches(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = list(objects.iterate_object_names("bucket"))
+    monkeypatch.setattr(object_names, "_BATCH", 2)
+    assert list(objects.iterate_object_names("bucket")) == everything
+    assert list(objects.iterate_object_names("bucket", "a")) == [name for name in everything if name.startswith("a")]
+
+
+def test_folders_stand_for_their_objects(objects: ObjectStore) -> None:
+    def prefixes(prefix: str, after: str = "") -> list[str]:
+        return list(objects.iterate_object_names("bucket", prefix, after, folders_as_prefixes=True))
+
+    assert prefixes("") == ["a b/", "a-/", "a.txt", "a/", "a0", "z/", "ä/"]
+    assert prefixes("a/") == ["a/1", "a/b/"]
+    assert prefixes("", "a/1") == ["a/", "a0", "z/", "ä/"]
+    assert prefixes("", "a/\U0010ffff") == ["a0", "z/", "ä/"]
+
+
 def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:
     everything = list(objects.iterate_object_names("bucket"))
     for after in [*everything, "a/\U0010ffff", "a", "", "zz"]:
@@ -41,7 +60,7 @@ def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
 def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.resolve_object_path("bucket", name)
+        objects.validate_name("bucket", name)
     assert raised.value.http == 400
 
 
@@ -49,11 +68,11 @@ def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name:
 def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
         objects.create_new_bucket(bucket)
-    assert not objects.has_bucket(bucket)
+    assert objects.find_bucket_status(bucket) is None
 
 
 def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
     objects.create_new_bucket("empty")
-    (objects.root / "empty" / "x" / "y").mkdir(parents=True)
+    (objects.tree.root / "empty" / "x" / "y").mkdir(parents=True)
     objects.delete_bucket("empty")
     assert objects.list_buckets() == ["bucket"]

@@ -1,5 +1,6 @@
 """The bucket folders, for reading and never beyond."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,7 @@ def test_folders_come_first_with_kind_of_each_entry(buckets: Path) -> None:
 
 
 def test_the_root_lists_the_buckets(buckets: Path) -> None:
-    assert [entry["uri"] for entry in bucket_files.build_folder_view(buckets, bucket_files.ROOT)["entries"]] == [
-        "gs://models"
-    ]
+    assert [entry["uri"] for entry in bucket_files.build_folder_view(buckets, "gs://")["entries"]] == ["gs://models"]
 
 
 def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +44,7 @@ def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.Mo
     "uri", ["gs://models/../../secret", "gs://models/run/../../../secret", "gs://../secret", "/etc/passwd", "gs:///etc"]
 )
 def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
-    for look in (bucket_files.build_folder_view, bucket_files.require_file_path):
+    for look in (bucket_files.build_folder_view, bucket_files.open_file):
         with pytest.raises(ApiError) as refusal:
             look(buckets, uri)
         assert refusal.value.http == 400
@@ -61,11 +60,22 @@ def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     assert (kinds["out"], kinds["secret"]) == ("link", "link")
     for uri in ("gs://models/run/secret", "gs://models/run/out/secret"):
         with pytest.raises(ApiError, match="symbolic link"):
-            bucket_files.require_file_path(buckets, uri)
+            bucket_files.open_file(buckets, uri)
+
+
+def test_name_that_is_not_utf8_is_escaped(buckets: Path) -> None:
+    (buckets / "models/run" / os.fsdecode(b"caf\xe9")).touch()
+    os.mkfifo(buckets / "models/run/pipe")
+    shown = [
+        (entry["name"], entry["kind"], entry["uri"])
+        for entry in bucket_files.build_folder_view(buckets, "gs://models/run")["entries"]
+    ]
+    assert ("caf\\xe9", "file", "") in shown
+    assert ("pipe", "special", "gs://models/run/pipe") in shown
 
 
 @pytest.mark.parametrize("uri", ["gs://models/none", "gs://models/run/a folder", "gs://none-such"])
 def test_what_is_no_file_is_not_found(buckets: Path, uri: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        bucket_files.require_file_path(buckets, uri)
+        bucket_files.open_file(buckets, uri)
     assert refusal.value.http == 404

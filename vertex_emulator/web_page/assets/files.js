@@ -45,7 +45,8 @@ function Entries({ found }) {
 }
 
 function EntryName({ entry }) {
+  const remark = !entry.uri ? "name is not UTF-8" : entry.kind === "link" ? "link" : entry.kind === "special" ? "no regular file" : "";
+  if (remark) return html`${entry.name} <span class="muted">(${remark})</span>`;
   if (entry.kind === "folder") return html`<a href=${at(entry.uri)}>${entry.name}/</a>`;
-  if (entry.kind === "link") return html`${entry.name} <span class="muted">(link)</span>`;
   return html`<a href=${`/vertex_emulator/page/download?uri=${encodeURIComponent(entry.uri)}`} download>${entry.name}</a>`;
 }

@@ -1,0 +1,189 @@
+"""Access to buckets that containers change at the same time."""
+
+import ctypes
+import os
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.gs_uri import parse_gs_uri
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> BucketTree:
+    (tmp_path / "gcs").mkdir()
+    return BucketTree(tmp_path / "gcs")
+
+
+def count_descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def modes(*folders: Path) -> list[int]:
+    return [stat.S_IMODE(folder.stat().st_mode) for folder in folders]
+
+
+@contextmanager
+def exchanged(first: Path, second: Path) -> Iterator[None]:
+    """Exchange two paths again and again while the block runs, as a container can."""
+    ended = threading.Event()
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+
+    def repeat() -> None:
+        rename = ctypes.CDLL(None).renameat2
+        while not ended.is_set():
+            assert rename(here, bytes(first), here, bytes(second), exchange) == 0
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_uri_is_path_below_its_bucket(tree: BucketTree) -> None:
+    assert parse_gs_uri("gs://my-bucket/run/1/") == ("my-bucket", "run", "1")
+    assert tree.build_local_path("gs://my-bucket/run/1/") == tree.root / "my-bucket" / "run" / "1"
+    assert tree.build_local_path(ROOT) == tree.root
+
+
+def test_made_folders_are_open_to_every_user(tree: BucketTree) -> None:
+    tree.make_writable_folder("gs://my-bucket/run/model/")
+    made = tree.root / "my-bucket/run/model"
+    assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
+
+
+def test_folders_left_private_by_killed_process_are_opened(tree: BucketTree) -> None:
+    made = tree.root / "my-bucket/run/model"
+    made.parent.mkdir(parents=True, mode=0o700)
+    for _ in range(2):
+        tree.make_writable_folder("gs://my-bucket/run/model/")
+        assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
+
+
+@pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
+def test_file_in_place_of_folder_is_named(tree: BucketTree, uri: str) -> None:
+    (tree.root / "my-bucket").mkdir()
+    (tree.root / "my-bucket" / "run").touch()
+    with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
+        tree.make_writable_folder(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "gs://",
+        "gs://../etc",
+        "gs://my-bucket/../../etc",
+        "gs://my-bucket/a/../b",
+        "gs://my-bucket/./a",
+        "gs://my-bucket/a//b",
+        "gs:///etc",
+        "gs://My_Bucket!/x",
+        "gs://a..b/x",
+        "/etc",
+        "https://bucket/x",
+        "gs://my-bucket/a\0b",
+        "gs://my-bucket/\udcff",
+        f"gs://my-bucket/{'ä' * 128}",
+        f"gs://my-bucket/{'a/' * 513}",
+    ],
+)
+def test_invalid_uri_is_rejected_by_every_method(tree: BucketTree, uri: str) -> None:
+    for method in (tree.validate_uri, tree.open_file, tree.make_writable_folder, tree.remove_file, tree.remove_folder):
+        with pytest.raises(InvalidBucketUri):
+            method(uri)
+    assert list(tree.root.iterdir()) == []
+
+
+def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o700)
+    (outside / "x").write_text("of the host")
+    (tree.root / "my-bucket").mkdir()
+    (tree.root / "my-bucket" / "out").symlink_to(outside)
+    (tree.root / "my-bucket" / "inside").symlink_to(tree.root / "my-bucket")
+    new = tmp_path / "new"
+    new.touch()
+    for uri in ("gs://my-bucket/out/x", "gs://my-bucket/inside/out/x"):
+        for method in (
+            tree.validate_uri,
+            tree.find_status,
+            tree.open_file,
+            tree.make_writable_folder,
+            tree.remove_file,
+            tree.remove_folder,
+            lambda uri: tree.move_file_in(new, uri),
+            lambda uri: tree.scan_folder(uri).__enter__(),
+        ):
+            with pytest.raises(InvalidBucketUri, match="symbolic link"):
+                method(uri)
+    assert [path.name for path in outside.iterdir()] == ["x"]
+    assert modes(outside) == [0o700]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two paths")
+def test_swapped_folder_leads_nowhere_else(tree: BucketTree, tmp_path: Path) -> None:
+    outside, new = tmp_path / "outside", tmp_path / "new"
+    (outside / "model").mkdir(parents=True)
+    outside.chmod(0o700)
+    (outside / "model").chmod(0o700)
+    (outside / "secret").write_text("of the host")
+    bucket = tree.root / "my-bucket"
+    (bucket / "run").mkdir(parents=True)
+    (bucket / "link").symlink_to(outside)
+
+    refused = 0
+    with exchanged(bucket / "run", bucket / "link"):
+        for _ in range(2000):
+            try:
+                tree.make_writable_folder("gs://my-bucket/run/model")
+                new.touch()
+                tree.move_file_in(new, "gs://my-bucket/run/new")
+                tree.remove_file("gs://my-bucket/run/new")
+                tree.open_file("gs://my-bucket/run/secret").close()
+            except InvalidBucketUri:
+                refused += 1
+            except FileNotFoundError:
+                continue
+            else:
+                raise AssertionError("it has opened the file outside")
+    assert refused
+    assert modes(outside, outside / "model") == [0o700, 0o700]
+    assert sorted(path.name for path in outside.iterdir()) == ["model", "secret"]
+
+
+def test_what_is_no_regular_file_is_never_opened(tree: BucketTree) -> None:
+    bucket = tree.root / "my-bucket"
+    bucket.mkdir()
+    os.mkfifo(bucket / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(bucket / "socket"))
+    for name, kind in (("pipe", "a named pipe"), ("socket", "a socket"), ("", "a folder")):
+        with pytest.raises(FileNotFoundError, match=f"it is {kind}, not a regular file"):
+            tree.open_file(f"gs://my-bucket/{name}")
+
+
+def test_no_descriptor_stays_open(tree: BucketTree) -> None:
+    (tree.root / "my-bucket").mkdir()
+    (tree.root / "my-bucket/link").symlink_to("/etc")
+    os.mkfifo(tree.root / "my-bucket/pipe")
+    before = count_descriptors()
+    for name in ("link", "pipe", "none", "pipe/x", "a/b"):
+        with suppress(InvalidBucketUri, OSError):
+            tree.open_file(f"gs://my-bucket/{name}")
+        with suppress(InvalidBucketUri, OSError):
+            tree.make_writable_folder(f"gs://my-bucket/{name}")
+        with suppress(InvalidBucketUri, OSError), tree.scan_folder(f"gs://my-bucket/{name}"):
+            pass
+    assert count_descriptors() == before

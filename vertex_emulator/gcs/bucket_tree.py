@@ -1,0 +1,165 @@
+"""The files and folders of all buckets, reached so that nothing a container creates leads elsewhere or blocks.
+
+Containers write to buckets while the emulator reads them, and may replace a folder by a symbolic link between any two
+system calls. So each access descends from the buckets folder part by part, by descriptors that follow no link, and what
+it has reached is judged by its descriptor. Nothing else in the emulator opens, lists, creates or deletes in buckets.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.gs_uri import parse_gs_uri
+
+ROOT = "gs://"
+# Opening a device or a named pipe can have effects or block. On Linux, O_PATH finds it without opening it.
+_LOCATE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK
+_WRITABLE = 0o777
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class NotRegularFile(FileNotFoundError):
+    """There is something else under the name of a file; `strerror` says what."""
+
+    def __init__(self, mode: int, uri: str) -> None:
+        kind = _KINDS.get(stat.S_IFMT(mode), "a special file")
+        super().__init__(errno.ENOENT, f"it is {kind}, not a regular file", uri)
+
+
+@dataclass(frozen=True)
+class BucketTree:
+    """The folder `root` with a folder per bucket; methods take gs:// URIs and raise InvalidBucketUri for links."""
+
+    root: Path
+
+    def build_local_path(self, uri: str) -> Path:
+        """Return the path of a URI as people see it; opening it is not safe. Raises InvalidBucketUri."""
+        return self.root.joinpath(*_parse_uri_or_root(uri))
+
+    def validate_uri(self, uri: str) -> None:
+        """Raise InvalidBucketUri if nothing can be stored at a URI because of its form or because of a link."""
+        with contextlib.suppress(PermissionError):
+            self.find_status(uri)
+
+    def find_status(self, uri: str) -> os.stat_result | None:
+        """Return the status of what a URI names, None if there is nothing. Raises InvalidBucketUri and OSError."""
+        try:
+            with self._locate(parse_gs_uri(uri)) as location:
+                return os.fstat(location)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open_file(self, uri: str) -> FileIO:
+        """Open a regular file for reading. Raises InvalidBucketUri, and OSError, whose `strerror` says the reason."""
+        with self._locate(parse_gs_uri(uri)) as location:
+            mode = os.fstat(location).st_mode
+            if not stat.S_ISREG(mode):
+                raise NotRegularFile(mode, uri)
+            return FileIO(os.open(f"/dev/fd/{location}", os.O_RDONLY), "rb")
+
+    @contextlib.contextmanager
+    def scan_folder(self, uri: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """Yield the entries of a folder, to be used while it is open. Raises InvalidBucketUri and OSError."""
+        located = self._locate(_parse_uri_or_root(uri))
+        with located as location, _open_folder(location) as folder, os.scandir(folder) as entries:
+            yield entries
+
+    def make_writable_folder(self, uri: str) -> None:
+        """Create the folder of a URI. Raises InvalidBucketUri, also if a file has its name, and OSError.
+
+        It and its parents in the bucket become writable for every user, because containers run as any user; each time,
+        because a process may have been killed between creating a folder and changing its mode.
+        """
+        with self._locate(parse_gs_uri(uri), makes_folders=True):
+            pass
+
+    def move_file_in(self, source_file: Path, uri: str) -> None:
+        """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
+        *parents, name = parse_gs_uri(uri)
+        with self._locate(parents, makes_folders=True) as folder:
+            os.replace(source_file, name, dst_dir_fd=folder)
+
+    def remove_file(self, uri: str) -> None:
+        """Remove a file. Raises InvalidBucketUri and OSError."""
+        *parents, name = parse_gs_uri(uri)
+        with self._locate(parents) as folder:
+            os.unlink(name, dir_fd=folder)
+
+    def remove_folder(self, uri: str) -> None:
+        """Remove an empty folder. Raises InvalidBucketUri and OSError."""
+        *parents, name = parse_gs_uri(uri)
+        with self._locate(parents) as folder:
+            os.rmdir(name, dir_fd=folder)
+
+    @contextlib.contextmanager
+    def _locate(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
+        """Yield a descriptor of what has this path, whatever it is. Raises InvalidBucketUri and OSError."""
+        # The root itself is outside of all containers, and a user may have made it a link.
+        location = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for depth, part in enumerate(parts, 1):
+                if makes_folders:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=location)
+                entry = _locate_entry(location, part, parts)
+                os.close(location)
+                location = entry
+                if makes_folders:
+                    _make_writable(location, parts[:depth], parts)
+            yield location
+        finally:
+            os.close(location)
+
+
+def _parse_uri_or_root(uri: str) -> tuple[str, ...]:
+    return () if uri == ROOT else parse_gs_uri(uri)
+
+
+def _locate_entry(folder: int, name: str, parts: Sequence[str]) -> int:
+    uri = ROOT + "/".join(parts)
+    link = InvalidBucketUri(f'"{uri}" goes through a symbolic link ("{name}"), which is not an object; use its target')
+    try:
+        entry = os.open(name, _LOCATE, dir_fd=folder)
+    except OSError as error:
+        # Without O_PATH, a link cannot be opened.
+        if error.errno == errno.ELOOP:
+            raise link from error
+        raise
+    if stat.S_ISLNK(os.fstat(entry).st_mode):
+        os.close(entry)
+        raise link
+    return entry
+
+
+def _make_writable(location: int, parts: Sequence[str], all_parts: Sequence[str]) -> None:
+    """Make a folder writable for every user, unless it is another user's. Raises InvalidBucketUri if it is none."""
+    status = os.fstat(location)
+    if not stat.S_ISDIR(status.st_mode):
+        uri, here = (ROOT + "/".join(each) for each in (all_parts, parts))
+        raise InvalidBucketUri(f'"{uri}" cannot be a folder: {here} is a file')
+    if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != _WRITABLE:
+        with _open_folder(location) as folder:
+            os.fchmod(folder, _WRITABLE)
+
+
+@contextlib.contextmanager
+def _open_folder(location: int) -> Iterator[int]:
+    """Open a located folder itself, to list it or to change its mode. Raises OSError."""
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=location)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
