@@ -5,6 +5,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -223,25 +224,13 @@ def as_nobody(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def crossed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A new folder that other users can reach."""
+def crossed() -> Iterator[Path]:
+    """A new folder that other users can reach, as pytest's own are not."""
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
-    with open_to_others(tmp_path_factory.mktemp("crossed")) as folder:
-        yield folder
-
-
-@contextmanager
-def open_to_others(folder: Path) -> Iterator[Path]:
-    parents = [each for each in folder.parents if each.stat().st_mode & 0o001 == 0]
-    modes = [stat.S_IMODE(each.stat().st_mode) for each in parents]
-    for each in (*parents, folder):
-        each.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        for each, mode in zip(parents, modes, strict=True):
-            each.chmod(mode)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("had", ["no folder", "a wide folder"])

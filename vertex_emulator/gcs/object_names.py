@@ -8,7 +8,8 @@ from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, is_utf8, parse_gs_uri
 
-_BATCH = 10_000
+# The first holds a page of names, so that a folder is read once for it; the last bounds the memory of longer walks.
+_FIRST_BATCH, _MAX_BATCH = 2_000, 100_000
 
 
 def iterate_object_names(
@@ -48,11 +49,11 @@ def _iterate_names_below(
             return has_prefix and (name > after or after.startswith(name))
         return name.startswith(prefix) and name > after
 
-    last = ""
+    last, size = "", _FIRST_BATCH
     while True:
         # A folder sorts as its name with "/", so that all names below it come in the order of whole names.
         names = (name for name in _iterate_folder(tree, bucket, parent) if name > last and is_next(name))
-        batch = heapq.nsmallest(_BATCH, names)
+        batch = heapq.nsmallest(size, names)
         for name in batch:
             if not name.endswith("/"):
                 yield name
@@ -63,9 +64,9 @@ def _iterate_names_below(
                     yield name
             elif _has_objects_below(tree, bucket, name):
                 yield name
-        if len(batch) < _BATCH:
+        if len(batch) < size:
             return
-        last = batch[-1]
+        last, size = batch[-1], min(10 * size, _MAX_BATCH)
 
 
 def _iterate_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]:

@@ -55,5 +55,8 @@ def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> No
     for name, uri in get_output_directories_by_variable(spec).items():
         try:
             BucketTree(data_folder.buckets).make_writable_folder(uri)
-        except (InvalidBucketUri, PermissionError) as error:
+        except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
+        except PermissionError as error:
+            message = f"there is no {name}: the emulator's user may not write to {uri}; change the mode of its folder"
+            raise ReplicaCannotStart(message) from error

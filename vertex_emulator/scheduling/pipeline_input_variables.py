@@ -4,12 +4,14 @@ The emulator has no dataset service. It looks for the exported files in the fold
 Source of names and forms: the discovery document's InputDataConfig.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
 
 _SPLITS = ("training", "validation", "test")
@@ -27,7 +29,7 @@ class InputData:
 
 
 def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
-    """Resolve a canonical InputDataConfig. Raises InvalidBucketUri.
+    """Resolve a canonical InputDataConfig.
 
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
@@ -60,15 +62,13 @@ def copy_with_input_variables(job_spec: Mapping[str, Any], input_data: InputData
 
 
 def _list_matching_names(tree: BucketTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
-    """Return the names of the files or folders in a folder that match; none if it does not exist."""
+    """Return the names of the files or folders in a folder that match; none if it cannot be read."""
     try:
         with tree.scan_folder(uri) as entries:
-            return [
-                entry.name
-                for entry in entries
-                if fnmatchcase(entry.name, pattern) and entry.is_dir(follow_symlinks=False) == is_folder
-            ]
-    except (FileNotFoundError, NotADirectoryError):
+            matching = [entry for entry in entries if fnmatchcase(entry.name, pattern)]
+            kind = os.DirEntry.is_dir if is_folder else os.DirEntry.is_file
+            return [entry.name for entry in matching if kind(entry, follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError, PermissionError, InvalidBucketUri):
         return []
 
 

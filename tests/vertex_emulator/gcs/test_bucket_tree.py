@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs import object_names
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri
 
@@ -187,3 +189,34 @@ def test_no_descriptor_stays_open(tree: BucketTree) -> None:
         with suppress(InvalidBucketUri, OSError), tree.scan_folder(f"gs://my-bucket/{name}"):
             pass
     assert count_descriptors() == before
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[BucketTree]:
+    """Run as an ordinary user, in a bucket folder where a container's root has closed a folder."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        closed = Path(folder, "my-bucket/closed")
+        closed.mkdir(parents=True)
+        (closed / "model").touch()
+        closed.parent.chmod(0o777)
+        closed.chmod(0o700)
+        os.seteuid(65534)
+        try:
+            yield BucketTree(Path(folder))
+        finally:
+            os.seteuid(0)
+
+
+def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
+    tree, uri = ordinary_user, "gs://my-bucket/closed/model"
+    for method in (tree.find_status, tree.open_file, tree.make_writable_folder, tree.remove_file):
+        with pytest.raises(PermissionError):
+            method(uri)
+    tree.validate_uri(uri)
+    assert object_names.has_objects(tree, "gs://my-bucket/closed")
+    assert [*object_names.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
+    tree.make_writable_folder("gs://my-bucket/open/model")
+    assert modes(tree.root / "my-bucket/open/model") == [0o777]
