@@ -11,6 +11,8 @@ from tests.components.targets.gcp.graph import forget_loops, graph
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("access", "adopting", "ci", "clients", "configuration", "editors", "environments", "install", "interrupted")
+PAGES += ("python", "security")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -43,9 +45,7 @@ def test_the_environments_page_shows_the_shipped_prod() -> None:
         assert shipped[key] == value or "DEV_PROJECT" in str(shipped[key]), key
 
 
-@pytest.mark.parametrize(
-    "page", ["access", "adopting", "ci", "configuration", "editors", "environments", "install", "interrupted", "python"]
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_links_of_a_page_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())
     assert [link for link in links if not (DOCS / link).exists()] == []

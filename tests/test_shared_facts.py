@@ -1,10 +1,12 @@
-"""Facts of the API that the components and the emulator both need: each stands once, in vertex_api."""
+"""Facts that the components and the emulator both need: those of the API stand once, in vertex_api."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from components.jobs.results import build_job_results
+from components.runtime import running_emulator
 from components.schema import config_types
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
@@ -18,7 +20,11 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
+from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
+from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock, require_running_endpoint
+from vertex_emulator.errors import EmulatorNotRunning
+from vertex_emulator.http.host_and_origin_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
 from vertex_emulator.scheduling.custom_job_outcome import compute_explicit_or_default_deadline
 
@@ -62,3 +68,30 @@ def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
     cost = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_prices())
     assert (compute_explicit_or_default_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)
+
+
+def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def fetch(url: str, token: str) -> str:
+        asked.append((url, token))
+        return "1.2.3"
+
+    monkeypatch.setattr(running_emulator, "_fetch_version", fetch)
+    data = DataFolder.open(tmp_path)
+    data.token.write_text("t0ken\n")
+    endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
+    endpoint.write(data.endpoint)
+    assert running_emulator.find_running_endpoint(tmp_path) is None
+    with pytest.raises(EmulatorNotRunning):
+        require_running_endpoint(tmp_path)
+    assert asked == []
+    with acquire_lock(data.lock):
+        found = running_emulator.find_running_endpoint(tmp_path)
+        assert require_running_endpoint(tmp_path) == endpoint
+    assert found is not None
+    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token()) == asked[0]
+
+
+def test_both_sides_know_the_marker_header() -> None:
+    assert running_emulator.MARKER_HEADER == VERSION_HEADER

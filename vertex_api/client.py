@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
@@ -48,10 +48,11 @@ class JobClient(Protocol):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The base URLs of Vertex AI and of Cloud Logging."""
+    """The base URLs of Vertex AI and of Cloud Logging, and the bearer token of a server that is not Google's."""
 
     jobs: str
     logging: str
+    token: str = field(default="", repr=False)
 
     @classmethod
     def for_region(cls, region: str) -> "Endpoint":
@@ -59,13 +60,13 @@ class Endpoint:
         return cls(f"https://{region}-aiplatform.googleapis.com", "https://logging.googleapis.com")
 
     @classmethod
-    def for_server(cls, url: str) -> "Endpoint":
+    def for_server(cls, url: str, token: str = "") -> "Endpoint":
         """Return the endpoints of one server for both, such as the emulator."""
-        return cls(url, url)
+        return cls(url, url, token)
 
 
 class RestClient:
-    """JobClient over REST. Application Default Credentials for https, none for http (the emulator needs none)."""
+    """JobClient over REST. Application Default Credentials for https; for http, as of the emulator, at most a token."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -128,6 +129,10 @@ class RestClient:
         import google.auth
         from google.auth.credentials import AnonymousCredentials
 
+        if self._endpoint.token:
+            from google.oauth2.credentials import Credentials
+
+            return Credentials(self._endpoint.token)
         if self._endpoint.jobs.startswith("http://"):
             return AnonymousCredentials()
         with _translate_errors():

@@ -22,6 +22,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.storage_app import Storage
+from vertex_emulator.http.access import Access
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -44,6 +45,7 @@ class App:
     data: DataFolder
     capacity: int
     wake: Callable[[str], None]
+    access: Access
     allowed_host: str | None = None
 
     def build_asgi_app(self) -> HostAndOriginMiddleware:
@@ -71,7 +73,7 @@ class App:
             Exception: _handle_internal_error,
         }
         application = Starlette(routes=routes, exception_handlers=handlers)
-        return HostAndOriginMiddleware(application, __version__, self.allowed_host)
+        return HostAndOriginMiddleware(application, __version__, self.access, self.allowed_host)
 
     async def _check_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})

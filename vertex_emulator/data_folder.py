@@ -21,6 +21,7 @@ class DataFolder:
         self.database = root / "emulator.db"
         self.lock = root / "lock"  # held by the one process that serves the folder
         self.endpoint = root / "endpoint.json"  # the address of that process
+        self.token = root / "token"  # for whoever the system cannot identify as this user
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
         self.gcloud = root / "gcloud"  # gcloud's configuration for this emulator; the user's own is not changed

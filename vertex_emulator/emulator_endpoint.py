@@ -1,8 +1,12 @@
-"""The address of a running emulator: endpoint.json in its data folder, valid while the folder's lock is held."""
+"""The address of a running emulator: endpoint.json in its data folder, valid while the folder's lock is held.
+
+components/runtime/emulator_process.py reads it by the same rule.
+"""
 
 import fcntl
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -10,17 +14,32 @@ from typing import IO
 from vertex_emulator.errors import EmulatorNotRunning, StartError
 
 EXIT_ALREADY_RUNNING = 3
+_PROBE_SECONDS = 0.2
+"""Longer than any probe holds the lock."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where an emulator listens, and which process it is."""
+    """Where an emulator listens, and which process it is.
+
+    `token_file` is the file with the token that requests need, `None` where the kernel identifies the user.
+    """
 
     pid: int
     host: str
     port: int
     url: str
     version: str
+    token_file: str | None = None
+
+    def read_token(self) -> str:
+        """Return the token that requests need, "" if they need none. Raises EmulatorNotRunning."""
+        if self.token_file is None:
+            return ""
+        try:
+            return Path(self.token_file).read_text().strip()
+        except OSError as error:
+            raise EmulatorNotRunning(f"the token {self.token_file} cannot be read: {error.strerror}") from error
 
     def write(self, path: Path) -> None:
         """Write endpoint.json atomically. Raises StartError."""
@@ -38,13 +57,7 @@ def require_running_endpoint(data_path: Path) -> Endpoint:
     not_running = EmulatorNotRunning(
         f"no emulator is running on {data_path}; start one with: vertex-emulator serve --data {data_path}"
     )
-    try:
-        acquire_lock_without_waiting(data_path / "lock").close()
-    except StartError:
-        pass
-    except FileNotFoundError:
-        raise not_running from None
-    else:
+    if not is_lock_held(data_path / "lock"):
         raise not_running
     try:
         return Endpoint(**json.loads((data_path / "endpoint.json").read_text()))
@@ -52,15 +65,32 @@ def require_running_endpoint(data_path: Path) -> Endpoint:
         raise EmulatorNotRunning(f"the emulator on {data_path} is just starting or stopping; try again") from error
 
 
-def acquire_lock_without_waiting(lock_path: Path) -> IO[str]:
+def is_lock_held(lock_path: Path) -> bool:
+    """Return whether an emulator holds the data folder's lock. Raises StartError if the lock cannot be probed."""
+    try:
+        with lock_path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        raise _build_lock_error(lock_path, error) from error
+    return False
+
+
+def acquire_lock(lock_path: Path) -> IO[str]:
     """Acquire the data folder's lock, held until the returned file is closed or the process ends.
 
     Raises StartError if another process holds it, and FileNotFoundError without a data folder.
     """
     try:
-        file = os.fdopen(os.open(lock_path, os.O_RDWR | (os.O_CREAT if lock_path.parent.is_dir() else 0), 0o644), "r+")
+        # Whoever can open it can hold it, and so pretend to be an emulator.
+        number = os.open(lock_path, os.O_RDWR | (os.O_CREAT if lock_path.parent.is_dir() else 0), 0o600)
+        file = os.fdopen(number, "r+")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(number, 0o600)
+            _lock_while_only_probed(file)
         except OSError:
             file.close()
             raise
@@ -70,5 +100,20 @@ def acquire_lock_without_waiting(lock_path: Path) -> IO[str]:
         message = f"an emulator is already running on {lock_path.parent}; stop it with: vertex-emulator stop"
         raise StartError(message, EXIT_ALREADY_RUNNING) from error
     except OSError as error:
-        raise StartError(f"the lock {lock_path} cannot be acquired: {error.strerror}") from error
+        raise _build_lock_error(lock_path, error) from error
     return file
+
+
+def _lock_while_only_probed(file: IO[str]) -> None:
+    deadline = time.monotonic() + _PROBE_SECONDS
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _build_lock_error(lock_path: Path, error: OSError) -> StartError:
+    return StartError(f"the lock {lock_path} cannot be acquired: {error.strerror}")

@@ -10,6 +10,7 @@ from vertex_api.validation.shape_validation import FieldProblem
 _HTTP_OF_STATUS = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
     "RESOURCE_EXHAUSTED": 429,

@@ -18,9 +18,12 @@ from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock_without_waiting
+from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock
 from vertex_emulator.errors import StartError
+from vertex_emulator.http.access import Access, read_or_create_token
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
+from vertex_emulator.http.identified_connection import IdentifiedConnection
+from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -34,11 +37,12 @@ def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> N
     """Serve a data folder until SIGTERM or SIGINT; containers go on running. Raises StartError."""
     if not is_loopback(host) and not allow_remote:
         raise StartError(
-            f"{host} can be reached from other machines, and whoever reaches the emulator runs containers here without "
-            "any credential; add --allow-remote if that is what you want"
+            f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
+            "add --allow-remote if that is what you want"
         )
     data = DataFolder.open(data_path)
-    with acquire_lock_without_waiting(data.lock):
+    with acquire_lock(data.lock):
+        data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
         database = Database(data.database)
         listener = None
         try:
@@ -55,7 +59,8 @@ def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> N
 
 def _run_server(data: DataFolder, database: Database, listener: socket.socket, host: str, allow_remote: bool) -> None:
     port = listener.getsockname()[1]
-    endpoint = Endpoint(os.getpid(), host, port, _build_url(host, port), __version__)
+    token_file = None if can_identify_local_users() else str(data.token)
+    endpoint = Endpoint(os.getpid(), host, port, _build_url(host, port), __version__, token_file)
     queue = WorkQueue()
     executor = DockerExecutor(_get_or_create_emulator_id(database), on_pulled=queue.add)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
@@ -65,7 +70,8 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
     scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url)
-    app = App(database, executor, data, capacity, scheduler.wake, host if allow_remote else None)
+    access = Access(read_or_create_token(data.token))
+    app = App(database, executor, data, capacity, scheduler.wake, access, host if allow_remote else None)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -73,6 +79,10 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
             endpoint.write(data.endpoint)
             scheduler.start()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
+            if token_file:
+                _log.info("requests need the token in %s; `vertex-emulator env` sets it for clients", data.token)
+            elif allow_remote:
+                _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", data.token)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             database.changes.close()  # open pages would hold the server up
@@ -80,6 +90,8 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
 
     config = uvicorn.Config(
         app.build_asgi_app(),
+        http=IdentifiedConnection,
+        ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,

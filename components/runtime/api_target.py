@@ -70,9 +70,9 @@ def resolve_target_and_start_emulator(full_location_name: str) -> Target:
     Starts the emulator if the target is local and it is not running.
     """
     if full_location_name.startswith(LOCAL_PREFIX):
-        url = emulator_process.start_emulator()
+        endpoint = emulator_process.start_emulator()
         parent = full_location_name.removeprefix(LOCAL_PREFIX)
-        return Target(_get_client(Endpoint.for_server(url)), parent, EmulatorLinks(url))
+        return Target(_get_client(endpoint), parent, EmulatorLinks(endpoint.jobs))
     if full_location_name.startswith(CLOUD_PREFIX):
         parent = full_location_name.removeprefix(CLOUD_PREFIX)
         _, project, _, region = parent.split("/")

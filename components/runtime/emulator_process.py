@@ -5,20 +5,18 @@ with the provider, or waits for its pipes to close.
 """
 
 import fcntl
-import http.client
-import json
 import os
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
+from vertex_api.client import Endpoint
+
 from ..errors import EmulatorFailed
+from .running_emulator import find_running_endpoint
 
 START_SECONDS = 15.0
-_DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Ignores the proxies that are set for the internet."""
 _FOLDER = Path(__file__).parents[2] if __name__.startswith("components.") else Path("/")
 """Where the emulator runs: from a checkout Python imports it there, from an installed package it imports it anywhere.
 
@@ -31,9 +29,9 @@ def get_data_folder() -> Path:
     return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
 
 
-def start_emulator(port: int | None = None) -> str:
-    """Return the emulator's URL, after starting it if it is not running. Raises EmulatorFailed."""
-    return _find_running_url() or _start_process_and_await_url(port)
+def start_emulator(port: int | None = None) -> Endpoint:
+    """Return the emulator's endpoint, after starting it if it is not running. Raises EmulatorFailed."""
+    return find_running_endpoint(get_data_folder()) or _start_process_and_await_endpoint(port)
 
 
 def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
@@ -47,16 +45,7 @@ def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
         raise EmulatorFailed(f"the emulator does not stop: {_get_last_line_or_placeholder(done.stderr)}")
 
 
-def _find_running_url() -> str | None:
-    try:
-        url = str(json.loads((get_data_folder() / "endpoint.json").read_text())["url"])
-        with _DIRECT_OPENER.open(f"{url}/healthz", timeout=5):
-            return url
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
-        return None
-
-
-def _start_process_and_await_url(port: int | None) -> str:
+def _start_process_and_await_endpoint(port: int | None) -> Endpoint:
     data = get_data_folder()
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,8 +53,8 @@ def _start_process_and_await_url(port: int | None) -> str:
         raise EmulatorFailed(f"the emulator's folder {data} cannot be created: {error.strerror}") from error
     with (data / "start.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if url := _find_running_url():
-            return url
+        if endpoint := find_running_endpoint(data):
+            return endpoint
         log = data / "emulator.log"
         with log.open("ab") as stream:
             log_start = stream.tell()
@@ -80,8 +69,8 @@ def _start_process_and_await_url(port: int | None) -> str:
             )
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            if url := _find_running_url():
-                return url
+            if endpoint := find_running_endpoint(data):
+                return endpoint
             if process.poll() is not None:
                 output = log.read_bytes()[log_start:].decode(errors="replace")
                 raise EmulatorFailed(f"the emulator does not start: {_get_last_line_or_placeholder(output)}")

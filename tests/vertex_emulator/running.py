@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,8 +54,9 @@ def custom_job(*pools: dict[str, Any], name: str = "a job", labels: dict[str, st
 class RunningEmulator:
     """The process, its HTTP side, and its folder."""
 
-    def __init__(self, data: Path, *options: str) -> None:
+    def __init__(self, data: Path, *options: str, program: Sequence[str] = ("-m", "vertex_emulator")) -> None:
         self.data = data
+        self.program = program
         self.options = options
         self.http = requests.Session()
         self.http.trust_env = False
@@ -64,7 +65,7 @@ class RunningEmulator:
     def start(self) -> None:
         self._log = (self.data.parent / f"{self.data.name}.log").open("a")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(self.data), *self.options],
+            [sys.executable, *self.program, "serve", "--data", str(self.data), *self.options],
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,

@@ -21,6 +21,7 @@ def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -
         "port": int(shared.url.rpartition(":")[2]),
         "url": shared.url,
         "version": __version__,
+        "token_file": None,
     }
     assert shared.call("GET", "readyz") == {"status": "ok"}
 

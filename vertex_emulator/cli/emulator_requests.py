@@ -18,8 +18,11 @@ def send_request(
 
     Raises EmulatorError with the emulator's message, and EmulatorNotRunning.
     """
+    headers = {"Content-Type": "application/json"}
+    if token := endpoint.read_token():
+        headers["Authorization"] = f"Bearer {token}"
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(endpoint.url + path, data, method=method)
+    request = urllib.request.Request(endpoint.url + path, data, headers, method=method)
     # No proxy: the emulator is on this machine, whatever http_proxy says.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from vertex_emulator.data_folder import DataFolder
@@ -11,10 +11,15 @@ from vertex_emulator.emulator_endpoint import require_running_endpoint
 
 # The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
-from google.auth.credentials import AnonymousCredentials
+{imports}
 from google.cloud import aiplatform
 aiplatform.init(project={project!r}, location={region!r}, staging_bucket="gs://staging",
-                api_endpoint={url!r}, api_transport="rest", credentials=AnonymousCredentials())"""
+                api_endpoint={url!r}, api_transport="rest", credentials={credentials})"""
+_ANONYMOUS = ("from google.auth.credentials import AnonymousCredentials", "AnonymousCredentials()")
+_TOKEN = (
+    "from pathlib import Path\nfrom google.oauth2.credentials import Credentials",
+    "Credentials(Path({!r}).read_text().strip())",
+)
 
 
 def render_shell_exports(data_path: Path, project: str, region: str) -> Iterator[str]:
@@ -22,21 +27,33 @@ def render_shell_exports(data_path: Path, project: str, region: str) -> Iterator
 
     Raises EmulatorNotRunning before the first line.
     """
-    url = require_running_endpoint(data_path).url
-    for name, value in _build_environment_variables(url, DataFolder(data_path.absolute()), project, region).items():
+    endpoint = require_running_endpoint(data_path)
+    url, token_file = endpoint.url, endpoint.token_file
+    link = f"{url}/?{urlencode({'token': endpoint.read_token()})}" if token_file else None
+    data = DataFolder(data_path.absolute())
+    for name, value in _build_environment_variables(url, token_file, data, project, region).items():
         yield f"export {name}={shlex.quote(value)}"
     yield "# Google's Python SDK reads no endpoint from the environment:"
-    for line in _PYTHON.format(project=project, region=region, url=url).splitlines():
+    imports, credentials = _TOKEN if token_file else _ANONYMOUS
+    values = {"imports": imports, "credentials": credentials.format(token_file)}
+    for line in _PYTHON.format(project=project, region=region, url=url, **values).splitlines():
         yield f"#   {line}"
+    if link:
+        yield f"# The page, for your browser only: {link}"
 
 
-def _build_environment_variables(url: str, data: DataFolder, project: str, region: str) -> dict[str, str]:
+def _build_environment_variables(
+    url: str, token_file: str | None, data: DataFolder, project: str, region: str
+) -> dict[str, str]:
+    authorization = (
+        {"CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file} if token_file else {"CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true"}
+    )
     host = urlsplit(url).hostname or ""
     variables = {
         # gcloud needs the trailing slash. `gcloud topic configurations` documents the property names.
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{url}/" for api in ("AIPLATFORM", "LOGGING")},
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+        **authorization,
         "CLOUDSDK_CONFIG": str(data.gcloud),
         "CLOUDSDK_CORE_PROJECT": project,
         "CLOUDSDK_AI_REGION": region,

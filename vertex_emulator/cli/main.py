@@ -125,7 +125,8 @@ def _build_parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--allow-remote",
         action="store_true",
-        help="listen on an address that other machines reach; whoever reaches it can run containers here",
+        help="listen on an address that other machines reach; whoever has the token of the data folder (file `token`) "
+        "can run containers here",
     )
 
     commands.add_parser("status", parents=[common], help="show whether an emulator runs, and how many jobs it has")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import acquire_lock_without_waiting, require_running_endpoint
-from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
+from vertex_emulator.emulator_endpoint import acquire_lock, is_lock_held, require_running_endpoint
+from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 
@@ -50,12 +50,9 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
     os.kill(endpoint.pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
-        try:
-            acquire_lock_without_waiting(data_path / "lock").close()
-        except StartError:
-            time.sleep(0.02)
-        else:
+        if not is_lock_held(data_path / "lock"):
             return "stopped"
+        time.sleep(0.02)
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
 
 
@@ -67,7 +64,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
     if not data_path.is_dir():
         return f"there is nothing at {data_path}"
     data = DataFolder.open(data_path)
-    with acquire_lock_without_waiting(data.lock):
+    with acquire_lock(data.lock):
         emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)

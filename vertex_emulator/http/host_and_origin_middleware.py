@@ -1,8 +1,8 @@
 """The access check before every route, and the headers that every response carries.
 
-The emulator runs containers for whoever can reach it, without credentials. A web page that the user happens to visit
-must not reach it: browsers send the page's Origin, and a page that points its own name at 127.0.0.1 (DNS rebinding)
-still sends that name as Host.
+The emulator runs containers for whoever may send it requests: its own user. A web page that this user happens to visit
+must not: browsers send the page's Origin, and a page that points its own name at 127.0.0.1 (DNS rebinding) still sends
+that name as Host.
 """
 
 import ipaddress
@@ -13,17 +13,22 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.http.access import Access
 from vertex_emulator.http.responses import build_error_response
 
 VERSION_HEADER = "x-vertex-emulator"
 
 
 class HostAndOriginMiddleware:
-    """ASGI middleware that accepts requests to loopback names only; with `allowed_host`, to it and any address too."""
+    """ASGI middleware that accepts requests of those who have `access`, to loopback names only.
 
-    def __init__(self, app: ASGIApp, version: str, allowed_host: str | None = None) -> None:
+    With `allowed_host`, requests may be to it and to any address too.
+    """
+
+    def __init__(self, app: ASGIApp, version: str, access: Access, allowed_host: str | None = None) -> None:
         self._app = app
         self._version = version
+        self._access = access
         self._allowed_host = allowed_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,22 +43,31 @@ class HostAndOriginMiddleware:
                 headers["x-content-type-options"] = "nosniff"
                 headers.setdefault("cache-control", "no-store")
                 headers.setdefault("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
+                if message["status"] == 401:
+                    headers["www-authenticate"] = "Bearer"
             await send(message)
 
-        error = self._find_access_error(Headers(scope=scope))
-        if error is not None:
-            await build_error_response(error)(scope, receive, send_with_headers)
-            return
-        await self._app(scope, receive, send_with_headers)
+        await self._choose_app(scope)(scope, receive, send_with_headers)
 
-    def _find_access_error(self, headers: Headers) -> ApiError | None:
+    def _choose_app(self, scope: Scope) -> ASGIApp:
+        """Return what answers a request: the application, or the response that rejects or redirects it."""
+        if error := self._find_header_error(scope["scheme"], Headers(scope=scope)):
+            return build_error_response(error)
+        if redirect := self._access.exchange_link_for_cookie(scope):
+            return redirect
+        if error := self._access.find_error(scope):
+            return build_error_response(error)
+        return self._app
+
+    def _find_header_error(self, scheme: str, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
         if not self._is_allowed_host(get_host_of_bare_url(f"//{host}")):
             message = f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
             return ApiError("PERMISSION_DENIED", message)
         for origin in headers.getlist("origin"):
-            if not self._is_allowed_host(get_host_of_bare_url(origin)):
-                message = f'Origin "{origin}" is rejected: only pages of this machine may send requests.'
+            # Other ports of this machine are other users' pages, or a trainer's.
+            if origin.lower() != f"{scheme}://{host}".lower():
+                message = f'Origin "{origin}" is rejected: only the emulator\'s own page may send requests.'
                 return ApiError("PERMISSION_DENIED", message)
         return None
 

@@ -15,7 +15,11 @@ NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
 def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Where the emulator is, call by call; the last one stays."""
     urls = ["http://127.0.0.1:1"]
-    monkeypatch.setattr(emulator_process, "start_emulator", lambda: urls.pop(0) if len(urls) > 1 else urls[0])
+
+    def start() -> Endpoint:
+        return Endpoint.for_server(urls.pop(0) if len(urls) > 1 else urls[0])
+
+    monkeypatch.setattr(emulator_process, "start_emulator", start)
     return urls
 
 

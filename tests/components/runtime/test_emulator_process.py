@@ -17,13 +17,15 @@ import pytest
 
 from components.errors import EmulatorFailed
 from components.runtime import emulator_process
+from components.runtime.running_emulator import find_running_endpoint
 
 # It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 
-# What is asked of the emulator: `serve` answers on /healthz and says where in endpoint.json; `stop` ends it.
+# What is asked of the emulator: `serve` holds the lock, answers on /healthz with its marker and says where in
+# endpoint.json; `stop` ends it.
 EMULATOR = """
-    import json, os, pathlib, signal, sys
+    import fcntl, json, os, pathlib, signal, sys
     from http.server import BaseHTTPRequestHandler, HTTPServer
 
     verb, *flags = sys.argv[1:]
@@ -33,14 +35,18 @@ EMULATOR = """
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200 if self.path == "/healthz" else 404)
+            self.send_header("x-vertex-emulator", "1.2.3")
             self.end_headers()
 
         def log_message(self, *_):
             pass
 
     if verb == "serve":
+        lock = (data / "lock").open("a")
+        fcntl.flock(lock, fcntl.LOCK_EX)
         server = HTTPServer(("127.0.0.1", port), Handler)
         endpoint = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid(), "session": os.getsid(0)}
+        endpoint["version"] = "1.2.3"
         endpoint["pulumi"] = [name for name in os.environ if name.startswith("PULUMI_")]
         with (data / "starts").open("a") as starts:
             starts.write(f"{os.getpid()}\\n")
@@ -78,6 +84,10 @@ def write_emulator(folder: Path, text: str) -> None:
     (package / "__main__.py").write_text(textwrap.dedent(text))
 
 
+def start() -> str:
+    return emulator_process.start_emulator().jobs
+
+
 def started(data: Path) -> list[int]:
     file = data / "starts"
     return [int(line) for line in file.read_text().split()] if file.exists() else []
@@ -89,9 +99,9 @@ def endpoint(data: Path) -> dict[str, object]:
 
 
 def test_a_started_emulator_is_found_again(data: Path) -> None:
-    url = emulator_process.start_emulator()
+    url = start()
     assert url == endpoint(data)["url"]
-    assert emulator_process.start_emulator() == url
+    assert start() == url
     assert len(started(data)) == 1
 
 
@@ -101,7 +111,7 @@ def test_two_concurrent_callers_start_one_emulator(data: Path) -> None:
 
     def ask() -> None:
         together.wait()
-        urls.append(emulator_process.start_emulator())
+        urls.append(start())
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
@@ -115,7 +125,7 @@ def test_two_concurrent_callers_start_one_emulator(data: Path) -> None:
 def test_it_listens_on_the_requested_port(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    assert emulator_process.start_emulator(port) == f"http://127.0.0.1:{port}"
+    assert emulator_process.start_emulator(port).jobs == f"http://127.0.0.1:{port}"
 
 
 def test_it_has_its_own_session(data: Path) -> None:
@@ -134,9 +144,9 @@ def test_one_that_was_killed_is_started_again(data: Path) -> None:
     (pid,) = started(data)
     os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while emulator_process._find_running_url() and time.monotonic() < deadline:
+    while find_running_endpoint(data) and time.monotonic() < deadline:
         time.sleep(0.01)
-    url = emulator_process.start_emulator()
+    url = start()
     assert len(started(data)) == 2
     assert url == endpoint(data)["url"]
 
@@ -147,35 +157,18 @@ def test_one_that_was_killed_is_started_again(data: Path) -> None:
 def test_leftovers_of_an_interrupted_emulator_are_ignored(data: Path, content: str) -> None:
     data.mkdir()
     (data / "endpoint.json").write_text(content)
-    assert emulator_process.start_emulator() == endpoint(data)["url"]
-
-
-def test_another_server_on_its_port_is_recognised(data: Path) -> None:
-    data.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        (data / "endpoint.json").write_text(json.dumps({"url": f"http://127.0.0.1:{other.getsockname()[1]}"}))
-
-        def greet() -> None:
-            connection, _ = other.accept()
-            connection.sendall(b"220 mail.example.com ready\r\n\r\n")
-            connection.close()
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        url = emulator_process.start_emulator()
-        thread.join()
-    assert url == endpoint(data)["url"]
-    assert len(started(data)) == 1
+    assert start() == endpoint(data)["url"]
 
 
 def test_it_is_reached_without_the_configured_proxy(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = emulator_process.start_emulator()
+    url = start()
     with socket.create_server(("127.0.0.1", 0)) as nothing:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{nothing.getsockname()[1]}")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(urllib.request, "_opener", None)  # which remembers the proxies of the first call
-    assert emulator_process._find_running_url() == url
+    assert start() == url
+    assert len(started(data)) == 1
 
 
 def test_a_failed_start_quotes_the_last_line(data: Path) -> None:
@@ -219,18 +212,18 @@ def test_a_folder_that_cannot_be_made_is_named(data: Path) -> None:
 def test_stopping_ends_it(data: Path) -> None:
     emulator_process.start_emulator()
     emulator_process.stop_emulator_and_print_outcome()
-    assert emulator_process._find_running_url() is None
+    assert find_running_endpoint(data) is None
 
 
 def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url = emulator_process.start_emulator()
+    url = start()
     (data / "busy").touch()
     emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
     assert capsys.readouterr().out == "goes on: 2 jobs are active\n"
-    assert emulator_process.start_emulator() == url
+    assert start() == url
     (data / "busy").unlink()
     emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
-    assert emulator_process._find_running_url() is None
+    assert find_running_endpoint(data) is None
 
 
 def test_a_failed_stop_quotes_the_last_line(data: Path) -> None:

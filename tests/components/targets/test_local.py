@@ -6,6 +6,7 @@ import pytest
 
 from components.runtime import emulator_process
 from components.targets.local import EmulatorProcessProvider
+from vertex_api.client import Endpoint
 
 provider = EmulatorProcessProvider()
 
@@ -15,11 +16,11 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was done to the emulator."""
     done: list[Any] = []
 
-    def url(port: int | None = None) -> str:
+    def start(port: int | None = None) -> Endpoint:
         done.append(("started", port))
-        return "http://127.0.0.1:1"
+        return Endpoint.for_server("http://127.0.0.1:1")
 
-    monkeypatch.setattr(emulator_process, "start_emulator", url)
+    monkeypatch.setattr(emulator_process, "start_emulator", start)
     monkeypatch.setattr(
         emulator_process, "stop_emulator_and_print_outcome", lambda **how: done.append(("stopped", how))
     )

@@ -1,0 +1,103 @@
+"""Clients of an emulator whose kernel does not tell who its clients are, as on macOS: they send the token."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from components.runtime.running_emulator import find_running_endpoint
+from tests.clients.environment import snippet, variables
+from tests.vertex_emulator.api.test_http import absent
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command
+from vertex_api.client import RestClient
+from vertex_api.job_kinds import CUSTOM_JOB
+
+BLIND = """
+import sys
+import vertex_emulator.http.peer_user
+vertex_emulator.http.peer_user.find_user_id_of_peer = lambda peer, own: None
+from vertex_emulator.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def blind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """An emulator that cannot tell users apart."""
+    emulator = RunningEmulator(tmp_path_factory.mktemp("blind") / "data", program=("-c", BLIND))
+    yield emulator
+    emulator.http.headers["Authorization"] = f"Bearer {read_token(emulator)}"
+    emulator.close()
+
+
+def read_token(emulator: RunningEmulator) -> str:
+    return (emulator.data / "token").read_text().strip()
+
+
+def test_request_without_token_names_the_remedy(blind: RunningEmulator) -> None:
+    for headers in ({}, {"Authorization": "Bearer x"}, {"Cookie": "vertex-emulator-1=x"}):
+        reply = requests.post(f"{blind.url}/v1/{PARENT}/customJobs", json=absent("x"), headers=headers, timeout=30)
+        assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
+        error = reply.json()["error"]
+        assert (error["status"], error["message"].count("Authorization: Bearer TOKEN")) == ("UNAUTHENTICATED", 1)
+
+
+def test_gcloud_sends_the_token_that_env_names(blind: RunningEmulator, tmp_path: Path) -> None:
+    program = shutil.which("gcloud")
+    if program is None:
+        pytest.skip("gcloud is not installed")
+    environment = variables(blind.data, {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"})
+    (tmp_path / "file").write_text("content")
+    for arguments in (
+        ["ai", "custom-jobs", "list"],
+        ["storage", "buckets", "create", "gs://with-token"],
+        ["storage", "cp", str(tmp_path / "file"), "gs://with-token/file"],
+    ):
+        done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    assert (blind.data / "gcs/with-token/file").read_text() == "content"
+
+
+def test_sdk_sends_the_token_of_the_printed_lines(blind: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ.keys() & {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}:
+        monkeypatch.delenv(name)
+    names: dict[str, Any] = {}
+    exec(snippet(blind.data), names)
+    assert names["aiplatform"].CustomJob.list() == []
+
+
+def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:
+    endpoint = find_running_endpoint(blind.data)
+    assert endpoint is not None
+    assert RestClient(endpoint).list(CUSTOM_JOB, PARENT, "") == []
+    status = command("status", data=blind.data)
+    assert (status.returncode, status.stderr) == (0, "")
+
+
+def test_link_of_env_keeps_token_in_a_cookie(blind: RunningEmulator) -> None:
+    printed = command("env", data=blind.data).stdout
+    (link,) = [line.rpartition(" ")[2] for line in printed.splitlines() if line.startswith("# The page")]
+    assert link == f"{blind.url}/?token={read_token(blind)}"
+    with requests.Session() as browser:
+        assert browser.get(f"{blind.url}/?token=wrong", timeout=30).status_code == 401
+        first = browser.get(link, timeout=30, allow_redirects=False)
+        assert (first.status_code, first.headers["location"]) == (303, "/")
+        cookie = first.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")[1:]}
+        assert browser.get(f"{blind.url}/vertex_emulator/page/jobs", timeout=30).status_code == 200
+        evil = {"Origin": "http://127.0.0.1:1"}
+        jobs = f"{blind.url}/v1/{PARENT}/customJobs"
+        assert browser.post(jobs, json=absent("evil"), headers=evil, timeout=30).status_code == 403
+
+
+def test_other_emulators_get_no_such_variables(emulator: RunningEmulator) -> None:
+    printed = command("env", data=emulator.data).stdout
+    assert read_token(emulator) not in printed
+    assert "TOKEN" not in printed
+    assert sys.platform == "linux"

@@ -1,0 +1,197 @@
+"""Who may send requests to the port: the emulator's own user, not the others of this machine."""
+
+import http.client
+import json
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.api.test_http import absent
+from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, command, custom_job, pool, until
+from vertex_emulator.emulator_endpoint import is_lock_held
+
+JOBS = f"/v1/{PARENT}/customJobs"
+JSON = {"Content-Type": "application/json"}
+
+
+def port(emulator: RunningEmulator) -> int:
+    return int(emulator.url.rpartition(":")[2])
+
+
+def post(emulator: RunningEmulator, body: Any, host: str = "127.0.0.1") -> Callable[[], Any]:
+    """Gives status and answer to a POST of a job, on a connection to another form of the address."""
+
+    def work() -> Any:
+        connection = http.client.HTTPConnection(host, port(emulator), timeout=20)
+        with closing(connection):
+            connection.request("POST", JOBS, json.dumps(body), {**JSON, "Host": "localhost"})
+            reply = connection.getresponse()
+            return [reply.status, json.load(reply)]
+
+    return work
+
+
+@needs_root
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::ffff:127.0.0.1"])
+def test_another_user_cannot_create_a_job(own: RunningEmulator, host: str) -> None:
+    own.end()
+    own.options = ("--host", "0.0.0.0", "--allow-remote")
+    own.start()
+    status, answer = as_user(NOBODY, post(own, custom_job(pool("print('taken')")), host))
+    assert (status, answer["error"]["status"]) == (403, "PERMISSION_DENIED")
+    assert answer["error"]["message"] == (
+        "This emulator belongs to root (uid 0), and nobody (uid 65534) may not use it: start one of your own with "
+        "`vertex-emulator serve --data DIR`."
+    )
+    assert own.call("GET", JOBS[1:]) == {}
+    assert post(own, absent("mine"), host)()[0] == 200
+
+
+@needs_root
+@pytest.mark.parametrize("path", ["/", "/healthz", "/vertex_emulator/page/jobs", "/storage/v1/b", "/nowhere"])
+def test_another_user_can_read_nothing(shared: RunningEmulator, path: str) -> None:
+    def get() -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=20)
+        with closing(connection):
+            connection.request("GET", path)
+            return connection.getresponse().status
+
+    assert as_user(NOBODY, get) == 403
+
+
+@needs_root
+def test_a_closed_connection_counts_as_nobody_s(own: RunningEmulator) -> None:
+    """Linux reports root as the user of a socket that its user has closed."""
+    body = json.dumps(absent("left behind")).encode()
+    head = f"POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    def send_and_leave() -> None:
+        for attempt in range(300):
+            connection = socket.create_connection(("127.0.0.1", port(own)), timeout=20)
+            connection.sendall(request)
+            if attempt % 3 == 1:
+                connection.shutdown(socket.SHUT_RDWR)
+            elif attempt % 3 == 2:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+    as_user(NOBODY, send_and_leave)
+    assert own.call("GET", "healthz")["status"] == "ok"
+    assert own.call("GET", JOBS[1:]) == {}
+
+
+@needs_root
+def test_the_next_user_of_a_port_is_identified_anew(shared: RunningEmulator) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        source = ("127.0.0.1", free.getsockname()[1])
+
+    def get_from_same_port() -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=20, source_address=source)
+        connection.connect()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with closing(connection):
+            connection.request("GET", "/healthz")
+            reply = connection.getresponse()
+            reply.read()
+            return reply.status
+
+    assert get_from_same_port() == 200
+    assert as_user(NOBODY, get_from_same_port) == 403
+    assert get_from_same_port() == 200
+
+
+@needs_root
+def test_token_of_owner_lets_another_user_in(shared: RunningEmulator) -> None:
+    token = (shared.data / "token").read_text().strip()
+
+    def get(authorization: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=20)
+        with closing(connection):
+            connection.request("GET", "/healthz", headers={"Authorization": authorization})
+            return connection.getresponse().status
+
+    tried = [f"Bearer {token}", f"bearer  {token} ", token, f"Bearer {token[:-1]}", "Bearer ", "Bearer é", ""]
+    assert [as_user(NOBODY, lambda each=each: get(each)) for each in tried] == [200, 200, *[403] * 5]  # type: ignore[misc]
+
+
+@needs_root
+def test_files_that_grant_access_are_unreadable_to_others(shared: RunningEmulator) -> None:
+    shared.data.parent.chmod(0o755)
+
+    def open_all() -> list[str]:
+        opened = []
+        for name in ("token", "lock"):
+            try:
+                (shared.data / name).open().close()
+                opened.append(name)
+            except PermissionError:
+                continue
+        return opened
+
+    assert as_user(NOBODY, open_all) == []
+
+
+def test_a_stale_endpoint_is_removed_before_all_else(own: RunningEmulator) -> None:
+    own.process.kill()
+    own.process.wait()
+    assert (own.data / "endpoint.json").exists()
+    with closing(sqlite3.connect(own.data / "emulator.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")  # the start waits for it
+        starting = subprocess.Popen([sys.executable, "-m", "vertex_emulator", "serve", "--data", str(own.data)])
+        until(lambda: is_lock_held(own.data / "lock"), "the lock")
+        until(lambda: not (own.data / "endpoint.json").exists(), "the removal")
+        assert starting.poll() is None
+    starting.terminate()
+    starting.wait(20)
+
+
+def test_token_is_made_once(own: RunningEmulator) -> None:
+    token = own.data / "token"
+    first = token.read_text()
+    assert len(first.strip()) >= 43
+    token.chmod(0o644)
+    own.end()
+    own.start()
+    assert (token.read_text(), token.stat().st_mode & 0o777) == (first, 0o600)
+
+
+def test_a_token_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "token").symlink_to(tmp_path / "elsewhere")
+    done = command("serve", data=tmp_path / "data")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"the token file {tmp_path / 'data' / 'token'} cannot be used" in done.stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_another_machine_needs_the_token(own: RunningEmulator) -> None:
+    """A container on Docker's bridge is one: the kernel does not know the user at its end."""
+    own.end()
+    own.options = ("--host", "0.0.0.0", "--allow-remote")
+    own.start()
+    token = (own.data / "token").read_text().strip()
+    script = f"""
+import socket, urllib.error, urllib.request
+gateway = socket.inet_ntoa(bytes.fromhex(open("/proc/net/route").read().split()[13])[::-1])
+for headers in ({{}}, {{"Authorization": "Bearer {token}"}}, {{"Authorization": "Bearer x"}}):
+    request = urllib.request.Request(f"http://{{gateway}}:{port(own)}/healthz", headers=headers)
+    try:
+        print(urllib.request.urlopen(request, timeout=20).status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+    arguments = ["docker", "run", "--rm", IMAGE, "python3", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.stderr) == (["401", "200", "401"], "")
+    assert "other machines need the token" in (own.data.parent / "data.log").read_text()

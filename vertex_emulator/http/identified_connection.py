@@ -1,0 +1,22 @@
+"""uvicorn's connection, with the user at its other end."""
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from vertex_emulator.http.access import PEER_USER_ID
+from vertex_emulator.http.peer_user import find_user_id_of_peer
+
+
+class IdentifiedConnection(H11Protocol):
+    """An HTTP connection whose requests have the user id of the peer, or `None`, in `scope["state"][PEER_USER_ID]`.
+
+    The connection keeps the id. A cache by address and port would give it to the next process with the same port.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Look up the peer's user, once for all requests."""
+        super().connection_made(transport)
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        user_id = find_user_id_of_peer(peer[:2], own[:2]) if peer and own else None
+        self.app_state = {**self.app_state, PEER_USER_ID: user_id}
