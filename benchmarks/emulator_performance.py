@@ -47,7 +47,8 @@ class Emulator:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/{path}", data, method=method)
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 

@@ -1,6 +1,7 @@
 """What must not pass: pages of other sites, credentials, paths out of the data folder, bytes that a terminal obeys."""
 
 import http.client
+import json
 import os
 import socket
 import stat
@@ -16,6 +17,7 @@ from tests.vertex_emulator.running import PARENT, RunningEmulator, command, cust
 from tests.vertex_emulator.test_studies import REPORT, study
 from vertex_emulator.data_folder import DataFolder
 
+JSON = {"Content-Type": "application/json"}
 CANARY = "canary-4711-secret"
 
 
@@ -42,6 +44,9 @@ def raw(emulator: RunningEmulator, *parts: bytes) -> bytes:
         {"Origin": ""},
         {"Origin": "http://user@localhost"},
         {"Origin": "file://"},
+        {"Origin": "http://127.0.0.1"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://localhost"},
         {"Host": "rebound.evil.example"},
         {"Host": "0.0.0.0"},
         {"Host": "[::ffff:10.0.0.1]"},
@@ -56,6 +61,35 @@ def test_other_sites_and_rebound_names_are_rejected(
     reply = shared.http.request(method, f"{shared.url}/{path}", json=absent("evil"), headers=headers, timeout=30)
     assert reply.status_code == 403
     assert "access-control-allow-origin" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    "path", [f"v1/{PARENT}/customJobs", "vertex_emulator/faults", "storage/v1/b", "upload/storage/v1/b/x/o?name=y"]
+)
+def test_page_on_another_port_changes_nothing(shared: RunningEmulator, path: str) -> None:
+    same_host = {"Origin": f"http://127.0.0.1:{port(shared) - 1}", "Content-Type": "text/plain"}
+    reply = shared.http.post(f"{shared.url}/{path}", data=json.dumps(absent("evil")), headers=same_host, timeout=30)
+    assert reply.status_code == 403
+    assert "only the emulator's own page" in reply.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "path", [f"v1/{PARENT}/customJobs", "v2/entries:list", "vertex_emulator/faults", "storage/v1/b"]
+)
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "", "application/json2"])
+def test_body_without_json_type_is_rejected(shared: RunningEmulator, path: str, content_type: str) -> None:
+    headers = {"Content-Type": content_type}
+    reply = shared.http.post(f"{shared.url}/{path}", data=json.dumps(absent("x")), headers=headers, timeout=30)
+    assert reply.status_code == 415
+    fix = f'Content-Type is "{content_type}"; it must be application/json (curl: -H "Content-Type: application/json").'
+    assert reply.json()["error"]["message"] == fix
+
+
+def test_json_type_may_name_an_encoding(shared: RunningEmulator) -> None:
+    headers = {"Content-Type": "Application/JSON; charset=UTF-8"}
+    body = json.dumps(absent("x"))
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body, headers=headers, timeout=30)
+    assert reply.status_code == 200
 
 
 def test_second_origin_or_host_is_rejected(shared: RunningEmulator) -> None:
@@ -210,7 +244,7 @@ def test_terminal_output_has_no_control_characters(shared: RunningEmulator) -> N
 @pytest.mark.parametrize("value", ['"\\ud800"', "NaN", "Infinity", "1e999"])
 def test_unrepresentable_values_are_rejected(shared: RunningEmulator, value: str) -> None:
     body = f'{{"displayName": {value}, "jobSpec": {{"workerPoolSpecs": []}}}}'
-    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body.encode(), timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body.encode(), headers=JSON, timeout=30)
     assert reply.status_code == 400
     assert reply.json()["error"]["status"] == "INVALID_ARGUMENT"
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.worker_threads import LARGE_BYTES, mark_large_body, run_in_thread
 
+JSON_TYPE = "application/json"
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 100  # as deep as Google's own JSON readers go
 MAX_VALUES = 100_000  # all work on a request grows with them
@@ -17,13 +18,21 @@ MAX_SECONDS = 30
 
 
 async def read_json_object(request: Request) -> Mapping[str, Any]:
-    """Return the request's JSON object; without a body, an empty one. Raises ApiError."""
+    """Return the request's JSON object; without a body, an empty one. Raises ApiError.
+
+    A body must be declared as JSON: a page of another origin cannot send that without the emulator's consent (Fetch
+    standard, "CORS-safelisted request-header").
+    """
     try:
         with fail_after(MAX_SECONDS):
             raw = await _read_limited_bytes(request)
     except TimeoutError as error:
         message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
+    content_type = request.headers.get("content-type", "")
+    if raw and content_type.partition(";")[0].strip().lower() != JSON_TYPE:
+        message = f'Content-Type is "{content_type}"; it must be {JSON_TYPE} (curl: -H "Content-Type: {JSON_TYPE}").'
+        raise ApiError("INVALID_ARGUMENT", message, http=415)
     mark_large_body(request, len(raw))
     if len(raw) <= LARGE_BYTES:
         return parse_json_object(raw)

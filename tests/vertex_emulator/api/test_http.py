@@ -133,7 +133,8 @@ def test_unserved_and_invalid_requests_get_api_errors(
 
 def test_body_other_than_json_object_is_rejected(shared: RunningEmulator) -> None:
     for raw in (b"{", b"[]", b"\xff", b'"x"'):
-        reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=raw, timeout=30)
+        headers = {"Content-Type": "application/json"}
+        reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=raw, headers=headers, timeout=30)
         assert (reply.status_code, reply.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
@@ -199,6 +200,6 @@ def test_pages_of_other_hosts_are_refused(shared: RunningEmulator, headers: dict
     assert reply.json()["error"]["status"] == "PERMISSION_DENIED"
 
 
-@pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]"}, {"Origin": "http://localhost:3000"}])
+@pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]"}])
 def test_this_machine_s_own_names_are_let_in(shared: RunningEmulator, headers: dict[str, str]) -> None:
     assert shared.http.get(f"{shared.url}/healthz", headers=headers, timeout=30).status_code == 200

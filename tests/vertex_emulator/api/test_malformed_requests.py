@@ -193,7 +193,8 @@ def test_mutated_request_is_rejected_by_field_name(empty: RunningEmulator, mutat
 def test_malformed_body_is_rejected_with_reason(
     empty: RunningEmulator, what: str, raw: bytes, status: int, text: str
 ) -> None:
-    reply = empty.http.post(f"{empty.url}/v1/{PARENT}/customJobs", data=raw, timeout=30)
+    headers = {"Content-Type": "application/json"}
+    reply = empty.http.post(f"{empty.url}/v1/{PARENT}/customJobs", data=raw, headers=headers, timeout=30)
     assert reply.status_code == status, reply.text
     assert text in reply.json()["error"]["message"]
 

@@ -20,7 +20,7 @@ def request(*parts: bytes, stalls: bool = False) -> Request:
         part = left.pop(0) if left else b""
         return {"type": "http.request", "body": part, "more_body": bool(left) or stalls}
 
-    return Request({"type": "http", "method": "POST", "headers": []}, receive)
+    return Request({"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}, receive)
 
 
 def test_body_is_read_from_any_number_of_parts() -> None:
