@@ -249,8 +249,8 @@ def test_unrepresentable_values_are_rejected(shared: RunningEmulator, value: str
     assert reply.json()["error"]["status"] == "INVALID_ARGUMENT"
 
 
-def test_database_and_logs_are_private_to_owner(shared: RunningEmulator) -> None:
-    private = [*shared.data.glob("emulator.db*"), shared.data / "logs"]
-    assert len(private) >= 2
+def test_database_logs_token_and_lock_are_private(shared: RunningEmulator) -> None:
+    private = [*shared.data.glob("emulator.db*"), *(shared.data / name for name in ("logs", "token", "lock"))]
+    assert len(private) >= 4
     for path in private:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
