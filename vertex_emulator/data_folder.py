@@ -51,10 +51,16 @@ class DataFolder:
         return data
 
     def _close_to_other_users(self) -> None:
-        """Make the root accessible to its owner only. Raises OSError, and StartError if it is used for other things."""
+        """Make the root accessible to its owner only. Raises OSError and StartError."""
         folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            mode = stat.S_IMODE(os.fstat(folder).st_mode)
+            status = os.fstat(folder)
+            if status.st_uid != os.geteuid():
+                raise StartError(
+                    f"the data folder {self.root} belongs to another user (uid {status.st_uid}), who could open it to "
+                    f"others; choose one of yours with --data, or take it over: sudo chown -R $USER {self.root}"
+                )
+            mode = stat.S_IMODE(status.st_mode)
             if mode & ~_OWNER_ONLY == 0:
                 return
             with os.scandir(folder) as entries:

@@ -267,6 +267,14 @@ def test_data_folder_is_closed_to_other_users(crossed: Path, had: str) -> None:
         emulator.close()
 
 
+def test_folder_of_another_user_is_rejected(crossed: Path) -> None:
+    os.chown(crossed, NOBODY, NOBODY)
+    done = command("serve", data=crossed)
+    assert done.returncode == 1
+    assert f"the data folder {crossed} belongs to another user (uid {NOBODY})" in done.stderr
+    assert list(crossed.iterdir()) == []
+
+
 def test_shared_folder_is_no_data_folder(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
     tmp_path.chmod(0o755)
