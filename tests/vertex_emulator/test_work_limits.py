@@ -1,6 +1,8 @@
 """Requests and containers that ask for much work: answered with one clear error, in bounded time and memory."""
 
 import contextlib
+import io
+import tarfile
 import time
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 import requests
 
 from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool, resident_bytes
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job, pool, resident_bytes
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 from vertex_emulator.replicas.variable_expansion import MAX_TEXT_BYTES
 
@@ -120,3 +122,41 @@ def test_a_stop_is_heeded_during_heavy_requests(own: RunningEmulator) -> None:
     started = time.monotonic()
     assert own.end() == 0
     assert time.monotonic() - started < 5
+
+
+def test_an_endless_line_is_a_log_of_many_entries(shared: RunningEmulator) -> None:
+    script = "import sys\nfor _ in range(640): sys.stdout.write('x' * 65536)\nprint('{\"a\":' * 400 + '1' + '}' * 400)"
+    name = shared.create(custom_job(pool(script)))
+    shared.ended(name)
+    containers = 'resource.labels.task_name!="service"'
+    text = f'resource.labels.job_id="{name.rpartition("/")[2]}" AND {containers}'
+    sizes, token = [], None
+    while token is not None or not sizes:
+        body = {"filter": text, "pageSize": 1000, "pageToken": token}
+        reply = shared.call("POST", "v2/entries:list", body)
+        entries = reply.get("entries", [])
+        sizes += [len(entry["textPayload"]) for entry in entries]
+        assert len(str(entries)) < 6 << 20
+        token = reply.get("nextPageToken")
+    assert sum(sizes) == 640 * 65536 + 400 * 6 + 1
+    assert max(sizes) <= 256 << 10
+    assert resident_bytes(shared.process.pid) < MEMORY_BYTES
+
+
+def test_a_hostile_package_leaves_its_container_nowhere(shared: RunningEmulator) -> None:
+    folder = shared.data / "gcs" / "hostile"
+    folder.mkdir(exist_ok=True)
+    up = "../" * 12
+    with tarfile.open(folder / "hostile-0.1.tar.gz", "w:gz") as archive:
+        link = tarfile.TarInfo("hostile-0.1/link")
+        link.type, link.linkname = tarfile.SYMTYPE, f"{up}{shared.data}"
+        archive.addfile(link)
+        for path in (f"hostile-0.1/{up}{shared.data}/escaped", "hostile-0.1/link/escaped", f"{shared.data}/escaped"):
+            entry = tarfile.TarInfo(path)
+            entry.size = 4
+            archive.addfile(entry, io.BytesIO(b"evil"))
+    package = {"executorImageUri": IMAGE, "packageUris": ["gs://hostile/hostile-0.1.tar.gz"], "pythonModule": "x"}
+    machine = {"machineType": "n1-standard-4"}
+    name = shared.create(custom_job({"machineSpec": machine, "replicaCount": 1, "pythonPackageSpec": package}))
+    assert shared.ended(name)["state"] == "JOB_STATE_FAILED"
+    assert not list(shared.data.rglob("escaped"))

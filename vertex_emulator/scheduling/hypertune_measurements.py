@@ -6,7 +6,7 @@ metric's value as a string under the metric's id. So the emulator polls the file
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf, isfinite
@@ -16,6 +16,9 @@ from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search import Measurement
 
+MAX_MEASUREMENTS = 10_000
+"""Of a trial: those of the last steps are kept."""
+_MAX_LINES, _MAX_LINE_LENGTH = 1000, 64 << 10  # the library writes 100 short ones
 _RESERVED_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 
 
@@ -28,8 +31,7 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
     such as the last line of a file that is still being written.
     """
     measurements_by_step: dict[int, list[Measurement]] = {}
-    for line in metric_text.split("\n"):
-        entry = _parse_entry_or_empty(line)
+    for entry in _parse_last_entries(metric_text):
         values = {metric_id: _parse_number(entry.get(metric_id)) for metric_id in metric_ids}
         metrics = {metric_id: value for metric_id, value in values.items() if value is not None}
         if metrics:
@@ -44,8 +46,8 @@ def find_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> li
     """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
     tags = {
         tag
-        for line in metric_text.split("\n")
-        for tag, value in _parse_entry_or_empty(line).items()
+        for entry in _parse_last_entries(metric_text)
+        for tag, value in entry.items()
         if _parse_number(value) is not None
     }
     return sorted(tag for tag in tags - _RESERVED_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
@@ -55,6 +57,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     """Return `known` with the measurements that `latest`, a later reading of the file, adds, in the same order.
 
     A step that `known` has in part is completed. Entries of a step whose first ones have left the file add nothing.
+    Returns the last MAX_MEASUREMENTS.
     """
     measurements_by_step: dict[int, list[Measurement]] = {}
     for measurement in known:
@@ -62,7 +65,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     for added in latest:
         if not any(_repeats_metrics_later(other, added) for other in measurements_by_step.get(added.step_count, [])):
             _complete_or_append_in_place(measurements_by_step, added)
-    return _flatten_and_sort(measurements_by_step)
+    return _flatten_and_sort(measurements_by_step)[-MAX_MEASUREMENTS:]
 
 
 def compose_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
@@ -96,7 +99,14 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
     return replace(chosen, metrics={**latest, **chosen.metrics})
 
 
+def _parse_last_entries(metric_text: str) -> Iterator[dict[str, Any]]:
+    for line in metric_text.rsplit("\n", _MAX_LINES)[-_MAX_LINES:]:
+        yield _parse_entry_or_empty(line)
+
+
 def _parse_entry_or_empty(line: str) -> dict[str, Any]:
+    if len(line) > _MAX_LINE_LENGTH:
+        return {}
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

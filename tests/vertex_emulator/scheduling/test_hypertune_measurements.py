@@ -1,9 +1,11 @@
 import json
 import math
+import time
 
 import pytest
 
 from vertex_emulator.scheduling.hypertune_measurements import (
+    MAX_MEASUREMENTS,
     compose_final_measurement,
     find_unknown_metric_names,
     merge_measurements,
@@ -212,3 +214,29 @@ def test_a_safe_measurement_beats_a_better_unsafe_one():
     measurements = readings(*lines, metric_ids=("acc", "heat"))
     assert compose_final_measurement(measurements, study_spec).step_count == 2
     assert compose_final_measurement(readings(line(1, 1, heat=1), metric_ids=("acc", "heat")), study_spec) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n" * (4 << 20),
+        json.dumps({f"tag{i}": i for i in range(200_000)}),
+        "".join(f'{{"global_step":"0","acc":"{i}"}}\n' for i in range(100_000)),
+        "[" * (4 << 20),
+        '{"acc":"' + "9" * (4 << 20) + '"}',
+    ],
+)
+def test_a_hostile_file_is_read_in_time(text):
+    started = time.monotonic()
+    found = parse_metric_file(text, ["acc"], STARTED)
+    merged = merge_measurements(merge_measurements([], found), found)
+    find_unknown_metric_names(text, ["acc"])
+    assert time.monotonic() - started < 5
+    assert len(found) <= 1000
+    assert merged == found
+
+
+def test_a_trial_keeps_its_last_measurements():
+    known = [Measurement(i, float(i), {"acc": 1.0}) for i in range(MAX_MEASUREMENTS)]
+    merged = merge_measurements(known, readings(line(MAX_MEASUREMENTS, MAX_MEASUREMENTS, acc=2)))
+    assert (len(merged), merged[0].step_count, merged[-1].step_count) == (MAX_MEASUREMENTS, 1, MAX_MEASUREMENTS)

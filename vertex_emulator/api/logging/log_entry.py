@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import to_json
+
 from vertex_emulator.database.records import Job, Replica, ServiceMessage
 from vertex_emulator.replicas.executor_protocol import LogLine
 from vertex_emulator.timestamps import format_time
@@ -82,12 +84,13 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
 
 
 def _parse_json_object_or_none(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a line, None for what no reply can contain: NaN, lone surrogates."""
+    """Return the JSON object in a line, None for what no reply can contain: NaN, lone surrogates, endless nesting."""
     if not text.startswith("{"):
         return None
     try:
         payload = json.loads(text)
         json.dumps(payload, ensure_ascii=False, allow_nan=False).encode()
+        to_json(payload)  # as replies are written
     except (ValueError, RecursionError):
         return None
     return payload if isinstance(payload, dict) else None

@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from operator import itemgetter
+from time import monotonic
 from typing import Any
 
+from pydantic_core import to_json
+
 from vertex_emulator.api.logging import log_entry
-from vertex_emulator.api.logging.log_entry import EntryKey, KeyedEntry, find_filterable_text_or_severity_rank
+from vertex_emulator.api.logging.log_entry import Entry, EntryKey, KeyedEntry, find_filterable_text_or_severity_rank
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
@@ -22,6 +25,8 @@ from vertex_emulator.replicas.executor_protocol import Executor, LogLine
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 MAX_PAGE_SIZE = 1000
+MAX_PAGE_BYTES = 4 << 20
+MAX_SEARCH_SECONDS = 2.0
 _JOB_ID = "resource.labels.job_id"
 _END_OF_TIME = 2**63 - 2
 _get_key = itemgetter(0)
@@ -53,17 +58,17 @@ class LoggingService:
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token(body.get("pageToken"), filter_text, order)
-        entries = self._iterate_matching_keyed_entries(job_id, condition, order == "timestamp desc", after)
-        page = list(islice(entries, min(size, MAX_PAGE_SIZE)))
-        reply: dict[str, Any] = {"entries": [entry for _, entry in page]} if page else {}
-        if next(entries, None) is not None:
-            reply["nextPageToken"] = _encode_page_token(page[-1][0], filter_text, order)
+        entries = self._iterate_keyed_entries(job_id, condition, order == "timestamp desc", after)
+        page, last_key = _take_page(entries, condition, min(size, MAX_PAGE_SIZE))
+        reply: dict[str, Any] = {"entries": page} if page else {}
+        if last_key is not None:
+            reply["nextPageToken"] = _encode_page_token(last_key, filter_text, order)
         return reply
 
-    def _iterate_matching_keyed_entries(
+    def _iterate_keyed_entries(
         self, job_id: str, condition: expression_tree.Filter | None, is_newest_first: bool, after_key: EntryKey | None
     ) -> Iterator[KeyedEntry]:
-        """Yield in order the entries that match the filter and come after the entry with the key `after_key`."""
+        """Yield in order the entries within the filter's times that come after the entry with the key `after_key`."""
         since = _find_time_bound(condition, (">=", ">", "="), min) or 0
         until = _find_time_bound(condition, ("<=", "<", "="), max) or _END_OF_TIME
         if after_key is not None:
@@ -84,8 +89,7 @@ class LoggingService:
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
-            is_next = after_key is None or (key < after_key if is_newest_first else key > after_key)
-            if is_next and expression_tree.matches(condition, partial(find_filterable_text_or_severity_rank, entry)):
+            if after_key is None or (key < after_key if is_newest_first else key > after_key):
                 yield key, entry
 
     def _read_keyed_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
@@ -117,6 +121,27 @@ class LoggingService:
             yield from self.executor.read_log_lines(job.id, replica, since)
         except ExecutorUnavailable:
             return
+
+
+def _take_page(
+    entries: Iterator[KeyedEntry], condition: expression_tree.Filter | None, size: int
+) -> tuple[list[Entry], EntryKey | None]:
+    """Return the matching entries of a page, and the key after which the next one begins; None if there is none.
+
+    A page ends early if its entries are long or matches are rare, as Cloud Logging's do: it may be empty.
+    """
+    page, page_bytes, last_key = list[Entry](), 0, None
+    deadline = monotonic() + MAX_SEARCH_SECONDS
+    for key, entry in entries:
+        if last_key is not None and (page_bytes > MAX_PAGE_BYTES or monotonic() > deadline):
+            return page, last_key
+        if expression_tree.matches(condition, partial(find_filterable_text_or_severity_rank, entry)):
+            if len(page) == size:
+                return page, last_key
+            page.append(entry)
+            page_bytes += len(to_json(entry))
+        last_key = key
+    return page, None
 
 
 def _build_keyed_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyedEntry]:

@@ -9,6 +9,8 @@ from vertex_emulator.replicas.executor_protocol import LogLine
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 Call = Callable[[Callable[[Any], Any]], Any]
+MAX_LINE_BYTES = 256 << 10
+"""The size of an entry that Cloud Logging takes (its page on quotas). A longer line becomes several."""
 
 
 def read_container_log(call_docker: Call, container_name: str, since_ns: int) -> Iterator[LogLine]:
@@ -33,6 +35,9 @@ def _join_frames(frames: Iterator[bytes], stream_letter: str) -> Iterator[LogLin
     at, text = 0, b""
     for frame in frames:
         stamp, _, piece = frame.partition(b" ")
+        if len(text) + len(piece) > MAX_LINE_BYTES:
+            yield LogLine(at, stream_letter, text.decode(errors="replace"))
+            text = b""
         if not text:
             at = parse_time_to_ns_or_none(stamp.decode()) or 0
         text += piece

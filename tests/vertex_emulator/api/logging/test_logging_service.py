@@ -9,6 +9,7 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.api.logging import logging_service
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -176,6 +177,32 @@ def test_timestamp_filters_bound_the_lines_found(log: Log) -> None:
     for order in ("timestamp asc", "timestamp desc"):
         found = log.pages(f'{CONTAINERS} AND timestamp>"{low}" AND timestamp<="{high}"', orderBy=order)
         assert sorted(line for page in found for line in page) == sorted(f"line {i}" for i in range(11, 21))
+
+
+@pytest.mark.parametrize("order", ["timestamp asc", "timestamp desc"])
+def test_a_search_without_time_goes_on_later(log: Log, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    monkeypatch.setattr(logging_service, "MAX_SEARCH_SECONDS", -1)
+    log.add("1", log.lines(40, same=3))
+    pages = log.pages(f'{CONTAINERS} AND textPayload="line 19"', orderBy=order)
+    assert [line for page in pages for line in page] == ["line 19"]
+    assert [] in pages
+
+
+@pytest.mark.parametrize("order", ["timestamp asc", "timestamp desc"])
+def test_pages_of_long_lines_are_short(log: Log, order: str) -> None:
+    long = "x" * (256 << 10)
+    log.add("1", [LogLine(line.at, "o", line.text + long) for line in log.lines(40)])
+    pages = log.pages(CONTAINERS, orderBy=order, pageSize=1000)
+    assert [line for page in pages for line in page] == sorted(
+        (f"line {i}{long}" for i in range(40)), key=lambda line: int(line[5:7].strip("x")), reverse="desc" in order
+    )
+    assert max(len(line) * len(page) for page in pages for line in page) < 5 << 20
+
+
+@pytest.mark.parametrize("payload", ['{"a":' * 400 + "1" + "}" * 400, '{"a":' + "[" * 600 + "]" * 600 + "}"])
+def test_deep_json_lines_are_texts(log: Log, payload: str) -> None:
+    log.add("1", [LogLine(log.begin + SECOND, "o", payload)])
+    assert log.pages(CONTAINERS) == [[payload]]
 
 
 def test_a_page_token_of_another_request_is_refused(log: Log) -> None:

@@ -7,7 +7,7 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.container_log import MAX_LINE_BYTES, read_container_log
 
 
 def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
@@ -29,3 +29,19 @@ def test_a_missing_container_has_no_log(status: int) -> None:
 def test_an_error_is_not_an_empty_log() -> None:
     with pytest.raises(APIError):
         list(read_container_log(daemon(500), "name", 0))
+
+
+def test_a_line_without_end_is_split() -> None:
+    frame = b"2026-11-22T00:00:00.000000001Z " + b"x" * (16 << 10)
+    frames = [frame] * 1000 + [frame + b"\n"]
+
+    def call(answer: Callable[[Any], Any]) -> Any:
+        class Client:
+            def logs(self, _name: str, stdout: bool, **_options: Any) -> list[bytes]:
+                return frames if stdout else []
+
+        return iter(answer(Client()))
+
+    lines = list(read_container_log(call, "name", 0))
+    assert sum(len(line.text) for line in lines) == 1001 * (16 << 10)
+    assert max(len(line.text) for line in lines) == MAX_LINE_BYTES
