@@ -57,7 +57,7 @@ class App:
                 ModelService(self.database),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
-                StatusAndFaultService(self.database, self.data, self.capacity),
+                StatusAndFaultService(self.database, self.executor, self.data, self.capacity),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             Route("/healthz", self._check_health),

@@ -49,6 +49,10 @@ class ExecutorUnavailable(EmulatorError):
     """Docker does not answer; the job waits, and the step is repeated."""
 
 
+class NetworkUnavailable(ExecutorUnavailable):
+    """Docker has no free subnet for another network."""
+
+
 class ImageUnavailable(EmulatorError):
     """An image is not on this machine and cannot be pulled."""
 
@@ -67,10 +71,6 @@ class ModelUploadRejected(EmulatorError):
     def __init__(self, status: str, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-class NetworkUnavailable(EmulatorError):
-    """Docker has no free subnet for another network."""
 
 
 class SearchSpaceExhausted(EmulatorError):

@@ -2,14 +2,17 @@
 
 import contextlib
 import errno
+import json
 import logging
 import os
 import signal
 import socket
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import uvicorn
 
@@ -24,6 +27,7 @@ from vertex_emulator.http.access import Access, read_or_create_token
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.http.identified_connection import IdentifiedConnection
 from vertex_emulator.http.peer_user import can_identify_local_users
+from vertex_emulator.replicas.container_settings import ContainerSettings
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -33,8 +37,13 @@ _STOP_SECONDS = 1.0
 _log = logging.getLogger("vertex_emulator")
 
 
-def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> None:
-    """Serve a data folder until SIGTERM or SIGINT; containers go on running. Raises StartError."""
+def serve(
+    data_path: Path, host: str, port: int | None, allow_remote: bool, container_options: Mapping[str, Any]
+) -> None:
+    """Serve a data folder until SIGTERM or SIGINT; containers go on running. Raises StartError.
+
+    `container_options` has those fields of ContainerSettings that the command line gives; the others keep their values.
+    """
     if not is_loopback(host) and not allow_remote:
         raise StartError(
             f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
@@ -47,7 +56,8 @@ def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> N
         listener = None
         try:
             listener = _open_listener_and_store_port(host, port, database)
-            _run_server(data, database, listener, host, allow_remote)
+            settings = _merge_and_store_container_settings(database, container_options)
+            _run_server(data, database, listener, host, allow_remote, settings)
         except sqlite3.Error as error:
             raise StartError(f"the database {data.database} cannot be used: {error}") from error
         finally:
@@ -57,12 +67,19 @@ def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> N
             database.close()
 
 
-def _run_server(data: DataFolder, database: Database, listener: socket.socket, host: str, allow_remote: bool) -> None:
+def _run_server(
+    data: DataFolder,
+    database: Database,
+    listener: socket.socket,
+    host: str,
+    allow_remote: bool,
+    settings: ContainerSettings,
+) -> None:
     port = listener.getsockname()[1]
     token_file = None if can_identify_local_users() else str(data.token)
     endpoint = Endpoint(os.getpid(), host, port, _build_url(host, port), __version__, token_file)
     queue = WorkQueue()
-    executor = DockerExecutor(_get_or_create_emulator_id(database), on_pulled=queue.add)
+    executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
 
     def build_job_url(job: Job) -> str:
@@ -102,7 +119,22 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     scheduler.stop(_STOP_SECONDS)
+    _remove_unused_firewall_rules(executor)
     _log.info("stopped; containers keep running, and the next start finds them")
+
+
+def _remove_unused_firewall_rules(executor: DockerExecutor) -> None:
+    """Leave no rules on the machine that no container needs, unless Docker takes long."""
+
+    def remove() -> None:
+        try:
+            executor.remove_unused_firewall_rules()
+        except Exception as error:  # noqa: BLE001 - the next start uses them, and a reset removes them
+            _log.warning("the rules of the firewall stay: %s", error)
+
+    thread = threading.Thread(target=remove, daemon=True, name="remove rules")
+    thread.start()
+    thread.join(_STOP_SECONDS)
 
 
 @contextlib.contextmanager
@@ -151,6 +183,14 @@ def _explain_listen_error(host: str, port: int, error: OSError) -> str:
 def _build_url(host: str, port: int) -> str:
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def _merge_and_store_container_settings(database: Database, given: Mapping[str, Any]) -> ContainerSettings:
+    """Return the settings of containers: what is given, else those of the last start, else the defaults."""
+    with database.write_transaction() as transaction:
+        options = {**json.loads(transaction.get_setting("containers") or "{}"), **given}
+        transaction.set_setting("containers", json.dumps(options))
+    return ContainerSettings(**options)
 
 
 def _get_or_create_emulator_id(database: Database) -> str:

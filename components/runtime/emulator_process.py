@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from vertex_api.client import Endpoint
@@ -29,9 +30,9 @@ def get_data_folder() -> Path:
     return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
 
 
-def start_emulator(port: int | None = None) -> Endpoint:
-    """Return the emulator's endpoint, after starting it if it is not running. Raises EmulatorFailed."""
-    return find_running_endpoint(get_data_folder()) or _start_process_and_await_endpoint(port)
+def start_emulator(serve_options: Sequence[str] = ()) -> Endpoint:
+    """Return the emulator's endpoint, after starting it with options if it is not running. Raises EmulatorFailed."""
+    return find_running_endpoint(get_data_folder()) or _start_process_and_await_endpoint(serve_options)
 
 
 def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
@@ -45,7 +46,7 @@ def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
         raise EmulatorFailed(f"the emulator does not stop: {_get_last_line_or_placeholder(done.stderr)}")
 
 
-def _start_process_and_await_endpoint(port: int | None) -> Endpoint:
+def _start_process_and_await_endpoint(serve_options: Sequence[str]) -> Endpoint:
     data = get_data_folder()
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def _start_process_and_await_endpoint(port: int | None) -> Endpoint:
         with log.open("ab") as stream:
             log_start = stream.tell()
             process = subprocess.Popen(
-                _build_command("serve", *([f"--port={port}"] if port else [])),
+                _build_command("serve", *serve_options),
                 cwd=_FOLDER,
                 env=_copy_environment_without_pulumi(),
                 stdin=subprocess.DEVNULL,

@@ -71,6 +71,9 @@ class Emulator(Shape, total=False):
     """Settings of the local emulator."""
 
     port: formats.Port
+    pidsLimit: formats.Positive
+    logLimitMb: formats.Positive
+    egress: Boolean
 
 
 class Registry(Shape, total=False):

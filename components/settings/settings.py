@@ -35,7 +35,7 @@ class Settings:
     root: Path
     project: str
     region: str
-    emulator_port: int | None
+    emulator: config_types.Emulator
     cloud: config_types.Cloud | None
     images: Mapping[str, config_types.Image]
     packages: Mapping[str, config_types.PythonPackage]
@@ -93,7 +93,7 @@ class Settings:
             root=root,
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
-            emulator_port=values.get("emulator", {}).get("port"),
+            emulator=values.get("emulator", {}),
             cloud=build_cloud_with_default_names(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=declared.images,
             packages=declared.packages,

@@ -7,22 +7,26 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
+from vertex_api.catalog.emulator_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_api.resource_names import build_parent
 
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
 from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.provider_base import Provider
+from ..schema import config_types
 from ..settings.settings import Settings
+
+CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
 
 
 class EmulatorProcessProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
-    input_names = ("port",)
+    input_names = ("port", *CONTAINER_DEFAULTS)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        emulator_process.start_emulator(int(props["port"]) if props.get("port") else None)
+        emulator_process.start_emulator(_build_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -40,8 +44,8 @@ class EmulatorProcessProvider(Provider):
 class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
     """The emulator's process. Without a `port` it chooses one and keeps it across restarts."""
 
-    def __init__(self, name: str, port: int | None, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(EmulatorProcessProvider(), name, {"port": port}, opts)
+    def __init__(self, name: str, settings: config_types.Emulator, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(EmulatorProcessProvider(), name, {"port": None, **settings}, opts)
 
 
 class LocalFoundation(pulumi.ComponentResource):
@@ -56,11 +60,24 @@ class LocalFoundation(pulumi.ComponentResource):
         self.job_labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
-        emulator = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
+        emulator = Emulator("emulator", settings.emulator, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
+
+
+def _build_serve_options(props: Mapping[str, Any]) -> list[str]:
+    """Return options of `vertex-emulator serve`; it keeps those of its last start, so defaults are given as well."""
+    containers = {
+        name: default if props.get(name) is None else props[name] for name, default in CONTAINER_DEFAULTS.items()
+    }
+    return [
+        *([f"--port={int(props['port'])}"] if props.get("port") else []),
+        f"--pids-limit={int(containers['pidsLimit'])}",
+        f"--log-limit-mb={int(containers['logLimitMb'])}",
+        "--egress" if containers["egress"] else "--no-egress",
+    ]
 
 
 def _build_slug(name: str) -> str:

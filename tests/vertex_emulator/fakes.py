@@ -136,6 +136,12 @@ class Machine:
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task}")
         self.fuse.step()
 
+    def get_log_limit_bytes(self, job: str, replica: Replica) -> int | None:
+        return None
+
+    def describe_reachable_networks(self) -> str:
+        return "nothing"
+
     def remove_containers_and_network(self, job: str) -> None:
         self._reach()
         for place in [place for place in self.containers if place[0] == job]:

@@ -9,6 +9,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, InvalidFault
 from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.replicas.executor_protocol import Executor
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,12 @@ class StatusAndFaultService:
     """The methods behind `status`, `stop --if-idle`, `logs` and `inject`; `capacity` is in replicas."""
 
     database: Database
+    executor: Executor
     data: DataFolder
     capacity: int
 
     def get_status(self) -> dict[str, Any]:
-        """Return how many jobs are in each state (without jobs of trials), the replicas in use, and pending faults."""
+        """Return job counts by state (without jobs of trials), the replicas in use, what they reach, pending faults."""
         with self.database.read_transaction() as transaction:
             counts = Counter(job.state for job in transaction.list_non_trial_jobs())
             active = len(transaction.list_unfinished_job_ids())
@@ -31,6 +33,7 @@ class StatusAndFaultService:
             "jobs": counts,
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
+            "network": self.executor.describe_reachable_networks(),
             "faults": [{"remaining": count, "fault": fault.to_json_without_defaults()} for count, fault in faults],
         }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vertex_api import __version__
+from vertex_api.catalog.emulator_defaults import LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_emulator.cli import inject_command
 from vertex_emulator.errors import EmulatorError
 
@@ -26,6 +27,7 @@ example:
 """
 # The extra `emulator` of the distribution.
 _SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "uvicorn")
+_CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields of ContainerSettings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +66,8 @@ def _run_command(options: argparse.Namespace) -> int:
             from vertex_emulator.server import serve
 
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-            serve(options.data, options.host, options.port, options.allow_remote)
+            given = {name: value for name in _CONTAINER_OPTIONS if (value := getattr(options, name)) is not None}
+            serve(options.data, options.host, options.port, options.allow_remote, given)
             return 0
         case "inject":
             return _print_lines_and_return_zero(inject_command.inject_list_or_clear_faults(options.data, options))
@@ -128,6 +131,24 @@ def _build_parser() -> argparse.ArgumentParser:
         help="listen on an address that other machines reach; whoever has the token of the data folder (file `token`) "
         "can run containers here",
     )
+    last_used = "default: the last one used here, else"
+    serve.add_argument(
+        "--pids-limit",
+        type=_parse_positive_number,
+        metavar="N",
+        help=f"processes and threads of a container ({last_used} {PIDS_LIMIT})",
+    )
+    serve.add_argument(
+        "--log-limit-mb",
+        type=_parse_positive_number,
+        metavar="MB",
+        help=f"size from which a running replica's oldest log lines are dropped ({last_used} {LOG_LIMIT_MB})",
+    )
+    serve.add_argument(
+        "--egress",
+        action=argparse.BooleanOptionalAction,
+        help=f"whether containers reach other machines ({last_used} --egress)",
+    )
 
     commands.add_parser("status", parents=[common], help="show whether an emulator runs, and how many jobs it has")
 
@@ -177,6 +198,12 @@ def _require_task_name(text: str) -> str:
 def _parse_trial_number(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a trial; write its number, 1 or more")
+    return int(text)
+
+
+def _parse_positive_number(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a limit; write a number from 1 to {(1 << 31) - 1}")
     return int(text)
 
 

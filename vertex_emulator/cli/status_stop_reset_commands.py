@@ -29,6 +29,7 @@ def fetch_status_lines(data_path: Path) -> Iterator[str]:
     yield f"data       {status['data']}"
     yield f"docker     {'answers' if readiness['status'] == 'ok' else readiness['reason']}"
     yield f"replicas   {status['replicas']['running']} running, room for {status['replicas']['capacity']}"
+    yield f"network    {status['network']}"
     yield f"jobs       {counts or 'none'}"
     for pending in status["faults"]:
         yield f"injected   {describe_fault(pending['fault'], pending['remaining'])}"
@@ -71,6 +72,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
             try:
                 for job in executor.list_job_ids():
                     executor.remove_containers_and_network(job)
+                executor.remove_unused_firewall_rules()
             except ExecutorUnavailable as error:
                 raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
         for suffix in ("", "-wal", "-shm"):

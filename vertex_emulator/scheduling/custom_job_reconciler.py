@@ -5,7 +5,7 @@ middle of a step, the next process takes the same step again.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from vertex_emulator.data_folder import DataFolder
@@ -13,7 +13,8 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor_protocol import Executor, HostResources, ReplicaSpec, ReplicaStatus
+from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
+from vertex_emulator.replicas.log_size import MIN_LOG_LIMIT_BYTES, StoredSizeCounter
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_outcome, image_error, injected_fault_effects
@@ -177,12 +178,27 @@ class CustomJobReconciler:
             self._signalled.discard((job.id, replica))
             if not logs.is_log_saved(self.data.logs, job.id, replica):
                 try:
-                    logs.save_log(self.data.logs, job.id, replica, self.executor.read_log_lines(job.id, replica))
+                    logs.save_log(self.data.logs, job.id, replica, self._read_log_and_report_limit(job, replica))
                 except OSError as error:
                     _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
                     return _SAVE_RETRY_SECONDS
         self.executor.remove_containers_and_network(job.id)
         return None
+
+    def _read_log_and_report_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
+        """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
+        counter = StoredSizeCounter()
+        yield from counter.count(self.executor.read_log_lines(job.id, replica))
+        if counter.stored_bytes < MIN_LOG_LIMIT_BYTES:
+            return
+        limit = self.executor.get_log_limit_bytes(job.id, replica)
+        if limit is not None and counter.stored_bytes >= limit:
+            text = (
+                f"The log of {replica.task} reached its limit of {limit >> 20} MB, beyond which Docker drops the "
+                "oldest lines. To keep more, start the emulator with a higher --log-limit-mb."
+            )
+            with self.database.write_transaction() as transaction:
+                transaction.log_service_message(job.id, text, "WARNING")
 
     def _signal_replicas_and_get_delay(self, job: Job, running: set[Replica], stopping_since: int) -> float | None:
         """Signal replicas: SIGTERM, or SIGKILL after the grace period from `stopping_since` (ns); return the delay."""

@@ -125,7 +125,7 @@ def test_two_concurrent_callers_start_one_emulator(data: Path) -> None:
 def test_it_listens_on_the_requested_port(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    assert emulator_process.start_emulator(port).jobs == f"http://127.0.0.1:{port}"
+    assert emulator_process.start_emulator([f"--port={port}"]).jobs == f"http://127.0.0.1:{port}"
 
 
 def test_it_has_its_own_session(data: Path) -> None:

@@ -18,7 +18,7 @@ def test_a_stack_requires_only_its_target(tmp_path: Path) -> None:
         root=tmp_path,
         project="local",
         region="us-central1",
-        emulator_port=None,
+        emulator={},
         cloud=None,
         images={},
         packages={},
@@ -33,12 +33,12 @@ def test_what_a_stack_says_is_in_its_settings(tmp_path: Path) -> None:
     stack = f"""{LOCAL}\
   vertex-training:project: my-project
   vertex-training:region: europe-west4
-  vertex-training:emulator: {{port: 8080}}
+  vertex-training:emulator: {{port: 8080, egress: false}}
   vertex-training:secrets: {{hfToken: hidden}}
 """
     settings = load(tmp_path, stack)
     assert (settings.project, settings.region) == ("my-project", "europe-west4")
-    assert settings.emulator_port == 8080
+    assert settings.emulator == {"port": 8080, "egress": False}
     assert settings.secrets == {"hfToken": "hidden"}
 
 
@@ -57,6 +57,7 @@ def test_config_of_other_namespaces_is_ignored(tmp_path: Path) -> None:
         ("vars: [a]", ":3: vertex-training:vars: must be an object with named fields"),
         ("emulator: 8080", ":3: vertex-training:emulator: must be an object with named fields"),
         ("emulator: {prt: 1}", ":3: vertex-training:emulator.prt: unknown field; did you mean port?"),
+        ("emulator: {pidsLimit: 0}", ":3: vertex-training:emulator.pidsLimit: 0 is not above zero"),
         ("emulator: {port: http}", ':3: vertex-training:emulator.port: "http" is not a whole number'),
     ],
 )

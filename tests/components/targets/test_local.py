@@ -1,5 +1,6 @@
 """The local target: the emulator lives as long as the stack, and its address is no input of anything."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from components.targets.local import EmulatorProcessProvider
 from vertex_api.client import Endpoint
 
 provider = EmulatorProcessProvider()
+DEFAULTS = ["--pids-limit=8192", "--log-limit-mb=100", "--egress"]
 
 
 @pytest.fixture
@@ -16,8 +18,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was done to the emulator."""
     done: list[Any] = []
 
-    def start(port: int | None = None) -> Endpoint:
-        done.append(("started", port))
+    def start(options: Sequence[str] = ()) -> Endpoint:
+        done.append(("started", *options))
         return Endpoint.for_server("http://127.0.0.1:1")
 
     monkeypatch.setattr(emulator_process, "start_emulator", start)
@@ -27,16 +29,32 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return done
 
 
-@pytest.mark.parametrize(("props", "port"), [({}, None), ({"port": None}, None), ({"port": 8080.0}, 8080)])
-def test_creating_starts_the_emulator_on_its_port(done: list[Any], props: dict[str, Any], port: int | None) -> None:
+@pytest.mark.parametrize(
+    ("props", "options"),
+    [
+        ({}, DEFAULTS),
+        ({"port": None}, DEFAULTS),
+        ({"port": 8080.0}, ["--port=8080", *DEFAULTS]),
+        ({"pidsLimit": 64.0, "logLimitMb": 5.0}, ["--pids-limit=64", "--log-limit-mb=5", "--egress"]),
+        ({"egress": False}, [*DEFAULTS[:-1], "--no-egress"]),
+    ],
+)
+def test_creating_starts_the_emulator_with_its_settings(
+    done: list[Any], props: dict[str, Any], options: list[str]
+) -> None:
     created = provider.create(props)
-    assert done == [("started", port)]
+    assert done == [("started", *options)]
     assert (created.id, created.outs) == ("emulator", props)
 
 
 def test_another_port_restarts_the_emulator(done: list[Any]) -> None:
     assert provider.update("emulator", {"port": 1.0}, {"port": 2.0}).outs == {"port": 2.0}
-    assert done == [("stopped", {}), ("started", 2)]
+    assert done == [("stopped", {}), ("started", "--port=2", *DEFAULTS)]
+
+
+def test_a_removed_setting_has_its_default_again(done: list[Any]) -> None:
+    provider.update("emulator", {"egress": False}, {})
+    assert done == [("stopped", {}), ("started", *DEFAULTS)]
 
 
 def test_reading_does_not_start_the_emulator(done: list[Any]) -> None:

@@ -10,35 +10,43 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
+from vertex_emulator.replicas.container_settings import ContainerSettings
+from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.docker_errors import (
     get_docker_error_text,
     ignore_api_errors,
     translate_connection_errors,
 )
+from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.job_network import assign_addresses, get_or_create_subnet
+from vertex_emulator.replicas.docker.job_network import assign_addresses, build_endpoint_options, get_or_create_subnet
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
+from vertex_emulator.replicas.docker.security_options import build_security_options, get_log_limit_bytes
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 if TYPE_CHECKING:
     import docker
 
-LABEL = "vertex-training.emulator"
 _CALL_SECONDS = 60
+_DEFAULTS = ContainerSettings()
 _PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
 
 
 class DockerExecutor:
     """Executor on the local Docker daemon; `emulator_id` tells one data folder's containers from another's."""
 
-    def __init__(self, emulator_id: str, on_pulled: Callable[[str], None]) -> None:
+    def __init__(
+        self, emulator_id: str, on_pulled: Callable[[str], None], settings: ContainerSettings = _DEFAULTS
+    ) -> None:
         self._id = emulator_id
+        self._settings = settings
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
         self._images = ImagePuller(self._connect_and_call, on_pulled)
+        self._firewall = HostFirewall(self._connect_and_call, emulator_id)
         self._host: HostResources | None = None
 
     def ping(self) -> None:
@@ -55,11 +63,14 @@ class DockerExecutor:
 
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)
-        network, hosts = None, dict[str, str]()
+        network, hosts = "bridge" if self._settings.egress else "none", dict[str, str]()
         if len(spec.peers) > 1:
-            network = f"vertex-{self._id}-{spec.job}"
-            subnet = get_or_create_subnet(self._connect_and_call, network, self._build_job_labels(spec.job))
+            network, labels = f"vertex-{self._id}-{spec.job}", self._build_job_labels(spec.job)
+            subnet = get_or_create_subnet(self._connect_and_call, network, labels, self._settings.egress)
             hosts = assign_addresses(subnet, spec.peers)
+        elif not self._settings.egress:
+            hosts = {spec.hostname: "127.0.0.1"}  # there Docker gives a container no address of its own
+        self._firewall.add_rules_if_possible()
         if not self._connect_and_call(lambda client: self._create_container_if_absent(client, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
@@ -69,7 +80,7 @@ class DockerExecutor:
 
     def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         statuses = {
-            _build_replica_from_labels(container["Labels"]): self._get_container_status(container["Id"])
+            build_replica_from_labels(container["Labels"]): self._get_container_status(container["Id"])
             for container in self._list_containers(self._build_job_filters(job_id))
         }
         return {replica: status for replica, status in statuses.items() if status is not None}
@@ -84,6 +95,29 @@ class DockerExecutor:
     def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since_ns)
 
+    def get_log_limit_bytes(self, job_id: str, replica: Replica) -> int | None:
+        from docker.errors import NotFound
+
+        name = self._build_container_name(job_id, replica)
+        try:
+            container = self._connect_and_call(lambda client: client.inspect_container(name))
+        except NotFound:
+            return None
+        return get_log_limit_bytes(container["HostConfig"])
+
+    def describe_reachable_networks(self) -> str:
+        obstacle = self._firewall.get_obstacle()
+        if obstacle is None:
+            others = "the internet, but not" if self._settings.egress else "neither the internet nor"
+            return f"containers reach {others} this machine"
+        reached = "the internet and" if self._settings.egress else "not the internet, but if they have peers"
+        return f"containers reach {reached} this machine: {obstacle} (docs/security.md)"
+
+    def remove_unused_firewall_rules(self) -> None:
+        """Remove the rules of this machine's firewall unless there are containers."""
+        if not self.list_job_ids():
+            self._firewall.remove_rules()
+
     def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._list_containers(self._build_job_filters(job_id)):
             self._remove_if_present("remove_container", container["Id"], v=True, force=True)
@@ -91,7 +125,7 @@ class DockerExecutor:
             self._remove_if_present("remove_network", network["Id"])
 
     def list_job_ids(self) -> set[str]:
-        labelled = {"label": [f"{LABEL}={self._id}"]}
+        labelled = {"label": [f"{LABEL}={self._id}", f"{LABEL}.job"]}
         containers = self._list_containers(labelled)
         networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
         return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
@@ -111,33 +145,31 @@ class DockerExecutor:
             client.close()
 
     def _create_container_if_absent(
-        self, client: "docker.APIClient", network: str | None, addresses_by_hostname: dict[str, str], spec: ReplicaSpec
+        self, client: "docker.APIClient", network: str, addresses_by_hostname: dict[str, str], spec: ReplicaSpec
     ) -> bool:
         """Create a replica's container. Return False if it exists."""
         from docker.errors import APIError, ImageNotFound
 
+        name = self._build_container_name(spec.job, spec.replica)
         host = client.create_host_config(
             binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
             network_mode=network,
             extra_hosts=addresses_by_hostname,
-            security_opt=["no-new-privileges"],
             **build_limit_options(spec.resources),
+            **build_security_options(self._settings),
         )
-        endpoints = None
-        if network is not None:
-            address = client.create_endpoint_config(ipv4_address=addresses_by_hostname[spec.hostname])
-            endpoints = client.create_networking_config({network: address})
+        address, mac_address = addresses_by_hostname.get(spec.hostname), self._firewall.build_mac_address(name)
         try:
             client.create_container(
                 spec.image,
-                name=self._build_container_name(spec.job, spec.replica),
+                name=name,
                 entrypoint=list(spec.command) if spec.command is not None else None,
                 command=list(spec.args) if spec.args is not None else None,
                 environment=dict(spec.environment),
                 hostname=spec.hostname,
-                labels=self._build_job_labels(spec.job) | _build_replica_labels(spec.replica),
+                labels=self._build_job_labels(spec.job) | build_replica_labels(spec.replica),
                 host_config=host,
-                networking_config=endpoints,
+                **build_endpoint_options(client, network, address, mac_address),
             )
         except ImageNotFound as error:
             message = f"the image {spec.image} was removed from this machine: {get_docker_error_text(error)}"
@@ -207,18 +239,6 @@ class DockerExecutor:
             return docker.APIClient(version="auto", timeout=timeout_seconds, **settings)
         except DockerException as error:
             raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error
-
-
-def _build_replica_labels(replica: Replica) -> dict[str, str]:
-    return {
-        f"{LABEL}.pool": str(replica.pool),
-        f"{LABEL}.replica": str(replica.index),
-        f"{LABEL}.attempt": str(replica.attempt),
-    }
-
-
-def _build_replica_from_labels(labels: Mapping[str, str]) -> Replica:
-    return Replica(*(int(labels[f"{LABEL}.{part}"]) for part in ("pool", "replica", "attempt")))
 
 
 def _is_start_failure(error: Any) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vertex_emulator.errors import NetworkUnavailable
-from vertex_emulator.replicas.docker.docker_errors import ignore_api_errors
+from vertex_emulator.replicas.docker.docker_errors import get_docker_error_text, ignore_api_errors
 
 _TRIES = 5
 _FIRST_HOST = 2  # the first address is the gateway's
@@ -17,25 +17,44 @@ _FIRST_HOST = 2  # the first address is the gateway's
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-def get_or_create_subnet(call_docker: Call, network_name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
+def get_or_create_subnet(
+    call_docker: Call, network_name: str, labels: Mapping[str, str], egress: bool
+) -> ipaddress.IPv4Network:
     """Create a job's network unless it exists; return its subnet. `call_docker` runs a function on a Docker client.
+
+    Without `egress`, containers on it reach each other only. Raises NetworkUnavailable.
 
     Docker accepts fixed addresses only in a requested subnet, and only Docker knows which subnets are free. So Docker
     chooses the subnet of a first network, which is then replaced by one that requests the same subnet.
     """
+    options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels), "internal": not egress}
     for _ in range(_TRIES):
         known: ipaddress.IPv4Network | None = call_docker(lambda client: _get_subnet(client, network_name))
         if known is not None:
             return known
-        call_docker(lambda client: _create_network_ignoring_conflicts(client, network_name, labels))
-    raise NetworkUnavailable(
-        f"Docker has no free subnet for {network_name}; remove unused networks with `docker network prune`"
-    )
+        call_docker(lambda client: _create_network_ignoring_conflicts(client, network_name, options))
+    raise NetworkUnavailable(_render_no_subnet_error(network_name))
 
 
 def assign_addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
     """Assign an address to each of a job's host names, in order."""
     return {name: str(subnet[_FIRST_HOST + i]) for i, name in enumerate(hostnames)}
+
+
+def build_endpoint_options(client: Any, network: str, address: str | None, mac_address: str) -> dict[str, Any]:
+    """Build arguments of the SDK's `create_container` that give a container its addresses on a network."""
+    from docker.utils import version_gte
+
+    if network == "none":
+        return {}
+    if version_gte(client.api_version, "1.44"):
+        endpoint = client.create_endpoint_config(ipv4_address=address, mac_address=mac_address)
+        return {"networking_config": client.create_networking_config({network: endpoint})}
+    options: dict[str, Any] = {"mac_address": mac_address}
+    if address is not None:
+        endpoint = client.create_endpoint_config(ipv4_address=address)
+        options["networking_config"] = client.create_networking_config({network: endpoint})
+    return options
 
 
 def _get_subnet(client: Any, network_name: str) -> ipaddress.IPv4Network | None:
@@ -48,14 +67,23 @@ def _get_subnet(client: Any, network_name: str) -> ipaddress.IPv4Network | None:
     return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
 
 
-def _create_network_ignoring_conflicts(client: Any, network_name: str, labels: Mapping[str, str]) -> None:
+def _create_network_ignoring_conflicts(client: Any, network_name: str, options: Mapping[str, Any]) -> None:
+    from docker.errors import APIError
     from docker.types import IPAMConfig, IPAMPool
 
     probe_name = f"{network_name}-probe"
-    options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels)}
-    with ignore_api_errors(409):
+    try:
         client.create_network(probe_name, **options)
+    except APIError as error:
+        if "address pool" in get_docker_error_text(error):
+            raise NetworkUnavailable(_render_no_subnet_error(network_name)) from error
+        if error.status_code != 409:
+            raise
     subnet = _get_subnet(client, probe_name)
     client.remove_network(probe_name)
     with ignore_api_errors(403, 409):  # 403: another job has got the subnet meanwhile; 409: the network exists
         client.create_network(network_name, **options, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]))
+
+
+def _render_no_subnet_error(network_name: str) -> str:
+    return f"Docker has no free subnet for {network_name}; remove unused networks with `docker network prune`"

@@ -1,0 +1,89 @@
+"""Where the rules of the firewall cannot be set, the reason is known; container attacks show that they hold."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vertex_emulator.replicas.docker import host_firewall
+from vertex_emulator.replicas.docker.host_firewall import HostFirewall
+
+EMULATOR = "0123456789ab"
+
+
+class Daemon:
+    """What the firewall asks a daemon."""
+
+    def __init__(self, name: str = os.uname().nodename, security: list[str] | None = None) -> None:
+        self._info = {"Name": name, "SecurityOptions": security}
+
+    def info(self) -> Any:
+        return self._info
+
+    def inspect_network(self, _name: str) -> Any:
+        return {"Options": {"com.docker.network.bridge.name": "bridge9"}}
+
+
+def firewall(daemon: Daemon) -> HostFirewall:
+    def call(function: Callable[[Any], Any]) -> Any:
+        return function(daemon)
+
+    return HostFirewall(call, EMULATOR)
+
+
+@pytest.fixture
+def nft(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A stand-in for `nft` that writes its arguments and input to a file; this user is root with a `bridge9`."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (tmp_path / "bridge9").mkdir()
+    monkeypatch.setattr(host_firewall, "_INTERFACES", tmp_path)
+    program = tmp_path / "nft"
+    written = tmp_path / "written"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {written}\n[ "$1" = list ] && exit 1\ncat >> {written}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    return program
+
+
+def test_an_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = firewall(Daemon())
+    found.add_rules_if_possible()
+    assert found.get_obstacle() == "the emulator does not run as root"
+
+
+def test_a_machine_without_nft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(host_firewall, "_SYSTEM_FOLDERS", "/nowhere")
+    assert firewall(Daemon()).get_obstacle() == "this machine has no `nft`"
+
+
+@pytest.mark.usefixtures("nft")
+@pytest.mark.parametrize("daemon", [Daemon(name="docker-desktop"), Daemon(security=["name=seccomp", "name=rootless"])])
+def test_networks_of_another_machine_are_recognized(daemon: Daemon) -> None:
+    found = firewall(daemon)
+    assert found.get_obstacle() is None
+    found.add_rules_if_possible()
+    assert str(found.get_obstacle()).startswith("Docker's networks are not on this machine")
+
+
+def test_error_of_nft_is_the_obstacle(nft: Path) -> None:
+    nft.write_text("#!/bin/sh\necho 'Operation not permitted' >&2\nexit 1\n")
+    found = firewall(Daemon())
+    found.add_rules_if_possible()
+    assert found.get_obstacle() == "nft: Operation not permitted"
+
+
+def test_rules_name_emulator_and_default_bridge(nft: Path) -> None:
+    found = firewall(Daemon())
+    found.add_rules_if_possible()
+    found.add_rules_if_possible()
+    written = (nft.parent / "written").read_text()
+    assert written.startswith(f"list table inet vertex_{EMULATOR}\n-f -\ntable inet vertex_{EMULATOR}")
+    assert written.count("-f -") == 1
+    assert 'iifname "bridge9"' in written
+    assert found.build_mac_address("a").startswith("06:01:23:")
+    assert "== 06:01:23:00:00:00" in written

@@ -1,0 +1,131 @@
+"""Rules of this machine's firewall that keep containers from its services and from link-local addresses.
+
+Docker lets a container connect to every address of the machine, its bridge's among them, to all containers on the
+default bridge, and to 169.254.0.0/16, where clouds give a machine its credentials. The rules know an emulator's
+containers by the first half of their MAC addresses, which a container without NET_ADMIN and NET_RAW cannot change. So a
+job costs no time, as a network of its own would. They are a table of their own, which nothing else changes.
+"""
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_INTERFACES = Path("/sys/class/net")
+_SYSTEM_FOLDERS = "/usr/sbin:/sbin"  # not on every PATH
+_CHECK_SECONDS = 30.0  # somebody may have flushed all rules of the machine
+_LIMIT_SECONDS = 20.0
+# `reject` and not `drop`: Google's libraries look for a metadata server, and would wait for an answer. Answers to
+# connections from the machine pass, and so does DNS: the name server of a machine may be itself or link-local.
+# A connection whose destination was changed (dnat) is to a port that some container publishes on the machine.
+_RULES = """\
+table inet {table} {{}}
+delete table inet {table}
+table inet {table} {{
+  chain refuse {{
+    ct state established,related return
+    meta l4proto {{ tcp, udp }} th dport 53 return
+    reject
+  }}
+  chain input {{
+    type filter hook input priority -10;
+    ether saddr & ff:ff:ff:00:00:00 == {prefix}:00:00:00 jump refuse
+  }}
+  chain forward {{
+    type filter hook forward priority -10;
+    ether saddr & ff:ff:ff:00:00:00 != {prefix}:00:00:00 return
+    ip daddr 169.254.0.0/16 jump refuse
+    ct status dnat jump refuse
+    iifname "{bridge}" oifname "{bridge}" jump refuse
+  }}
+}}
+"""
+_log = logging.getLogger("vertex_emulator.docker")
+
+Call = Callable[[Callable[[Any], Any]], Any]
+
+
+class HostFirewall:
+    """The rules for the containers of one emulator; `call_docker` runs a function on a Docker client."""
+
+    def __init__(self, call_docker: Call, emulator_id: str) -> None:
+        self._call_docker = call_docker
+        self._table = f"vertex_{emulator_id}"
+        # Docker's own addresses begin with 02; 06 is for local use too.
+        self._mac_prefix = f"06:{emulator_id[0:2]}:{emulator_id[2:4]}"
+        self._lock = threading.Lock()
+        self._next_check = 0.0
+        self._obstacle = _find_obstacle_of_user()
+
+    def build_mac_address(self, container_name: str) -> str:
+        """Return the MAC address by which the rules know a container."""
+        digest = hashlib.sha256(container_name.encode()).hexdigest()
+        return ":".join([self._mac_prefix, digest[0:2], digest[2:4], digest[4:6]])
+
+    def get_obstacle(self) -> str | None:
+        """Return why the rules cannot be set, None if they can; before the first job, as far as that is known."""
+        return self._obstacle
+
+    def add_rules_if_possible(self) -> None:
+        """Add the rules unless they are there or cannot be set."""
+        with self._lock:
+            if _find_obstacle_of_user() is not None or time.monotonic() < self._next_check:
+                return
+            before, self._obstacle = self._obstacle, self._add_missing_rules_or_find_obstacle()
+            self._next_check = time.monotonic() + _CHECK_SECONDS
+            if self._obstacle not in (None, before):
+                _log.warning("containers can reach services of this machine: %s", self._obstacle)
+
+    def remove_rules(self) -> None:
+        """Remove the rules if they are there."""
+        if _find_obstacle_of_user() is None:
+            with self._lock:
+                _run_nft("delete", "table", "inet", self._table)
+                self._next_check = 0.0
+
+    def _add_missing_rules_or_find_obstacle(self) -> str | None:
+        bridge = self._call_docker(_get_default_bridge)
+        if not (self._call_docker(_is_daemon_of_this_machine) and (_INTERFACES / bridge).exists()):
+            return "Docker's networks are not on this machine but in Docker's own (rootless, Docker Desktop or remote)"
+        if _run_nft("list", "table", "inet", self._table) is None:
+            return None
+        rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge)
+        return _run_nft("-f", "-", text=rules)
+
+
+def _get_default_bridge(client: Any) -> str:
+    return str(client.inspect_network("bridge")["Options"].get("com.docker.network.bridge.name", "docker0"))
+
+
+def _is_daemon_of_this_machine(client: Any) -> bool:
+    info = client.info()
+    return info["Name"] == os.uname().nodename and "name=rootless" not in (info.get("SecurityOptions") or [])
+
+
+def _find_obstacle_of_user() -> str | None:
+    if os.geteuid() != 0:
+        return "the emulator does not run as root"
+    return None if _find_nft() else "this machine has no `nft`"
+
+
+def _find_nft() -> str | None:
+    return shutil.which("nft") or shutil.which("nft", path=_SYSTEM_FOLDERS)
+
+
+def _run_nft(*arguments: str, text: str = "") -> str | None:
+    """Run `nft`; return the first line of its error, None if it succeeds."""
+    command = [_find_nft() or "nft", *arguments]
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"nft: {error}"
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines()
+    return f"nft: {lines[0] if lines else f'exit code {done.returncode}'}"
