@@ -6,10 +6,13 @@ import os
 from collections.abc import Awaitable, Callable
 from io import FileIO
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 _CHUNK_BYTES = 1 << 20
-_TURN_BYTES = 16 << 20
+_TURN_BYTES = 4 << 20
+_MAX_THREADS = 4
+_limiter: RunVar[CapacityLimiter] = RunVar("threads that compute checksums")
 
 
 async def compute_checksums(
@@ -17,7 +20,7 @@ async def compute_checksums(
 ) -> dict[str, str]:
     """Return `md5Hash` and `crc32c` of a file in base64 (Cloud Storage, Objects resource). Raises OSError.
 
-    A large file is read in many turns, each in a thread, so that it keeps no thread from other requests, ends with the
+    A large file is read in many turns, in few threads, so that it keeps none from other requests, ends with the
     request's task, and ends when `raise_if_abandoned` raises after a turn.
     """
     from google_crc32c import Checksum
@@ -35,10 +38,18 @@ async def compute_checksums(
 
     position, end = 0, _TURN_BYTES
     while True:
-        position = await to_thread.run_sync(read_turn_and_get_end, position)
+        position = await to_thread.run_sync(read_turn_and_get_end, position, limiter=_get_limiter())
         if position < end:
             break
         end = position + _TURN_BYTES
         if raise_if_abandoned is not None:
             await raise_if_abandoned()
     return {"md5Hash": base64.b64encode(md5.digest()).decode(), "crc32c": base64.b64encode(crc32c.digest()).decode()}
+
+
+def _get_limiter() -> CapacityLimiter:
+    try:
+        return _limiter.get()
+    except LookupError:
+        _limiter.set(limiter := CapacityLimiter(_MAX_THREADS))
+        return limiter
