@@ -7,6 +7,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from components.runtime.running_emulator import MARKER_HEADER
+
 # Past the proxies that are set for the internet.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -37,10 +39,11 @@ class ForwardingProxy:
                 except urllib.error.HTTPError as error:
                     reply = error
                 with reply:
-                    status, kind, content = reply.status, reply.headers.get("Content-Type"), reply.read()
+                    status, passed_on, content = reply.status, reply.headers, reply.read()
                 proxy.record_call(self.command, self.path)
                 self.send_response(status)
-                self.send_header("Content-Type", kind or "application/json")
+                self.send_header("Content-Type", passed_on.get("Content-Type", "application/json"))
+                self.send_header(MARKER_HEADER, passed_on.get(MARKER_HEADER, ""))
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
