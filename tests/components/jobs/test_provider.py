@@ -20,6 +20,7 @@ from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
 from vertex_api import client_errors
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -77,6 +78,12 @@ def test_check_names_every_field_that_is_wrong() -> None:
         ("spec.jobSpec.workerPoolSpecs[0].replicaCount", '"one" is not a whole number'),
         ("spec.lables", "unknown field; did you mean labels?"),
     ]
+
+
+def test_check_stops_at_a_hundred_problems() -> None:
+    failures = custom.check({}, inputs(custom_job() | {f"key{i}": 1 for i in range(1000)})).failures
+    assert len(failures) == MAX_PROBLEMS + 1
+    assert (failures[-1].property, failures[-1].reason) == ("spec", MORE_PROBLEMS_TEXT)
 
 
 def test_check_reports_the_rules_of_its_kind() -> None:
