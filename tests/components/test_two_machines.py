@@ -10,7 +10,13 @@ from components.images.build_context import DockerfileContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
-MODULES = ("errors", "files", "images/build_context", "images/dockerignore")
+MODULES = (
+    "components/errors",
+    "components/files",
+    "components/images/build_context",
+    "components/images/dockerignore",
+    "vertex_api/validation/problem_limit",
+)
 _SCRIPT = """
 umask 077
 cp --recursive --no-dereference /checkout /elsewhere/of-another-name
@@ -41,12 +47,12 @@ def test_two_machines_compute_one_digest(tmp_path: Path) -> None:
     (folder / "link").symlink_to("part-1")
     (folder / ".dockerignore").write_text("part-2\n!part-2/*9.txt\n**/größe 3?.txt\n")
     # The modules that take the digest, with nothing else of the project or of Pulumi: any machine's Python runs them.
-    for package in ("", "images"):
-        (modules / "components" / package).mkdir(parents=True)
-        (modules / "components" / package / "__init__.py").touch()
+    for package in ("components", "components/images", "vertex_api", "vertex_api/validation"):
+        (modules / package).mkdir(parents=True)
+        (modules / package / "__init__.py").touch()
     (modules / "pulumi.py").write_text("class RunError(Exception):\n    pass\n")
     for name in MODULES:
-        source, copy = ROOMS / "components" / name, modules / "components" / name
+        source, copy = ROOMS / name, modules / name
         if source.is_dir():
             shutil.copytree(source, copy)
         else:

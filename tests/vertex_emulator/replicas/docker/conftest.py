@@ -10,8 +10,9 @@ from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 
 @pytest.fixture
 def executor() -> Iterator[DockerExecutor]:
-    """An executor whose containers are removed afterwards."""
+    """An executor whose containers and firewall rules are removed afterwards."""
     executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
     yield executor
     for job in executor.list_job_ids():
         executor.remove_containers_and_network(job)
+    executor.remove_unused_firewall_rules()
