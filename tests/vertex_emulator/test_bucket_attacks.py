@@ -5,7 +5,6 @@ import signal
 import socket
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +15,12 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from tests.vertex_emulator.running import RunningEmulator, command, custom_job, pool, resident_bytes, until
 
 SECRET = "of-the-host-4711"
-NOBODY = 65534
-STOP_SECONDS = 5.0  # issue 13
-ANSWER_SECONDS = 2.0  # issue 13
+STOP_SECONDS = 5.0
+ANSWER_SECONDS = 2.0
 SWAPS = """
 import os, sys
 os.chdir("/gcs/swapped")
@@ -225,14 +224,12 @@ def as_nobody(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def crossed() -> Iterator[Path]:
-    """A new folder that other users can reach, as pytest's own are not."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can become another user")
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
+    """A folder that other users can reach."""
+    with reachable_folder(0o755) as folder:
+        yield folder
 
 
+@needs_root
 @pytest.mark.parametrize("had", ["no folder", "a wide folder"])
 def test_data_folder_is_closed_to_other_users(crossed: Path, had: str) -> None:
     data = crossed / "data"
@@ -267,6 +264,7 @@ def test_data_folder_is_closed_to_other_users(crossed: Path, had: str) -> None:
         emulator.close()
 
 
+@needs_root
 def test_folder_of_another_user_is_rejected(crossed: Path) -> None:
     os.chown(crossed, NOBODY, NOBODY)
     done = command("serve", data=crossed)

@@ -5,7 +5,6 @@ import os
 import socket
 import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs import object_names
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
@@ -194,22 +194,20 @@ def test_no_descriptor_stays_open(tree: BucketTree) -> None:
 @pytest.fixture
 def ordinary_user() -> Iterator[BucketTree]:
     """Run as an ordinary user, in a bucket folder where a container's root has closed a folder."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can become another user")
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        Path(folder).chmod(0o777)
-        closed = Path(folder, "my-bucket/closed")
+    with reachable_folder(0o777) as folder:
+        closed = folder / "my-bucket/closed"
         closed.mkdir(parents=True)
         (closed / "model").touch()
         closed.parent.chmod(0o777)
         closed.chmod(0o700)
-        os.seteuid(65534)
+        os.seteuid(NOBODY)
         try:
-            yield BucketTree(Path(folder))
+            yield BucketTree(folder)
         finally:
             os.seteuid(0)
 
 
+@needs_root
 def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
     tree, uri = ordinary_user, "gs://my-bucket/closed/model"
     for method in (tree.find_status, tree.open_file, tree.make_writable_folder, tree.remove_file):
