@@ -5,6 +5,10 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
+    from .declared_resources import Images as Images
+    from .declared_resources import Jobs as Jobs
+    from .declared_resources import Packages as Packages
+    from .declared_resources import export_outputs as export_outputs
     from .images.training_image import TrainingImage as TrainingImage
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
@@ -19,10 +23,6 @@ if _typing.TYPE_CHECKING:
     from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .settings.settings import Settings as Settings
-    from .stack_resources import Images as Images
-    from .stack_resources import Jobs as Jobs
-    from .stack_resources import Packages as Packages
-    from .stack_resources import export_outputs as export_outputs
     from .targets.choice import create_foundation as create_foundation
     from .targets.local import LocalFoundation as LocalFoundation
 
@@ -33,17 +33,17 @@ _MODULES = {
     "Foundation": ".runtime.foundation_protocol",
     "HyperparameterTuningJob": ".jobs.job_resources",
     "HyperparameterTuningJobArgs": ".jobs.job_resources",
-    "Images": ".stack_resources",
-    "Jobs": ".stack_resources",
+    "Images": ".declared_resources",
+    "Jobs": ".declared_resources",
     "LocalFoundation": ".targets.local",
-    "Packages": ".stack_resources",
+    "Packages": ".declared_resources",
     "PythonPackage": ".packages.python_package_resource",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.training_image",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "create_foundation": ".targets.choice",
-    "export_outputs": ".stack_resources",
+    "export_outputs": ".declared_resources",
     "run_program": ".program_runner",
     "show_cost": ".preview.cost_report",
     "warn_of_unavailable_accelerators": ".preview.availability_warnings",

@@ -22,7 +22,7 @@ LAYERS = {
         ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training"),
         ("jobs",),
         ("settings",),
-        ("preview", "stack_resources", "targets.gcp"),
+        ("preview", "declared_resources", "targets.gcp"),
         ("cli", "targets"),
         ("",),
     ),
@@ -169,7 +169,7 @@ def test_the_program_imports_components_only() -> None:
 PREVIEW = """
 import json, pathlib, sys
 from components import Settings
-from components.images.declared_images import create_build_context
+from components.images.training_image import create_build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'
@@ -242,7 +242,7 @@ def test_components_export_what_type_checkers_see() -> None:
 
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
-    program = "import sys, components.jobs.provider; print('components.stack_resources' in sys.modules)"
+    program = "import sys, components.jobs.provider; print('components.declared_resources' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

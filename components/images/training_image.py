@@ -15,9 +15,13 @@ from ..files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
-from .declared_images import create_build_context
+from .build_context import BuildContext, DockerfileContext
 from .image_builders import Report, get_buildx_or_classic_builder
 from .image_stores import Daemon, get_image_store
+from .package_context import PackageContext
+
+DEFAULT_PLATFORM = "linux/amd64"
+"""What Vertex AI runs on; a laptop with another processor must not build for itself."""
 
 
 class TrainingImageProvider(Provider):
@@ -79,6 +83,26 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
+
+
+def is_built_here(image: config_types.Image) -> bool:
+    """Whether this stack builds a declared image."""
+    return "context" in image or "package" in image
+
+
+def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
+    """Return the build context of a declared image or a TrainingImage's inputs, whose paths are relative to `root`."""
+    platform = image.get("platform") or DEFAULT_PLATFORM
+    if package := image.get("package"):
+        return PackageContext(root / package["path"], "Dockerfile", {}, None, platform, package=package)
+    return DockerfileContext(
+        folder=root / image["context"],
+        dockerfile=posixpath.normpath(image.get("dockerfile") or "Dockerfile"),
+        build_args=image.get("buildArgs") or {},
+        target=image.get("target"),
+        platform=platform,
+        secret_ids=tuple(sorted(image.get("secrets") or {})),
+    )
 
 
 def _ensure_image_and_build_outputs(props: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, canonicalize_and_find_shape_problems
 
 from ..errors import Problem
-from ..images.declared_images import find_image_violations
+from ..images.image_declaration_rules import find_image_violations
 from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import config_types, interpolation

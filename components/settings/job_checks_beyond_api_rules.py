@@ -7,7 +7,7 @@ from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import find_problems_of_resolved_values
 
-from ..images.declared_images import find_bare_image_name_violations
+from ..images.image_declaration_rules import find_bare_image_name_violations
 from ..jobs import named_job_adoption
 from ..jobs.recovery.labels import find_reserved_label_violations
 from ..schema import config_types, interpolation

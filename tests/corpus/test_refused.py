@@ -27,7 +27,7 @@ RULES = (
     "components/jobs/dependencies.py",
     "components/schema/formats.py",
     "components/settings/guardrails.py",
-    "components/images/declared_images.py",
+    "components/images/image_declaration_rules.py",
     "components/settings/price_overrides.py",
     "components/jobs/recovery/labels.py",
     "components/images/package_context.py",

@@ -23,10 +23,10 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
-    cancellation_and_early_stop_requests,
     custom_job_outcome,
     custom_job_reconciler,
     pipeline_reconciler,
+    requested_job_endings,
     study_reconciler,
 )
 from vertex_emulator.scheduling.scheduler import Scheduler
@@ -262,7 +262,7 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        cancellation_and_early_stop_requests,
+        requested_job_endings,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,

@@ -17,6 +17,7 @@ from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.errors import ApiError
+from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
     OPERATION_LIST_PARAMETERS,
@@ -24,7 +25,6 @@ from vertex_emulator.http.query_parameters import (
     WAIT_PARAMETERS,
     get_checked_camel_case_query,
 )
-from vertex_emulator.http.request_body import read_json_object
 from vertex_emulator.http.responses import respond_with_json_from_thread
 from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.resource_names import ID_PATTERN, LOCATION_PATTERN, Location

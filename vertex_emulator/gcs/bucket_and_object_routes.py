@@ -18,8 +18,8 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_and_object_json import guess_content_type, serialize_bucket, serialize_object
 from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.object_store import ObjectStore, StoredObject, check_preconditions
+from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.open_file_response import OpenFileResponse
-from vertex_emulator.http.request_body import read_json_object
 
 MAX_PAGE_SIZE = 1000
 _SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}

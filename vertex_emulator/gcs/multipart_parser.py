@@ -6,7 +6,7 @@ from email.message import Message
 from typing import Any
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.request_body import parse_json_object
+from vertex_emulator.http.json_request_body import parse_json_object
 
 _MAX_HEAD_BYTES = 1 << 20
 _CLOSING_BYTES = 8  # line breaks and dashes around the last boundary

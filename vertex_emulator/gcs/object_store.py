@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs import object_names
+from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree, NotRegularFile
 
 _BATCH = 10_000
@@ -140,9 +140,9 @@ class ObjectStore:
     def iterate_object_names(
         self, bucket: str, prefix: str = "", after: str = "", folders_as_prefixes: bool = False
     ) -> Iterator[str]:
-        """Yield names of objects in order, as `object_names.iterate_object_names` does. Raises ApiError."""
+        """Yield names of objects in order, as `object_name_listing.iterate_object_names` does. Raises ApiError."""
         self.require_bucket_status(bucket)
-        yield from object_names.iterate_object_names(self.tree, bucket, prefix, after, folders_as_prefixes)
+        yield from object_name_listing.iterate_object_names(self.tree, bucket, prefix, after, folders_as_prefixes)
 
     def _remove_folders_without_files(self, uri: str) -> None:
         """Remove a folder and all folders in it. Raises OSError at the first file, and InvalidBucketUri."""

@@ -14,7 +14,7 @@ from vertex_emulator.gcs.bucket_and_object_json import serialize_object
 from vertex_emulator.gcs.bucket_and_object_routes import get_base_url, get_checked_query
 from vertex_emulator.gcs.multipart_parser import MultipartParser
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
-from vertex_emulator.http.request_body import read_json_object
+from vertex_emulator.http.json_request_body import read_json_object
 
 _BATCH_BYTES = 1 << 20
 _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")

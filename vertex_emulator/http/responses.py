@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.worker_threads import run_in_thread
+from vertex_emulator.http.large_body_concurrency import run_in_thread
 
 
 async def respond_with_json_from_thread(request: Request, build_reply: Callable[[], Mapping[str, Any]]) -> Response:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.images.declared_images import create_build_context
 from components.images.package_context import PackageContext
+from components.images.training_image import create_build_context
 from tests.components.projects import INCLUDING, load, problems, write
 
 FILES = {

@@ -13,8 +13,7 @@ import docker
 import pytest
 
 from components.images import image_builders, training_image
-from components.images.declared_images import create_build_context
-from components.images.training_image import TrainingImageProvider
+from components.images.training_image import TrainingImageProvider, create_build_context
 from tests import buildx
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 

@@ -10,9 +10,8 @@ from components.errors import BuildFailed
 from components.files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.declared_images import create_build_context
 from components.images.image_builders import Report
-from components.images.training_image import TrainingImageProvider
+from components.images.training_image import TrainingImageProvider, create_build_context
 
 
 class Daemon:

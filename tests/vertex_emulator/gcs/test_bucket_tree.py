@@ -14,7 +14,7 @@ import pytest
 
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs import object_names
+from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri
 
@@ -214,7 +214,7 @@ def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
         with pytest.raises(PermissionError):
             method(uri)
     tree.validate_uri(uri)
-    assert object_names.has_objects(tree, "gs://my-bucket/closed")
-    assert [*object_names.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
+    assert object_name_listing.has_objects(tree, "gs://my-bucket/closed")
+    assert [*object_name_listing.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
     tree.make_writable_folder("gs://my-bucket/open/model")
     assert modes(tree.root / "my-bucket/open/model") == [0o777]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs import object_names
+from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_store import ObjectStore
 
@@ -36,8 +36,8 @@ def test_prefix_selects_names_that_start_with_it(objects: ObjectStore, prefix: s
 
 def test_large_folder_is_listed_in_batches(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = list(objects.iterate_object_names("bucket"))
-    monkeypatch.setattr(object_names, "_FIRST_BATCH", 1)
-    monkeypatch.setattr(object_names, "_MAX_BATCH", 2)
+    monkeypatch.setattr(object_name_listing, "_FIRST_BATCH", 1)
+    monkeypatch.setattr(object_name_listing, "_MAX_BATCH", 2)
     assert list(objects.iterate_object_names("bucket")) == everything
     assert list(objects.iterate_object_names("bucket", "a")) == [name for name in everything if name.startswith("a")]
 

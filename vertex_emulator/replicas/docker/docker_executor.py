@@ -18,10 +18,14 @@ from vertex_emulator.replicas.docker.docker_errors import (
     ignore_api_errors,
     translate_connection_errors,
 )
+from vertex_emulator.replicas.docker.fixed_address_network import (
+    assign_addresses,
+    build_endpoint_options,
+    get_or_create_subnet,
+)
 from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.job_network import assign_addresses, build_endpoint_options, get_or_create_subnet
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.docker.security_options import build_security_options, get_log_limit_bytes
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus

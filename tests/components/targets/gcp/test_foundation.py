@@ -8,9 +8,9 @@ import pulumi
 import pytest
 import yaml
 
+from components.declared_resources import Images, Jobs, Packages, export_outputs
 from components.schema import config_types
 from components.settings.settings import Settings
-from components.stack_resources import Images, Jobs, Packages, export_outputs
 from components.targets.choice import create_foundation
 from components.targets.gcp import GcpFoundation, Services
 from tests import access_page

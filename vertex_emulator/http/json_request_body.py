@@ -8,7 +8,7 @@ from anyio import fail_after
 from starlette.requests import Request
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.worker_threads import LARGE_BYTES, mark_large_body, run_in_thread
+from vertex_emulator.http.large_body_concurrency import LARGE_BYTES, mark_large_body, run_in_thread
 
 JSON_TYPE = "application/json"
 MAX_BYTES = 4 << 20

@@ -11,8 +11,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from .errors import ImageNotPromoted
-from .images.declared_images import is_built_here
-from .images.training_image import TrainingImage
+from .images.training_image import TrainingImage, is_built_here
 from .images.unpinned_base_images import warn_of_unpinned_bases
 from .jobs import dependency_graph
 from .jobs.completion_resource import Completion

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http import request_body
-from vertex_emulator.http.request_body import MAX_DEPTH, parse_json_object
+from vertex_emulator.http import json_request_body
+from vertex_emulator.http.json_request_body import MAX_DEPTH, parse_json_object
 
 
 def request(*parts: bytes, stalls: bool = False) -> Request:
@@ -24,22 +24,22 @@ def request(*parts: bytes, stalls: bool = False) -> Request:
 
 
 def test_body_is_read_from_any_number_of_parts() -> None:
-    assert asyncio.run(request_body.read_json_object(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
-    assert asyncio.run(request_body.read_json_object(request())) == {}
+    assert asyncio.run(json_request_body.read_json_object(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
+    assert asyncio.run(json_request_body.read_json_object(request())) == {}
 
 
 def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_body, "MAX_SECONDS", 0.05)
+    monkeypatch.setattr(json_request_body, "MAX_SECONDS", 0.05)
     with pytest.raises(ApiError) as refused:
-        asyncio.run(request_body.read_json_object(request(b"{", stalls=True)))
+        asyncio.run(json_request_body.read_json_object(request(b"{", stalls=True)))
     assert refused.value.http == 408
 
 
 def test_no_more_is_read_than_may_be() -> None:
-    whole = request_body.MAX_BYTES // 4
-    assert asyncio.run(request_body.read_json_object(request(b'{"a": "', *[b"x" * (whole - 10)] * 4, b'"}')))["a"]
+    whole = json_request_body.MAX_BYTES // 4
+    assert asyncio.run(json_request_body.read_json_object(request(b'{"a": "', *[b"x" * (whole - 10)] * 4, b'"}')))["a"]
     with pytest.raises(ApiError) as refused:
-        asyncio.run(request_body.read_json_object(request(b'{"a": "', *[b"x" * whole] * 4, stalls=True)))
+        asyncio.run(json_request_body.read_json_object(request(b'{"a": "', *[b"x" * whole] * 4, stalls=True)))
     assert refused.value.http == 413
 
 

@@ -1,9 +1,8 @@
-"""Declared images: where each comes from (the only place that asks), and the rules that declarations must follow."""
+"""The rules that declarations of images must follow."""
 
 import posixpath
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath, Violation
@@ -11,11 +10,7 @@ from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..schema import config_types, interpolation
-from .build_context import BuildContext, DockerfileContext
-from .package_context import PackageContext, find_package_violations
-
-DEFAULT_PLATFORM = "linux/amd64"
-"""What Vertex AI runs on; a laptop with another processor must not build for itself."""
+from .package_context import find_package_violations
 
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets"}),
@@ -24,26 +19,6 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "stack": frozenset(),
 }
 """The keys that say where an image comes from, each with the keys that may stand beside it."""
-
-
-def is_built_here(image: config_types.Image) -> bool:
-    """Whether this stack builds a declared image."""
-    return "context" in image or "package" in image
-
-
-def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
-    """Return the build context of a declared image or a TrainingImage's inputs, whose paths are relative to `root`."""
-    platform = image.get("platform") or DEFAULT_PLATFORM
-    if package := image.get("package"):
-        return PackageContext(root / package["path"], "Dockerfile", {}, None, platform, package=package)
-    return DockerfileContext(
-        folder=root / image["context"],
-        dockerfile=posixpath.normpath(image.get("dockerfile") or "Dockerfile"),
-        build_args=image.get("buildArgs") or {},
-        target=image.get("target"),
-        platform=platform,
-        secret_ids=tuple(sorted(image.get("secrets") or {})),
-    )
 
 
 def find_image_violations(root: Path, image: config_types.Image) -> Iterator[Violation]:
