@@ -22,7 +22,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
-from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock, require_running_endpoint
+from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise, require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning
 from vertex_emulator.http.host_and_origin_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
@@ -86,7 +86,7 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
     with pytest.raises(EmulatorNotRunning):
         require_running_endpoint(tmp_path)
     assert asked == []
-    with acquire_lock(data.lock):
+    with open_locked_file_or_raise(data.lock):
         found = running_emulator.find_running_endpoint(tmp_path)
         assert require_running_endpoint(tmp_path) == endpoint
     assert found is not None

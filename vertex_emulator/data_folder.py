@@ -99,7 +99,7 @@ class DataFolder:
         finally:
             os.close(number)
 
-    def list_ids_of_jobs_with_files(self) -> Iterator[str]:
+    def iterate_ids_of_jobs_with_files(self) -> Iterator[str]:
         """List the ids of jobs that have files here."""
         for parent in (self.logs, self.trials):
             yield from (folder.name for folder in parent.iterdir())

@@ -79,8 +79,8 @@ def is_lock_held(lock_path: Path) -> bool:
     return False
 
 
-def acquire_lock(lock_path: Path) -> IO[str]:
-    """Acquire the data folder's lock, held until the returned file is closed or the process ends.
+def open_locked_file_or_raise(lock_path: Path) -> IO[str]:
+    """Open the data folder's lock file and lock it, until the file is closed or the process ends.
 
     Raises StartError if another process holds it, and FileNotFoundError without a data folder.
     """

@@ -21,7 +21,7 @@ from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock
+from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.access import Access, read_or_create_token
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
@@ -50,7 +50,7 @@ def serve(
             "add --allow-remote if that is what you want"
         )
     data = DataFolder.open(data_path)
-    with acquire_lock(data.lock):
+    with open_locked_file_or_raise(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
         database = Database(data.database)
         listener = None
@@ -77,7 +77,7 @@ def _run_server(
 ) -> None:
     port = listener.getsockname()[1]
     token_file = None if can_identify_local_users() else str(data.token)
-    endpoint = Endpoint(os.getpid(), host, port, _build_url(host, port), __version__, token_file)
+    endpoint = Endpoint(os.getpid(), host, port, _build_reachable_url(host, port), __version__, token_file)
     queue = WorkQueue()
     executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
@@ -180,8 +180,8 @@ def _explain_listen_error(host: str, port: int, error: OSError) -> str:
     return f"cannot listen on {host}:{port}: {error.strerror}"
 
 
-def _build_url(host: str, port: int) -> str:
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+def _build_reachable_url(listen_host: str, port: int) -> str:
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen_host, listen_host)
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 

@@ -15,7 +15,7 @@ from .digests import compute_file_digests
 
 
 @dataclass(frozen=True)
-class ArchiveContent:
+class ArchiveEntries:
     """What an archive holds by path: `files` are paths in `folder`, `texts` are the content itself."""
 
     folder: Path

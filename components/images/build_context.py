@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ContextUnusable
-from ..files.archives import ArchiveContent
+from ..files.archives import ArchiveEntries
 from ..files.digests import TAG_LENGTH, get_or_compute_digest
 from .dockerignore import list_included_files
 
@@ -68,14 +68,14 @@ class BuildContext(ABC):
     @property
     def digests_by_archive_path(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
-        return self._archive_content.digests_by_path
+        return self._archive_entries.digests_by_path
 
     @cached_property
     def digest(self) -> str:
         """64 hex digits for everything that decides what the image holds."""
         options = json.dumps([self._digested_options, self.generated_texts], sort_keys=True)
         try:
-            files = [*self._archive_content.files.values()]
+            files = [*self._archive_entries.files.values()]
             return get_or_compute_digest(self.folder, files, options, self._compute_digest)
         except OSError as error:
             raise ContextUnusable.from_os_error(error) from error
@@ -88,13 +88,13 @@ class BuildContext(ABC):
     def create_archive(self) -> IO[bytes]:
         """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        self._archive_content.write_tar(file)
+        self._archive_entries.write_tar(file)
         file.seek(0)
         return file
 
     @cached_property
-    def _archive_content(self) -> ArchiveContent:
-        return ArchiveContent(self.folder, self.files_by_archive_path, self.generated_texts)
+    def _archive_entries(self) -> ArchiveEntries:
+        return ArchiveEntries(self.folder, self.files_by_archive_path, self.generated_texts)
 
     @property
     def _digested_options(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Buildx:
             ) as process,
         ):
             assert process.stdout
-            lines = list(_yield_lines_and_report_steps(process.stdout, report))
+            lines = list(_iterate_lines_and_report_steps(process.stdout, report))
         if process.returncode:
             raise _create_build_failure(tagged_uri, lines)
 
@@ -87,7 +87,7 @@ class ClassicBuilder:
             except docker.errors.APIError as error:
                 raise _create_build_failure(tagged_uri, [str(error.explanation or error)]) from error
             for message in messages:
-                lines += _yield_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
+                lines += _iterate_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
                 errors += [str(message["error"])] if "error" in message else []
         if errors:
             raise _create_build_failure(tagged_uri, [*lines, *errors])
@@ -117,7 +117,7 @@ def open_docker_client() -> Any:
     return client
 
 
-def _yield_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
+def _iterate_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
     """Yield all lines that are not blank, and report those that start a step of the Dockerfile."""
     for text in filter(None, map(str.rstrip, lines)):
         if _STEP_LINE.match(text):

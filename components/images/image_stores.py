@@ -71,7 +71,7 @@ class Registry:
         digest, credentials = None, _get_google_credentials(uri)
         with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
-            for message in _yield_messages_and_report_layers(messages, report):
+            for message in _iterate_messages_and_report_layers(messages, report):
                 if "error" in message:
                     error = _redact_and_shorten(str(message["error"]), credentials)
                     # If tags are immutable, someone else may have pushed this image first.
@@ -89,7 +89,7 @@ def get_image_store(uri: str) -> ImageStore:
     return Daemon() if uri.startswith(LOCAL_PREFIX) else Registry()
 
 
-def _yield_messages_and_report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
+def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
     """Yield all messages of a push, and report how many of its layers are pushed whenever one is."""
     is_pushed: dict[str, bool] = {}
     for message in messages:

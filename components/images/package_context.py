@@ -41,28 +41,31 @@ class PackageContext(BuildContext):
         return _get_copyable_files(self.folder, self.package)
 
 
-def find_package_violations(folder: Path, package: config_types.Package) -> Iterator[Violation]:
-    """Find what prevents a package from being built; `folder` is its path, an existing folder."""
-    if ("script" in package) == ("module" in package):
+def find_package_violations(package_folder: Path, declared_package: config_types.Package) -> Iterator[Violation]:
+    """Find what prevents a package from being built; `package_folder` is its path, an existing folder."""
+    if ("script" in declared_package) == ("module" in declared_package):
         yield (), "needs either a script (.py, or anything else for Bash) or a module to run"
         return
     named_paths = [
-        (("script",) if "script" in package else ("module",), get_main_file(package), False),
-        *((("extraPackages", index), path, False) for index, path in enumerate(package.get("extraPackages", []))),
-        *((("extraDirs", index), path, True) for index, path in enumerate(package.get("extraDirs", []))),
-        *((("path",), name, False) for name in INSTALL_FILES if (folder / name).is_file()),
+        (("script",) if "script" in declared_package else ("module",), get_main_file(declared_package), False),
+        *(
+            (("extraPackages", index), path, False)
+            for index, path in enumerate(declared_package.get("extraPackages", []))
+        ),
+        *((("extraDirs", index), path, True) for index, path in enumerate(declared_package.get("extraDirs", []))),
+        *((("path",), name, False) for name in INSTALL_FILES if (package_folder / name).is_file()),
     ]
     misplaced = [
         (key, message)
         for key, path, is_folder in named_paths
-        if (message := _get_misplacement_reason(folder, path, is_folder=is_folder))
+        if (message := _get_misplacement_reason(package_folder, path, is_folder=is_folder))
     ]
     yield from misplaced
     if misplaced:
         return
-    copyable_files = _get_copyable_files(folder, package)
+    copyable_files = _get_copyable_files(package_folder, declared_package)
     for key, path, _ in named_paths:
-        if not _select_files_at_or_below(folder, [posixpath.normpath(path)], copyable_files):
+        if not _select_files_at_or_below(package_folder, [posixpath.normpath(path)], copyable_files):
             yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 

@@ -69,7 +69,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
             *(f"  likely cause: {cause}" for cause in causes),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
             *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
-            f"  all of it: {api.links.get_page_url(resource_name)} or "
+            f"  all of it: {api.links.get_job_page_url(resource_name)} or "
             f"`{api.links.get_log_command_or_pipeline_page_url(logged_job)}`",
             "  fix it, or run it again with lifecycle.rerun",
         ]

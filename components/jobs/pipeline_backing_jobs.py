@@ -18,30 +18,34 @@ TUNING_JOB = "tuningJob"
 """The key under which `fetch_and_attach_tuning_jobs` puts the tuning job of a pipeline, beside its own fields."""
 
 
-def is_pipeline(job: Job) -> bool:
+def is_pipeline(fetched_job: Job) -> bool:
     """Return whether a job, as the service shows it, is a training pipeline."""
-    return TRAINING_PIPELINE.spec_field in job
+    return TRAINING_PIPELINE.spec_field in fetched_job
 
 
-def fetch_and_attach_tuning_jobs(api: Target, stack: str, jobs_by_name: Mapping[str, Job]) -> dict[str, Job]:
+def fetch_and_attach_tuning_jobs(
+    api: Target, qualified_stack_name: str, jobs_by_name: Mapping[str, Job]
+) -> dict[str, Job]:
     """Return the jobs by name, with its tuning job in each pipeline that runs one: one more list call if there is one.
 
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
     tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name(job))}
-    tuning_jobs = fetch_existing_jobs_by_name(api, stack, set(tuning_names.values()))
+    tuning_jobs = fetch_existing_jobs_by_name(api, qualified_stack_name, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs_by_name, **{name: {**jobs_by_name[name], TUNING_JOB: job} for name, job in attached.items()}}
 
 
-def fetch_existing_jobs_by_name(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
+def fetch_existing_jobs_by_name(
+    api: Target, qualified_stack_name: str, resource_names: Collection[str]
+) -> dict[str, Job]:
     """Return those of the jobs that exist, by resource name.
 
     This takes one list call per collection, and a call for each job that is not listed with the stack's labels.
     """
     jobs: dict[str, Job] = {}
     for kind in {ResourceName.parse(name).kind for name in resource_names}:
-        listed = api.client.list(kind, api.parent, build_stack_filter(stack))
+        listed = api.client.list(kind, api.parent, build_stack_filter(qualified_stack_name))
         jobs |= {job["name"]: job for job in listed if job["name"] in resource_names}
     for name in set(resource_names) - jobs.keys():
         with suppress(NotFound):

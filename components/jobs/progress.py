@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies import trials
-from vertex_api.studies.metrics import list_objectives
+from vertex_api.studies.metrics import parse_objectives
 
 from .pipeline_backing_jobs import TUNING_JOB
 
@@ -67,7 +67,7 @@ def _describe_status(job: Job) -> str:
         state += f" after {minutes} min in the queue" if minutes else ""
     if "studySpec" not in tuning_job:
         return state
-    metric = list_objectives(tuning_job["studySpec"])[0].id
+    metric = parse_objectives(tuning_job["studySpec"])[0].id
     best_trial = trials.find_best_trial_summary(tuning_job)
     best = f", best {metric} {best_trial['metrics'][metric]:.4g} in trial {best_trial['id']}" if best_trial else ""
     return f"{state}, {trials.count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"

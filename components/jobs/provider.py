@@ -143,7 +143,7 @@ def _fetch_status_for_run_entry(api: Target, job: Mapping[str, Any]) -> dict[str
     run = {
         "name": job["name"],
         "state": job["state"],
-        "page": api.links.get_page_url(name),
+        "page": api.links.get_job_page_url(name),
         "logs": api.links.get_log_command_or_pipeline_page_url(logged_job),
     }
     if "error" in job:

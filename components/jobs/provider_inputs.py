@@ -50,8 +50,8 @@ class JobInputs:
         return self.owner.rpartition("/")[2]
 
     @property
-    def project_and_stack(self) -> str:
-        """The stack, `<pulumi project>/<stack>`."""
+    def qualified_stack_name(self) -> str:
+        """The name of the stack with its project, `<pulumi project>/<stack>`."""
         return self.owner.rpartition("/")[0]
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.studies import trials
-from vertex_api.studies.metrics import list_objectives
+from vertex_api.studies.metrics import parse_objectives
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.study_parameters import walk_parameters
 
@@ -45,7 +45,7 @@ def build_job_results(job: Job) -> dict[str, Any]:
         return result | _build_model_dir_entry(job["jobSpec"])
     if best_trial := trials.find_best_trial_summary(job):
         result |= _build_model_dir_entry(job["trialJobSpec"], best_trial["id"])
-    if len(list_objectives(job["studySpec"])) > 1:
+    if len(parse_objectives(job["studySpec"])) > 1:
         result["paretoTrials"] = trials.find_pareto_front_summaries(job)
     if unreported := trials.find_trial_ids_by_unreported_metric(job):
         result["unreported"] = unreported

@@ -60,7 +60,7 @@ def poll_until_all_succeed(
         remaining = {name: deadlines_by_job.get(name, inf) - waited for name in pending}
         if overdue := [name for name, seconds in remaining.items() if seconds <= 0]:
             links = api_target.resolve_target_and_start_emulator(api_parent).links
-            pages = {name: links.get_page_url(ResourceName.parse(pending[name])) for name in overdue}
+            pages = {name: links.get_job_page_url(ResourceName.parse(pending[name])) for name in overdue}
             lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited) for name in overdue)
             raise TrainingFailed("\n".join(lines))
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.

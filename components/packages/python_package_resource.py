@@ -58,7 +58,7 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
             "uri": self.reference,
             "parent": foundation.full_location_name,
             "package": dict(package),
-            "files": get_short_digests_unless_many(distribution.content.digests_by_path),
+            "files": get_short_digests_unless_many(distribution.entries.digests_by_path),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))

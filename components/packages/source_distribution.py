@@ -18,7 +18,7 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..files.archives import ArchiveContent
+from ..files.archives import ArchiveEntries
 from ..files.digests import TAG_LENGTH
 from ..schema import config_types
 
@@ -38,7 +38,7 @@ _METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 class SourceDistribution:
     """The content of a source distribution, which is archived in one `top_folder`."""
 
-    content: ArchiveContent
+    entries: ArchiveEntries
     top_folder: str
 
     @classmethod
@@ -46,7 +46,7 @@ class SourceDistribution:
         """Return the source distribution of a declared package, whose paths are relative to `root`."""
         if "path" in package:
             folder = root / package["path"]
-            return cls(ArchiveContent(folder, {path: path for path in _walk_source_files(folder)}, {}), name)
+            return cls(ArchiveEntries(folder, {path: path for path in _walk_source_files(folder)}, {}), name)
         script = root / package["script"]
         metadata = {"name": SCRIPT_PACKAGE, "version": _VERSION}
         texts = {
@@ -55,19 +55,19 @@ class SourceDistribution:
             f"{SCRIPT_PACKAGE}/__init__.py": "",
         }
         files = {f"{SCRIPT_PACKAGE}/task.py": script.name}
-        return cls(ArchiveContent(script.parent, files, texts), f"{SCRIPT_PACKAGE}-{_VERSION}")
+        return cls(ArchiveEntries(script.parent, files, texts), f"{SCRIPT_PACKAGE}-{_VERSION}")
 
     @cached_property
     def tag(self) -> str:
         """The first digits of the digest of everything in the archive."""
-        text = json.dumps([self.top_folder, self.content.digests_by_path], sort_keys=True)
+        text = json.dumps([self.top_folder, self.entries.digests_by_path], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:TAG_LENGTH]
 
     def build_archive_bytes(self) -> bytes:
         """Return the archive, a `.tar.gz`."""
         stream = io.BytesIO()
         with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as compressed:
-            self.content.write_tar(compressed, self.top_folder)
+            self.entries.write_tar(compressed, self.top_folder)
         return stream.getvalue()
 
 

@@ -28,13 +28,13 @@ class EmulatorLinks:
 
     url: str
 
-    def get_page_url(self, name: ResourceName) -> str:
+    def get_job_page_url(self, job_name: ResourceName) -> str:
         """Return the address of a job's page."""
-        return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
+        return f"{self.url}/jobs/{job_name.kind.collection}/{job_name.id}"
 
-    def get_log_command_or_pipeline_page_url(self, name: ResourceName) -> str:
+    def get_log_command_or_pipeline_page_url(self, job_name: ResourceName) -> str:
         """Return the command that prints a job's log: every job has one."""
-        return f"vertex-emulator logs {name.id}"
+        return f"vertex-emulator logs {job_name.id}"
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class GoogleCloudLinks:
 
     project: str
 
-    def get_page_url(self, name: ResourceName) -> str:
+    def get_job_page_url(self, job_name: ResourceName) -> str:
         """Return the address of a job's page."""
-        page = f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
+        page = f"https://console.cloud.google.com/vertex-ai/locations/{job_name.region}/training/{job_name.id}"
         return f"{page}?project={self.project}"
 
-    def get_log_command_or_pipeline_page_url(self, name: ResourceName) -> str:
+    def get_log_command_or_pipeline_page_url(self, job_name: ResourceName) -> str:
         """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
-        if (group := _GCLOUD_GROUPS.get(name.kind)) is None:
-            return self.get_page_url(name)
-        return f"gcloud ai {group} stream-logs {name.id} --region={name.region} --project={self.project}"
+        if (group := _GCLOUD_GROUPS.get(job_name.kind)) is None:
+            return self.get_job_page_url(job_name)
+        return f"gcloud ai {group} stream-logs {job_name.id} --region={job_name.region} --project={self.project}"
 
 
 @dataclass(frozen=True)

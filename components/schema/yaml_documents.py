@@ -48,7 +48,7 @@ def _construct_document(loader: LimitedLoader, root_node: yaml.Node) -> Any:
         return loader.construct_document(root_node)
     except ValueError:
         # For an impossible date, such as 2026-02-30, the error has no position.
-        scalars = (node for node in _iterate_nodes(root_node) if isinstance(node, yaml.ScalarNode))
+        scalars = (node for node in _iterate_value_nodes(root_node) if isinstance(node, yaml.ScalarNode))
         wrong = next(scalar for scalar in scalars if not _can_construct(scalar))
         message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
@@ -121,7 +121,7 @@ def _index_keys(node: yaml.MappingNode) -> tuple[dict[str, int], list[yaml.Node]
 
 def _raise_for_lossy_parts(root_node: yaml.Node) -> None:
     """Raise for duplicate keys, and keys that YAML reads as numbers or booleans."""
-    for node in _iterate_nodes(root_node):
+    for node in _iterate_value_nodes(root_node):
         if not isinstance(node, yaml.MappingNode):
             continue
         first: dict[str, yaml.Node] = {}
@@ -135,7 +135,7 @@ def _raise_for_lossy_parts(root_node: yaml.Node) -> None:
                     raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
 
 
-def _iterate_nodes(root_node: yaml.Node) -> Iterator[yaml.Node]:
+def _iterate_value_nodes(root_node: yaml.Node) -> Iterator[yaml.Node]:
     """Yield the nodes of all values in the order of the document, each once, however many aliases stand for it."""
     seen, waiting = set[int](), [root_node]
     while waiting:

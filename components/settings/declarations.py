@@ -60,7 +60,8 @@ def parse_declarations(
         if has_too_many(problems):
             break
         problems += [
-            entry.create_problem(*violation) for violation in take_problems(_find_forbidden_references(entry.value))
+            entry.create_problem(*violation)
+            for violation in take_problems(_find_forbidden_reference_violations(entry.value))
         ]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
@@ -102,7 +103,7 @@ def parse_declarations(
     return Declarations(images, packages, tuple(jobs), problems)
 
 
-def _find_forbidden_references(var_value: Any) -> Iterable[Violation]:
+def _find_forbidden_reference_violations(var_value: Any) -> Iterable[Violation]:
     for path, reference in interpolation.find_references_with_paths(var_value):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
     yield from interpolation.find_unclosed_reference_violations(var_value)

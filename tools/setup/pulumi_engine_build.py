@@ -31,12 +31,12 @@ exec "${0%/*}/pulumi-language-python-host" -root="$PWD" ${virtualenv:+"-virtuale
 PROGRAMS = ((ENGINE_MODULE, f"{PKG}/cmd/pulumi", PKG), (LANGUAGE_MODULE, f"{SDK}/python/cmd/{LANGUAGE_HOST}", SDK))
 
 
-def build_engine(folder: Path, output: ProgressOutput) -> None:
-    """Build the engine and its Python host into `folder`/bin. Raises CommandFailed."""
+def build_engine(target_folder: Path, output: ProgressOutput) -> None:
+    """Build the engine and its Python host into `target_folder`/bin. Raises CommandFailed."""
     if shutil.which("go") is None:
         raise CommandFailed("there is no `go` on PATH")
     env = build_go_environment()
-    programs_folder = folder / "bin"
+    programs_folder = target_folder / "bin"
     programs_folder.mkdir()
     for module_folder, package, required_module in PROGRAMS:
         name = package.rpartition("/")[2]

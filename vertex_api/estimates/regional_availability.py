@@ -103,12 +103,12 @@ def find_unavailable_pool_accelerators(pools: Iterable[Mapping[str, Any]], regio
     return {
         name
         for pool in pools
-        for name in _list_required_accelerators(pool)
+        for name in _iterate_required_accelerators(pool)
         if region not in get_regions_by_accelerator().get(name, ())
     }
 
 
-def _list_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
+def _iterate_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
     machine = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
     if machine and machine.topologies:
         yield TPU_PRICE_NAMES[machine.name.partition("-")[0]]

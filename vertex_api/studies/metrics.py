@@ -33,7 +33,7 @@ class Metric:
         return None if loss is None or self.threshold is None else loss - self.sign * self.threshold
 
 
-def list_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
+def parse_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
     """Return the metrics of a StudySpec, in its order.
 
     Without a goal a metric is maximized, and without a threshold that is 0 (discovery document, MetricSpec).
@@ -48,18 +48,18 @@ def list_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
     return metrics
 
 
-def list_objectives(study_spec: Mapping[str, Any]) -> list[Metric]:
+def parse_objectives(study_spec: Mapping[str, Any]) -> list[Metric]:
     """Return the metrics of a StudySpec without a safetyConfig, in its order. The search improves them."""
-    return [metric for metric in list_metrics(study_spec) if metric.threshold is None]
+    return [metric for metric in parse_metrics(study_spec) if metric.threshold is None]
 
 
-def list_safety_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
+def parse_safety_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
     """Return the metrics of a StudySpec with a safetyConfig. Safe is at least the threshold when a metric is maximized,
     at most when it is minimized."""
-    return [metric for metric in list_metrics(study_spec) if metric.threshold is not None]
+    return [metric for metric in parse_metrics(study_spec) if metric.threshold is not None]
 
 
 def is_safe(study_spec: Mapping[str, Any], values: Mapping[str, float]) -> bool:
     """Return whether a trial with these values has every safety metric, and none beyond its threshold."""
-    shortfalls = [metric.compute_safety_shortfall(values) for metric in list_safety_metrics(study_spec)]
+    shortfalls = [metric.compute_safety_shortfall(values) for metric in parse_safety_metrics(study_spec)]
     return all(shortfall is not None and shortfall <= 0 for shortfall in shortfalls)

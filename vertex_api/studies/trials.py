@@ -6,7 +6,7 @@ from math import inf
 from operator import le
 from typing import Any
 
-from vertex_api.studies.metrics import is_safe, list_objectives
+from vertex_api.studies.metrics import is_safe, parse_objectives
 
 ENDED_STATES = frozenset({"SUCCEEDED", "INFEASIBLE"})
 _CUT_SHORT = re.compile(
@@ -42,7 +42,7 @@ def find_best_trial_summary(job: Mapping[str, Any]) -> dict[str, Any] | None:
     metric or the first objective, are never the best. With several objectives the best trial is one of the Pareto
     front; Vertex AI itself names none (ListOptimalTrials returns the Pareto set).
     """
-    objectives = list_objectives(job["studySpec"])
+    objectives = parse_objectives(job["studySpec"])
 
     def list_losses(row: Mapping[str, Any]) -> list[float]:
         losses = [objective.compute_loss(row["metrics"]) for objective in objectives]
@@ -59,7 +59,7 @@ def find_pareto_front_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     A trial dominates another if it is as good in every objective and better in one. That is what the service optimizes
     for with several metrics (Google's page on using hyperparameter tuning). With one objective it is the best trial.
     """
-    objectives = list_objectives(job["studySpec"])
+    objectives = parse_objectives(job["studySpec"])
     if len(objectives) == 1:
         best = find_best_trial_summary(job)
         return [] if best is None else [best]

@@ -64,7 +64,7 @@ class JobService:
         with self.database.read_transaction() as transaction:
             matching = (
                 job
-                for job in transaction.list_non_trial_jobs(kind, location, before_sequence=before)
+                for job in transaction.iterate_non_trial_jobs(kind, location, before_sequence=before)
                 if matches(condition, partial(_find_filterable_text, job))
             )
             jobs, token = list_request.take_page_and_next_token(matching, lambda job: job.sequence)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import acquire_lock, is_lock_held, require_running_endpoint
+from vertex_emulator.emulator_endpoint import is_lock_held, open_locked_file_or_raise, require_running_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
@@ -65,7 +65,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
     if not data_path.is_dir():
         return f"there is nothing at {data_path}"
     data = DataFolder.open(data_path)
-    with acquire_lock(data.lock):
+    with open_locked_file_or_raise(data.lock):
         emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)

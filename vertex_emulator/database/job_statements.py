@@ -55,7 +55,7 @@ class JobStatements(Statements):
         row = self._select_first("SELECT * FROM jobs WHERE id = ?", job_id)
         return _parse_job(row) if row else None
 
-    def list_non_trial_jobs(
+    def iterate_non_trial_jobs(
         self, kind: Kind | None = None, location: Location | None = None, before_sequence: int | None = None
     ) -> Iterator[Job]:
         """List jobs that clients created (no trials' jobs), newest first, with sequences below `before_sequence`."""

@@ -29,7 +29,7 @@ class Operations(Statements):
         row = self._select_first("SELECT * FROM operations WHERE name = ?", name)
         return _parse_operation(row) if row else None
 
-    def list_by_parent(self, parent: str) -> Iterator[Operation]:
+    def iterate_by_parent(self, parent: str) -> Iterator[Operation]:
         """List the operations of a location or of a resource, the newest first."""
         query = "SELECT * FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC, name DESC"
         return map(_parse_operation, self._connection.execute(query, (len(parent) + 1, f"{parent}/")))

@@ -120,7 +120,7 @@ class Job:
         return self.state in TERMINAL_STATES
 
     @property
-    def is_stopped_but_has_active_trials(self) -> bool:
+    def is_succeeding_study_awaiting_last_trials(self) -> bool:
         """Whether this is a study that has stopped and waits until its last trials end."""
         stopped = self.ending is not None and self.ending.state == SUCCEEDED
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
@@ -147,8 +147,8 @@ class Job:
         return [replace(replica, attempt=attempt) for replica in replicas for attempt in range(replica.attempt + 1)]
 
     @property
-    def scheduling(self) -> Mapping[str, Any]:
-        """The Scheduling of a custom job, `{}` by default."""
+    def custom_job_scheduling(self) -> Mapping[str, Any]:
+        """The Scheduling of a custom job, `{}` by default; other jobs have none of their own."""
         return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
 
 

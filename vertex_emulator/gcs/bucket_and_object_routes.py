@@ -111,15 +111,15 @@ class BucketAndObjectRoutes:
         # Checksums require reading the whole file, so they are computed only if the client requests them.
         fields = request.query_params.get("fields", "*")
         if not any(name in fields for name in ("*", "md5Hash", "crc32c")):
-            stored, checksums = await to_thread.run_sync(self._check_query_and_get_object, request), {}
+            stored, checksums = await to_thread.run_sync(self._check_query_and_require_stored_object, request), {}
         else:
-            stored, file = await to_thread.run_sync(self._check_query_and_open_object, request)
+            stored, file = await to_thread.run_sync(self._check_query_require_object_and_open_file, request)
             with file or contextlib.nullcontext():
                 checksums = await _compute_checksums_while_connected(request, file)
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
     async def _download_media(self, request: Request) -> Response:
-        stored, file = await to_thread.run_sync(self._check_query_and_open_object, request)
+        stored, file = await to_thread.run_sync(self._check_query_require_object_and_open_file, request)
         if file is None:
             return Response(b"")
         with contextlib.ExitStack() as closed_on_error:
@@ -141,19 +141,21 @@ class BucketAndObjectRoutes:
         )
 
     def _delete_object(self, request: Request) -> Response:
-        self.objects.delete_object(self._check_query_and_get_object(request))
+        self.objects.delete_object(self._check_query_and_require_stored_object(request))
         return Response(status_code=204)
 
-    def _check_query_and_get_object(self, request: Request) -> StoredObject:
+    def _check_query_and_require_stored_object(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *_PRECONDITIONS})
         stored = self.objects.require_object(request.path_params["bucket"], request.path_params["name"])
         _check_generation(query, stored)
         return stored
 
-    def _check_query_and_open_object(self, request: Request) -> tuple[StoredObject, FileIO | None]:
+    def _check_query_require_object_and_open_file(self, request: Request) -> tuple[StoredObject, FileIO | None]:
         """Return an object and its open file; a folder has none. Raises ApiError and OSError."""
         query = get_checked_query(request, {"generation", *_PRECONDITIONS})
-        stored, file = self.objects.open_object(request.path_params["bucket"], request.path_params["name"])
+        stored, file = self.objects.require_object_and_open_file(
+            request.path_params["bucket"], request.path_params["name"]
+        )
         with contextlib.ExitStack() as closed_on_error:
             closed_on_error.enter_context(file or contextlib.nullcontext())
             _check_generation(query, stored)

@@ -19,7 +19,7 @@ from vertex_emulator.gcs.gs_uri import parse_gs_uri
 
 ROOT = "gs://"
 # Opening a device or a named pipe can have effects or block. On Linux, O_PATH finds it without opening it.
-_LOCATE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK
+_PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK
 _WRITABLE = 0o777
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -57,24 +57,28 @@ class BucketTree:
     def find_status(self, uri: str) -> os.stat_result | None:
         """Return the status of what a URI names, None if there is nothing. Raises InvalidBucketUri and OSError."""
         try:
-            with self._locate(parse_gs_uri(uri)) as location:
-                return os.fstat(location)
+            with self._open_path_descriptor(parse_gs_uri(uri)) as path_descriptor:
+                return os.fstat(path_descriptor)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def open_file(self, uri: str) -> FileIO:
         """Open a regular file for reading. Raises InvalidBucketUri, and OSError, whose `strerror` says the reason."""
-        with self._locate(parse_gs_uri(uri)) as location:
-            mode = os.fstat(location).st_mode
+        with self._open_path_descriptor(parse_gs_uri(uri)) as path_descriptor:
+            mode = os.fstat(path_descriptor).st_mode
             if not stat.S_ISREG(mode):
                 raise NotRegularFile(mode, uri)
-            return FileIO(os.open(f"/dev/fd/{location}", os.O_RDONLY), "rb")
+            return FileIO(os.open(f"/dev/fd/{path_descriptor}", os.O_RDONLY), "rb")
 
     @contextlib.contextmanager
-    def scan_folder(self, uri: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    def open_folder_scan(self, uri: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         """Yield the entries of a folder, to be used while it is open. Raises InvalidBucketUri and OSError."""
-        located = self._locate(_parse_uri_or_root(uri))
-        with located as location, _open_folder(location) as folder, os.scandir(folder) as entries:
+        located = self._open_path_descriptor(_parse_uri_or_root(uri))
+        with (
+            located as path_descriptor,
+            _open_readable_folder_descriptor(path_descriptor) as folder,
+            os.scandir(folder) as entries,
+        ):
             yield entries
 
     def make_writable_folder(self, uri: str) -> None:
@@ -83,56 +87,56 @@ class BucketTree:
         It and its parents in the bucket become writable for every user, because containers run as any user; each time,
         because a process may have been killed between creating a folder and changing its mode.
         """
-        with self._locate(parse_gs_uri(uri), makes_folders=True):
+        with self._open_path_descriptor(parse_gs_uri(uri), makes_folders=True):
             pass
 
     def move_file_in(self, source_file: Path, uri: str) -> None:
         """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri(uri)
-        with self._locate(parents, makes_folders=True) as folder:
+        with self._open_path_descriptor(parents, makes_folders=True) as folder:
             os.replace(source_file, name, dst_dir_fd=folder)
 
     def remove_file(self, uri: str) -> None:
         """Remove a file. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri(uri)
-        with self._locate(parents) as folder:
+        with self._open_path_descriptor(parents) as folder:
             os.unlink(name, dir_fd=folder)
 
     def remove_folder(self, uri: str) -> None:
         """Remove an empty folder. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri(uri)
-        with self._locate(parents) as folder:
+        with self._open_path_descriptor(parents) as folder:
             os.rmdir(name, dir_fd=folder)
 
     @contextlib.contextmanager
-    def _locate(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
+    def _open_path_descriptor(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
         """Yield a descriptor of what has this path, whatever it is. Raises InvalidBucketUri and OSError."""
         # The root itself is outside of all containers, and a user may have made it a link.
-        location = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for depth, part in enumerate(parts, 1):
                 if makes_folders:
                     with contextlib.suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=location)
-                entry = _locate_entry(location, part, parts)
-                os.close(location)
-                location = entry
+                        os.mkdir(part, dir_fd=descriptor)
+                entry = _open_entry_path_descriptor(descriptor, part, parts)
+                os.close(descriptor)
+                descriptor = entry
                 if makes_folders:
-                    _make_writable(location, parts[:depth], parts)
-            yield location
+                    _make_folder_writable(descriptor, parts[:depth], parts)
+            yield descriptor
         finally:
-            os.close(location)
+            os.close(descriptor)
 
 
 def _parse_uri_or_root(uri: str) -> tuple[str, ...]:
     return () if uri == ROOT else parse_gs_uri(uri)
 
 
-def _locate_entry(folder: int, name: str, parts: Sequence[str]) -> int:
-    uri = ROOT + "/".join(parts)
+def _open_entry_path_descriptor(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:
+    uri = ROOT + "/".join(uri_parts)
     link = InvalidBucketUri(f'"{uri}" goes through a symbolic link ("{name}"), which is not an object; use its target')
     try:
-        entry = os.open(name, _LOCATE, dir_fd=folder)
+        entry = os.open(name, _PATH_ONLY, dir_fd=folder_descriptor)
     except OSError as error:
         # Without O_PATH, a link cannot be opened.
         if error.errno == errno.ELOOP:
@@ -144,21 +148,21 @@ def _locate_entry(folder: int, name: str, parts: Sequence[str]) -> int:
     return entry
 
 
-def _make_writable(location: int, parts: Sequence[str], all_parts: Sequence[str]) -> None:
+def _make_folder_writable(path_descriptor: int, parts: Sequence[str], all_parts: Sequence[str]) -> None:
     """Make a folder writable for every user, unless it is another user's. Raises InvalidBucketUri if it is none."""
-    status = os.fstat(location)
+    status = os.fstat(path_descriptor)
     if not stat.S_ISDIR(status.st_mode):
         uri, here = (ROOT + "/".join(each) for each in (all_parts, parts))
         raise InvalidBucketUri(f'"{uri}" cannot be a folder: {here} is a file')
     if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != _WRITABLE:
-        with _open_folder(location) as folder:
+        with _open_readable_folder_descriptor(path_descriptor) as folder:
             os.fchmod(folder, _WRITABLE)
 
 
 @contextlib.contextmanager
-def _open_folder(location: int) -> Iterator[int]:
-    """Open a located folder itself, to list it or to change its mode. Raises OSError."""
-    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=location)
+def _open_readable_folder_descriptor(path_descriptor: int) -> Iterator[int]:
+    """Open the folder of a path descriptor, to list it or to change its mode. Raises OSError."""
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=path_descriptor)
     try:
         yield folder
     finally:

@@ -73,7 +73,7 @@ def _iterate_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]
     """Yield the names of objects in a folder and, with "/", of its subfolders; none if a container has
     deleted or replaced it."""
     try:
-        with tree.scan_folder(f"gs://{bucket}/{parent}") as entries:
+        with tree.open_folder_scan(f"gs://{bucket}/{parent}") as entries:
             for entry in entries:
                 name = _get_object_name_or_none(entry, parent)
                 if name is not None:

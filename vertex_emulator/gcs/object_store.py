@@ -34,7 +34,7 @@ class ObjectStore:
 
     def list_buckets(self) -> list[str]:
         """Return the names of all buckets in order."""
-        with self.tree.scan_folder(ROOT) as entries:
+        with self.tree.open_folder_scan(ROOT) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(name for name in names if self.find_bucket_status(name) is not None)
 
@@ -96,7 +96,7 @@ class ObjectStore:
                 found.append(self.find_object_or_folder(bucket, name))
         return [stored for stored in found if stored is not None]
 
-    def open_object(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
+    def require_object_and_open_file(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
         """Return an object and its file, open for reading; a folder has none. Raises ApiError and OSError."""
         if name.endswith("/"):
             return self.require_object(bucket, name), None
@@ -147,7 +147,7 @@ class ObjectStore:
     def _remove_folders_without_files(self, uri: str) -> None:
         """Remove a folder and all folders in it. Raises OSError at the first file, and InvalidBucketUri."""
         while True:
-            with self.tree.scan_folder(uri) as entries:
+            with self.tree.open_folder_scan(uri) as entries:
                 names = [entry.name for entry in islice(entries, _BATCH)]
             for name in names:
                 self._remove_folders_without_files(f"{uri}/{name}")

@@ -110,7 +110,7 @@ class UploadRoutes:
 
     async def _complete_upload(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
-        stored, checksums = await self.uploads.store_object_and_compute_checksums(upload, expected)
+        stored, checksums = await self.uploads.store_and_get_object_and_checksums(upload, expected)
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 

@@ -85,7 +85,7 @@ class Uploads:
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
-    async def store_object_and_compute_checksums(
+    async def store_and_get_object_and_checksums(
         self, upload: Upload, expected_checksums: Mapping[str, str]
     ) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
@@ -93,7 +93,9 @@ class Uploads:
         `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
         if upload.received_bytes_unless_finished is None:
-            stored, file = await to_thread.run_sync(self.objects.open_object, upload.bucket, upload.name)
+            stored, file = await to_thread.run_sync(
+                self.objects.require_object_and_open_file, upload.bucket, upload.name
+            )
             if file is None:
                 return stored, {}
             with file:

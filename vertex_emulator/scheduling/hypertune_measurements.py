@@ -12,7 +12,7 @@ from itertools import chain
 from math import inf, isfinite
 from typing import Any
 
-from vertex_api.studies.metrics import is_safe, list_objectives
+from vertex_api.studies.metrics import is_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search import Measurement
 
@@ -76,7 +76,7 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
     measurement comes before an unsafe one, then the first objective decides, then the next. Metrics that the selected
     measurement lacks are taken from the last one that has them.
     """
-    goals = list_objectives(study_spec)
+    goals = parse_objectives(study_spec)
     candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
     if not candidates:
         return None

@@ -64,7 +64,7 @@ def copy_with_input_variables(job_spec: Mapping[str, Any], input_data: InputData
 def _list_matching_names(tree: BucketTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
     """Return the names of the files or folders in a folder that match; none if it cannot be read."""
     try:
-        with tree.scan_folder(uri) as entries:
+        with tree.open_folder_scan(uri) as entries:
             matching = [entry for entry in entries if fnmatchcase(entry.name, pattern)]
             kind = os.DirEntry.is_dir if is_folder else os.DirEntry.is_file
             return [entry.name for entry in matching if kind(entry, follow_symlinks=False)]

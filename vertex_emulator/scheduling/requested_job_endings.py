@@ -26,7 +26,7 @@ def request_early_stop_if_undecided(transaction: Transaction, trial_job_id: str)
 
 def _request_ending_if_undecided(transaction: Transaction, job_id: str, ending: Ending) -> bool:
     job = transaction.get_job(job_id)
-    if job is None or job.is_terminal or not (job.ending is None or job.is_stopped_but_has_active_trials):
+    if job is None or job.is_terminal or not (job.ending is None or job.is_succeeding_study_awaiting_last_trials):
         return False
     # A custom job in the queue has no containers yet.
     if job.state == QUEUED and job.kind == CUSTOM_JOB:

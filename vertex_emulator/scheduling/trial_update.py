@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from vertex_api.studies.metrics import list_objectives
+from vertex_api.studies.metrics import parse_objectives
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import hypertune_measurements
 from vertex_emulator.search.trial_observation import parse_api_measurement, serialize_api_measurement
@@ -32,7 +32,7 @@ def build_updated_trial(study: Job, trial: Trial, job: Job, metric_text: str) ->
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
-        reason = f"The trial ended without reporting the metric {list_objectives(study_spec)[0].id}."
+        reason = f"The trial ended without reporting the metric {parse_objectives(study_spec)[0].id}."
         if tags := hypertune_measurements.find_unknown_metric_names(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)

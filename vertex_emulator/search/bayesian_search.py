@@ -7,7 +7,7 @@ Process Bandit Algorithm, 2024). What users may notice as a difference are the f
 from collections.abc import Sequence
 from random import Random
 
-from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
+from vertex_api.studies.metrics import is_safe, parse_objectives, parse_safety_metrics
 from vertex_api.types import StudySpec
 from vertex_emulator.search.conditional_parameters import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.loss_transforms import fill_and_compress_values, scalarize_losses_by_trial
@@ -75,7 +75,7 @@ def _fit_models_and_propose_point(
 
     encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
-    objectives = list_objectives(study_spec)
+    objectives = parse_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
     losses_by_objective = [fill_and_compress_values(goal.compute_loss, ended) for goal in objectives]
     losses = scalarize_losses_by_trial(losses_by_objective, weights)
@@ -96,7 +96,7 @@ def _fit_models_and_propose_point(
 
     excess_lists = [
         excesses
-        for safety in list_safety_metrics(study_spec)
+        for safety in parse_safety_metrics(study_spec)
         if (excesses := fill_and_compress_values(safety.compute_safety_shortfall, ended))
     ]
     objective = fit_model(losses)
@@ -148,5 +148,5 @@ def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Rando
 def _compute_required_safe_probability(study_spec: StudySpec, ended_trials: Sequence[Observation]) -> float:
     """Compute how probably the next point must be safe: the desired fraction, unless more trials are safe."""
     safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended_trials)
-    fraction = max((metric.min_safe_fraction for metric in list_safety_metrics(study_spec)), default=0.0)
+    fraction = max((metric.min_safe_fraction for metric in parse_safety_metrics(study_spec)), default=0.0)
     return fraction if safe <= fraction * len(ended_trials) else 0.0

@@ -96,7 +96,7 @@ def _read_parent_values(parent: Domain, condition: StudySpecParameterSpecConditi
     if "parentDiscreteValues" in condition:
         # These may differ from the parent's own values by 1e-10 (discovery document), so take the nearest ones.
         values = condition["parentDiscreteValues"]["values"]
-        return frozenset(parent.find_nearest_value(parent.get_position(value)) for value in values)
+        return frozenset(parent.find_nearest_value(parent.get_unit_position_or_index(value)) for value in values)
     return frozenset(condition["parentCategoricalValues"]["values"])
 
 

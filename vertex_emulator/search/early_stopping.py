@@ -12,7 +12,7 @@ from math import erf, inf, sqrt
 from statistics import fmean, median
 from typing import Any
 
-from vertex_api.studies.metrics import Metric, list_objectives
+from vertex_api.studies.metrics import Metric, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search.trial_observation import Measurement
 
@@ -64,7 +64,7 @@ def find_early_stopping_reason(
     `running` are the trial's measurements and `completed` those of each succeeded trial.
     """
     reasons = []
-    for objective in list_objectives(study_spec):
+    for objective in parse_objectives(study_spec):
         reason = _find_rule_stop_reason(study_spec, objective, running, completed)
         if reason is None:
             return None

@@ -1,8 +1,9 @@
 """The values that a parameter may take: an interval, integers, listed numbers or categories.
 
 All domains have the same methods. `count` is the number of values, None if continuous. `get_value_at_quantile` maps a
-quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `get_position` is the coordinate of a
-value in the model and `find_nearest_value` the value closest to a coordinate. Iteration yields the values in order.
+quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `get_unit_position_or_index` is the
+coordinate of a value in the model and `find_nearest_value` the value closest to a coordinate. Iteration yields the
+values in order.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ class Interval:
     def get_value_at_quantile(self, quantile: float) -> float:
         return scale_from_unit(quantile, self.lower, self.upper, self.scale)
 
-    def get_position(self, value: Value) -> float:
+    def get_unit_position_or_index(self, value: Value) -> float:
         return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
     find_nearest_value = get_value_at_quantile
@@ -58,7 +59,7 @@ class Integers:
         # Half a step more on both sides, or the two ends would be half as likely as their neighbours.
         return self._round_within_bounds(scale_from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
 
-    def get_position(self, value: Value) -> float:
+    def get_unit_position_or_index(self, value: Value) -> float:
         return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
     def find_nearest_value(self, position: float) -> int:
@@ -92,18 +93,18 @@ class DiscreteNumbers(_ListedValues[float]):
 
     scale: Scale
 
-    def get_position(self, value: Value) -> float:
+    def get_unit_position_or_index(self, value: Value) -> float:
         return scale_to_unit(float(value), self.values[0], self.values[-1], self.scale)
 
     def find_nearest_value(self, position: float) -> float:
-        return min(self.values, key=lambda value: abs(self.get_position(value) - position))
+        return min(self.values, key=lambda value: abs(self.get_unit_position_or_index(value) - position))
 
 
 @dataclass(frozen=True)
 class Categories(_ListedValues[str]):
     """CATEGORICAL: a list of strings without an order. A position is an index into it."""
 
-    def get_position(self, value: Value) -> float:
+    def get_unit_position_or_index(self, value: Value) -> float:
         return float(self.values.index(str(value)))
 
     def find_nearest_value(self, position: float) -> str:

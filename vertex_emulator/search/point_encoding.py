@@ -1,6 +1,7 @@
 """The encoding of points as a matrix: a row per point, a column per axis with more than one value.
 
-A cell is the position of a value (`Domain.get_position`; the index of a category), or nan if the axis is not active.
+A cell is the position of a value (`Domain.get_unit_position_or_index`; the index of a category), or nan if the axis is
+not active.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,10 @@ class PointEncoder:
     def encode_point(self, point: Mapping[str, Value]) -> list[float]:
         """Encode a trial's parameters as a row."""
         active = self.space.choose_values_by_parameter(lambda parameter: point[parameter.id])
-        return [axis.domain.get_position(active[axis]) if axis in active else np.nan for axis in self.varied_parameters]
+        return [
+            axis.domain.get_unit_position_or_index(active[axis]) if axis in active else np.nan
+            for axis in self.varied_parameters
+        ]
 
     def decode_row(self, row: "Mapping[int, float] | Matrix") -> dict[str, Value]:
         """Decode a row into a trial's parameters."""
@@ -87,7 +91,7 @@ class PointEncoder:
     def _positions_by_discrete_column(self) -> dict[int, Matrix]:
         """The positions of each column that is not continuous."""
         return {
-            column: np.array([axis.domain.get_position(value) for value in axis.domain])
+            column: np.array([axis.domain.get_unit_position_or_index(value) for value in axis.domain])
             for column, axis in enumerate(self.varied_parameters)
             if not isinstance(axis.domain, Interval)
             and not (isinstance(axis.domain, Integers) and axis.domain.count > _MAX_LISTED_VALUES)
@@ -117,7 +121,7 @@ class PointEncoder:
         columns = {axis: column for column, axis in enumerate(self.varied_parameters)}
         for parent, values, child in self.space.parent_values_and_child_triples:
             if parent in columns:
-                positions = np.array([parent.domain.get_position(value) for value in values])
+                positions = np.array([parent.domain.get_unit_position_or_index(value) for value in values])
                 cells = rows[:, columns[parent]]
                 chosen = (np.abs(cells[:, None] - positions[None, :]) < 1e-9).any(axis=1)
             else:

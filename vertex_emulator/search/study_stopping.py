@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.metrics import is_safe, list_objectives
+from vertex_api.studies.metrics import is_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
@@ -37,7 +37,7 @@ def find_study_stopping_reason(
         return "maximumRuntimeConstraint: its time has passed"
     if "maxNumTrials" in config and trial_count >= config["maxNumTrials"]:
         return f"maxNumTrials: there are {trial_count} trials"
-    if len(list_objectives(study_spec)) != 1:
+    if len(parse_objectives(study_spec)) != 1:
         return None
     stagnant_trials, since = _measure_stagnation(study_spec, ended, created)
     if "maxNumTrialsNoProgress" in config and stagnant_trials >= config["maxNumTrialsNoProgress"]:
@@ -58,7 +58,7 @@ def _is_runtime_constraint_met(constraint: Mapping[str, Any], created: int, now:
 
 def _measure_stagnation(study_spec: StudySpec, ended: Sequence[EndedTrial], created: int) -> tuple[int, int]:
     """Count the trials in a row without a new best one; return the count and since when (ns, at first `created`)."""
-    [objective] = list_objectives(study_spec)
+    [objective] = parse_objectives(study_spec)
     best, stagnant_trials, since = None, 0, created
     for trial in sorted(ended, key=lambda trial: trial.at):
         metrics = trial.metrics

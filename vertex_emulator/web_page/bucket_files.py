@@ -26,7 +26,7 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
     """
     tree = BucketTree(buckets_folder)
     number = 0
-    with _translate_errors(tree, uri, "folder"), tree.scan_folder(uri) as entries:
+    with _translate_errors(tree, uri, "folder"), tree.open_folder_scan(uri) as entries:
 
         def count_and_key(entry: os.DirEntry[str]) -> tuple[bool, str]:
             nonlocal number

@@ -48,8 +48,10 @@ def build_job_list_reply(database: Database, query: JobQuery) -> dict[str, Any]:
     summaries: list[dict[str, Any]] = []
     last = None
     with database.read_transaction() as transaction:
-        list_newest = transaction.list_non_trial_jobs
-        jobs = _get_non_trial_jobs(transaction, query.ids) if query.ids else list_newest(before_sequence=query.before)
+        if query.ids:
+            jobs = _iterate_non_trial_jobs(transaction, query.ids)
+        else:
+            jobs = transaction.iterate_non_trial_jobs(before_sequence=query.before)
         for job in islice(jobs, _MAX_SCANNED):
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break
@@ -61,7 +63,7 @@ def build_job_list_reply(database: Database, query: JobQuery) -> dict[str, Any]:
     return {"jobs": summaries, "next": last}
 
 
-def _get_non_trial_jobs(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
+def _iterate_non_trial_jobs(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
     return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 

@@ -36,7 +36,7 @@ class Page:
             Mount("/assets", Assets()),
             Route("/vertex_emulator/page/events", self._stream_job_change_events),
             Route("/vertex_emulator/page/jobs", self._list_jobs),
-            Route("/vertex_emulator/page/jobs/{collection}/{id}", self._get_job),
+            Route("/vertex_emulator/page/jobs/{collection}/{id}", self._get_job_view),
             Route("/vertex_emulator/page/files", self._list_folder_entries),
             Route("/vertex_emulator/page/download", self._download_file),
         ]
@@ -58,7 +58,7 @@ class Page:
         query = job_summaries.parse_job_query(request.query_params)
         return JSONResponse(job_summaries.build_job_list_reply(self.database, query))
 
-    def _get_job(self, request: Request) -> Response:
+    def _get_job_view(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
         view = JobViews(self.database, self.executor, self.buckets).build_view_or_none(collection, job_id)
         if view is None:

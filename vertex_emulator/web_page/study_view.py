@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.metrics import list_metrics
+from vertex_api.studies.metrics import parse_metrics
 from vertex_api.studies.trials import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.resource_json import format_times, serialize_job
@@ -30,7 +30,7 @@ def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     spec = shown["studySpec"]
     metrics = [
         {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
-        for metric in list_metrics(spec)
+        for metric in parse_metrics(spec)
     ]
     fewest, most = _MIN_AND_MAX_CURVE_POINTS
     max_points = min(max(_MAX_POINTS // max(len(trials), 1), fewest), most)

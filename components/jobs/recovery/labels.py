@@ -12,19 +12,19 @@ OWN_LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK
 """All labels that a submitted job has beside those of its spec."""
 
 
-def build_labels(project_stack_and_name: str, idempotency_token: str) -> dict[str, str]:
+def build_labels(owner: str, idempotency_token: str) -> dict[str, str]:
     """Return the labels of a submitted job within the service's rules: lower case, at most 63 characters.
 
-    `project_stack_and_name` is `<pulumi project>/<stack>/<resource name>`.
+    `owner` is `<pulumi project>/<stack>/<resource name>`.
     """
-    parts = project_stack_and_name.lower().split("/")
+    parts = owner.lower().split("/")
     project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part)[:63] for part in parts)
     return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: idempotency_token}
 
 
-def build_stack_filter(stack: str) -> str:
-    """Return the list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
-    labels = build_labels(f"{stack}/", "")
+def build_stack_filter(qualified_stack_name: str) -> str:
+    """Return the list filter for all jobs of a stack; its qualified name is `<pulumi project>/<stack>`."""
+    labels = build_labels(f"{qualified_stack_name}/", "")
     return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
 
 

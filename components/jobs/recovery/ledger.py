@@ -97,7 +97,7 @@ def _parse_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
 
 
 def _remove_unrecorded_jobs(
-    parent: str, stack: str, collections: Iterable[str], is_removable: Callable[[str], bool]
+    parent: str, fully_qualified_stack_name: str, collections: Iterable[str], is_removable: Callable[[str], bool]
 ) -> None:
     """Remove the jobs with a mark for which `is_removable` is true that no state records.
 
@@ -106,10 +106,12 @@ def _remove_unrecorded_jobs(
     with translate_api_errors("jobs of an interrupted run: not removed"):
         api, jobs_cache = api_target.resolve_target_and_start_emulator(parent), get_submitted_jobs_cache()
         for collection in sorted({*collections}):
-            jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
+            jobs = api.client.list(
+                KINDS[collection], api.parent, build_stack_filter(fully_qualified_stack_name.partition("/")[2])
+            )
             removable = {
                 str(job["name"]): str(job["labels"]["pulumi_name"])
                 for job in jobs
                 if is_removable(job["labels"].get(MARK_LABEL, "")) and not jobs_cache.is_deleted_or_kept(job["name"])
             }
-            remove_orphans(api.client, stack, removable)
+            remove_orphans(api.client, fully_qualified_stack_name, removable)

@@ -21,22 +21,24 @@ from .submitted_jobs_cache import LedgerContents
 _EXPORT_SECONDS = 120
 
 
-def remove_orphans(client: JobClient, stack: str, display_names_by_resource_name: Mapping[str, str]) -> None:
-    """Remove those jobs that `stack`, `organization/project/stack`, does not record, and print a line for each.
+def remove_orphans(
+    client: JobClient, fully_qualified_stack_name: str, display_names_by_resource_name: Mapping[str, str]
+) -> None:
+    """Remove those jobs that the stack `organization/project/stack` does not record, and print a line for each.
 
     Display names are for messages. If the state cannot be read, nothing is removed.
     Raises VertexError, and SubmitFailed for a job that does not end.
     """
     if not display_names_by_resource_name:
         return
-    recorded_ids = find_resource_ids_in_exported_state(stack)
+    recorded_ids = find_resource_ids_in_exported_state(fully_qualified_stack_name)
     if recorded_ids is None:
         shown = ", ".join(sorted(display_names_by_resource_name))
         print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
     orphans = {name: ResourceName.parse(name) for name in display_names_by_resource_name if name not in recorded_ids}
     parents = {build_parent(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
-    backing_jobs = _fetch_backing_job_names(client, stack, parents)
+    backing_jobs = _fetch_backing_job_names(client, fully_qualified_stack_name, parents)
     for name, resource_name in orphans.items():
         if name not in backing_jobs:
             display_name = display_names_by_resource_name[name]
@@ -52,7 +54,7 @@ def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerConte
     declared_marks = {ledger.compute_mark_label_value(name) for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
-        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.stack.partition("/")[2])):
+        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.qualified_stack_name)):
             mark = job["labels"].get(MARK_LABEL, "")
             is_ours = mark.startswith(f"{ledger.id}-")
             if is_ours and mark not in declared_marks and job["state"] not in TERMINAL_STATES:
@@ -60,12 +62,12 @@ def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerConte
     return sorted(undeclared)
 
 
-def find_resource_ids_in_exported_state(stack: str) -> set[str] | None:
+def find_resource_ids_in_exported_state(fully_qualified_stack_name: str) -> set[str] | None:
     """Return the ids of all resources in the state of `organization/project/stack`; None if it cannot be read.
 
     A provider is told of one resource at a time, so this asks the `pulumi` command (it takes half a second).
     """
-    command = ["pulumi", "stack", "export", "--stack", stack, "--non-interactive"]
+    command = ["pulumi", "stack", "export", "--stack", fully_qualified_stack_name, "--non-interactive"]
     try:
         export = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
         resources = json.loads(export.stdout)["deployment"].get("resources", [])
@@ -74,8 +76,10 @@ def find_resource_ids_in_exported_state(stack: str) -> set[str] | None:
     return {resource["id"] for resource in resources if "id" in resource}
 
 
-def _fetch_backing_job_names(client: JobClient, stack: str, parents: Iterable[str]) -> set[str | None]:
+def _fetch_backing_job_names(
+    client: JobClient, fully_qualified_stack_name: str, parents: Iterable[str]
+) -> set[str | None]:
     """Return the jobs that pipelines of the stack have run, in the locations `parents`."""
-    filter_ = build_stack_filter(stack.partition("/")[2])
+    filter_ = build_stack_filter(fully_qualified_stack_name.partition("/")[2])
     pipelines = (pipeline for parent in parents for pipeline in client.list(TRAINING_PIPELINE, parent, filter_))
     return {get_backing_job_resource_name(pipeline) for pipeline in pipelines}

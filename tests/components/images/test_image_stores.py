@@ -125,5 +125,5 @@ def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.Monke
 def test_a_mounted_layer_counts_as_pushed() -> None:
     told: list[str] = []
     messages = [{"id": "1", "status": text} for text in ("Preparing", "Mounted from team/other")]
-    assert list(image_stores._yield_messages_and_report_layers(iter(messages), told.append)) == messages
+    assert list(image_stores._iterate_messages_and_report_layers(iter(messages), told.append)) == messages
     assert told == ["pushed 1 of 1 layers"]

@@ -26,14 +26,14 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_local_name_resolves_to_the_emulator(urls: list[str]) -> None:
     at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     assert at.parent == PARENT
-    assert at.links.get_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
+    assert at.links.get_job_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
     assert at.links.get_log_command_or_pipeline_page_url(NAME) == "vertex-emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
     urls.append("http://127.0.0.1:2")
     first, second, third = (api_target.resolve_target_and_start_emulator(f"//local/{PARENT}") for _ in range(3))
-    links = [at.links.get_page_url(NAME) for at in (first, second)]
+    links = [at.links.get_job_page_url(NAME) for at in (first, second)]
     assert links == [f"http://127.0.0.1:{port}/jobs/customJobs/7" for port in (1, 2)]
     assert first.client is not second.client
     assert second.client is third.client
@@ -59,7 +59,7 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
     assert at.parent == CLOUD_PARENT
     name = ResourceName.parse("projects/123/locations/europe-west4/hyperparameterTuningJobs/7")
     page = "https://console.cloud.google.com/vertex-ai/locations/europe-west4/training/7?project=acme"
-    assert at.links.get_page_url(name) == page
+    assert at.links.get_job_page_url(name) == page
     logs = "gcloud ai hp-tuning-jobs stream-logs 7 --region=europe-west4 --project=acme"
     assert at.links.get_log_command_or_pipeline_page_url(name) == logs
 
@@ -67,8 +67,8 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
 def test_a_cloud_pipeline_links_page_for_its_log() -> None:
     links = api_target.GoogleCloudLinks("acme")
     name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
-    assert links.get_log_command_or_pipeline_page_url(name) == links.get_page_url(name)
-    assert links.get_page_url(name).endswith("/locations/europe-west4/training/7?project=acme")
+    assert links.get_log_command_or_pipeline_page_url(name) == links.get_job_page_url(name)
+    assert links.get_job_page_url(name).endswith("/locations/europe-west4/training/7?project=acme")
 
 
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:

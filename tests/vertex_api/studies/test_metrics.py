@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
+from vertex_api.studies.metrics import is_safe, parse_objectives, parse_safety_metrics
 
 
 def study(*metrics: dict[str, Any]) -> dict[str, Any]:
@@ -12,20 +12,20 @@ def study(*metrics: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("goal", "loss"), [("MINIMIZE", 2.0), ("MAXIMIZE", -2.0), ("GOAL_TYPE_UNSPECIFIED", -2.0)])
 def test_smaller_losses_are_better(goal: str, loss: float) -> None:
-    [objective] = list_objectives(study({"goal": goal}))
+    [objective] = parse_objectives(study({"goal": goal}))
     assert objective.compute_loss({"m0": 2.0}) == loss
 
 
 @pytest.mark.parametrize("values", [{}, {"m0": nan}, {"m0": inf}])
 def test_metrics_without_finite_value_have_no_loss(values: dict[str, float]) -> None:
-    [objective] = list_objectives(study({}))
+    [objective] = parse_objectives(study({}))
     assert objective.compute_loss(values) is None
 
 
 def test_a_safety_metric_is_no_objective() -> None:
     spec = study({}, {"safetyConfig": {"desiredMinSafeTrialsFraction": 0.5}})
-    assert [metric.id for metric in list_objectives(spec)] == ["m0"]
-    [safety] = list_safety_metrics(spec)
+    assert [metric.id for metric in parse_objectives(spec)] == ["m0"]
+    [safety] = parse_safety_metrics(spec)
     assert (safety.id, safety.threshold, safety.min_safe_fraction) == ("m1", 0, 0.5)
 
 

@@ -126,7 +126,7 @@ def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None
             tree.remove_file,
             tree.remove_folder,
             lambda uri: tree.move_file_in(new, uri),
-            lambda uri: tree.scan_folder(uri).__enter__(),
+            lambda uri: tree.open_folder_scan(uri).__enter__(),
         ):
             with pytest.raises(InvalidBucketUri, match="symbolic link"):
                 method(uri)
@@ -186,7 +186,7 @@ def test_no_descriptor_stays_open(tree: BucketTree) -> None:
             tree.open_file(f"gs://my-bucket/{name}")
         with suppress(InvalidBucketUri, OSError):
             tree.make_writable_folder(f"gs://my-bucket/{name}")
-        with suppress(InvalidBucketUri, OSError), tree.scan_folder(f"gs://my-bucket/{name}"):
+        with suppress(InvalidBucketUri, OSError), tree.open_folder_scan(f"gs://my-bucket/{name}"):
             pass
     assert count_descriptors() == before
 

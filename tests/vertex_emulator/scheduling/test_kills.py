@@ -110,7 +110,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         orphans,
         sorted((place[1].task, place[1].attempt) for place in emulator.machine.started.elements()),
         emulator.machine.containers,
-        len(list(emulator.data.list_ids_of_jobs_with_files())),
+        len(list(emulator.data.iterate_ids_of_jobs_with_files())),
     ]
 
 

@@ -203,7 +203,7 @@ def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
     assert done["state"] == "PIPELINE_STATE_CANCELLED"
     assert "trainingTaskMetadata" not in done
     with emulator.database.read_transaction() as transaction:
-        assert [job.kind for job in transaction.list_non_trial_jobs()] == [TRAINING_PIPELINE]
+        assert [job.kind for job in transaction.iterate_non_trial_jobs()] == [TRAINING_PIPELINE]
 
 
 def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
@@ -283,7 +283,9 @@ def a_pipeline_cancelled_while_it_runs(emulator: Emulator) -> str:
 def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
     """All that must not depend on when the process was killed."""
     with emulator.database.read_transaction() as transaction:
-        jobs = [(job.kind.type, job.state, job.ending and job.ending.code) for job in transaction.list_non_trial_jobs()]
+        jobs = [
+            (job.kind.type, job.state, job.ending and job.ending.code) for job in transaction.iterate_non_trial_jobs()
+        ]
         unfinished = transaction.list_unfinished_job_ids()
     found = shown(emulator, pipeline)
     counts = sorted(emulator.machine.started.values())

@@ -140,7 +140,7 @@ def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     emulator.run_ready_steps()
     emulator.machine.clock.advance(2)
     emulator.run(lambda emulator: bool(lines(emulator, study, "is stopped")))
-    assert emulator.job(study).is_stopped_but_has_active_trials
+    assert emulator.job(study).is_succeeding_study_awaiting_last_trials
     cancel(emulator, study)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"

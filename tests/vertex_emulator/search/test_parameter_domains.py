@@ -41,7 +41,7 @@ def test_a_drawn_value_fits_its_type_and_bounds(parameter):
 def test_a_value_survives_conversion_to_its_position(parameter):
     domain = build_domain(parameter)
     for value in draws(parameter, 200):
-        again = domain.find_nearest_value(domain.get_position(value))
+        again = domain.find_nearest_value(domain.get_unit_position_or_index(value))
         assert again == (pytest.approx(value, rel=1e-12) if isinstance(domain, Interval) else value)
         assert type(again) is type(value)
 
@@ -87,7 +87,7 @@ def test_discrete_values_are_equally_likely_on_every_scale():
 
 def test_a_log_scale_spaces_discrete_values_by_logarithm():
     domain = build_domain(discrete("size", 1, 10, 100, scale="UNIT_LOG_SCALE"))
-    assert [domain.get_position(value) for value in domain] == pytest.approx([0, 0.5, 1])
+    assert [domain.get_unit_position_or_index(value) for value in domain] == pytest.approx([0, 0.5, 1])
 
 
 @pytest.mark.parametrize("kind", ["doubleValueSpec", "integerValueSpec"])

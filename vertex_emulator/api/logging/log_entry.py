@@ -17,17 +17,17 @@ MAP_FIELDS = ("resource.labels.", "labels.")
 
 Entry = dict[str, Any]
 EntryKey = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
-KeyedEntry = tuple[EntryKey, Entry]
+KeyAndEntry = tuple[EntryKey, Entry]
 
 
-def build_keyed_service_entry(job: Job, message: ServiceMessage) -> KeyedEntry:
-    """Return the entry of a message that the service wrote."""
+def build_key_and_service_entry(job: Job, message: ServiceMessage) -> KeyAndEntry:
+    """Return the key and the entry of a message that the service wrote."""
     key = (message.at, f"{message.at}-service-{message.sequence:012d}")
     return key, _build_entry(job, "service", key, message.severity, message.text)
 
 
-def build_keyed_replica_entry(job: Job, replica: Replica, line: LogLine, same_time_index: int) -> KeyedEntry:
-    """Return the entry of a container's line; `same_time_index` counts the lines before it that have the same time."""
+def build_key_and_replica_entry(job: Job, replica: Replica, line: LogLine, same_time_index: int) -> KeyAndEntry:
+    """Return key and entry of a container's line; `same_time_index` counts the lines before it with the same time."""
     key = (
         line.at,
         f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{same_time_index:06d}{line.stream}",

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from vertex_emulator.api.logging import log_entry
-from vertex_emulator.api.logging.log_entry import Entry, EntryKey, KeyedEntry, find_filterable_text_or_severity_rank
+from vertex_emulator.api.logging.log_entry import Entry, EntryKey, KeyAndEntry, find_filterable_text_or_severity_rank
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
@@ -58,19 +58,19 @@ class LoggingService:
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token(body.get("pageToken"), filter_text, order)
-        entries = self._iterate_keyed_entries(job_id, condition, order == "timestamp desc", after)
+        entries = self._iterate_keys_and_entries(job_id, condition, order == "timestamp desc", after)
         page, last_key = _take_page(entries, condition, min(size, MAX_PAGE_SIZE))
         reply: dict[str, Any] = {"entries": page} if page else {}
         if last_key is not None:
             reply["nextPageToken"] = _encode_page_token(last_key, filter_text, order)
         return reply
 
-    def _iterate_keyed_entries(
+    def _iterate_keys_and_entries(
         self, job_id: str, condition: expression_tree.Filter | None, is_newest_first: bool, after_key: EntryKey | None
-    ) -> Iterator[KeyedEntry]:
+    ) -> Iterator[KeyAndEntry]:
         """Yield in order the entries within the filter's times that come after the entry with the key `after_key`."""
-        since = _find_time_bound(condition, (">=", ">", "="), min) or 0
-        until = _find_time_bound(condition, ("<=", "<", "="), max) or _END_OF_TIME
+        since = _find_earliest_or_latest_matching_time(condition, (">=", ">", "="), min) or 0
+        until = _find_earliest_or_latest_matching_time(condition, ("<=", "<", "="), max) or _END_OF_TIME
         if after_key is not None:
             since, until = (since, min(until, after_key[0])) if is_newest_first else (max(since, after_key[0]), until)
         with self.database.read_transaction() as transaction:
@@ -81,9 +81,9 @@ class LoggingService:
             # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
             jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
-        service_entries = (log_entry.build_keyed_service_entry(job, message) for job, message in messages)
-        sources: list[Iterable[KeyedEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
-        read = self._read_keyed_entries_newest_first if is_newest_first else self._read_keyed_entries_oldest_first
+        service_entries = (log_entry.build_key_and_service_entry(job, message) for job, message in messages)
+        sources: list[Iterable[KeyAndEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
+        read = self._read_keys_and_entries_newest_first if is_newest_first else self._read_keys_and_entries_oldest_first
         bound = until if is_newest_first else since
         sources += [read(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
@@ -92,31 +92,32 @@ class LoggingService:
             if after_key is None or (key < after_key if is_newest_first else key > after_key):
                 yield key, entry
 
-    def _read_keyed_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
+    def _read_keys_and_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyAndEntry]:
         saved = saved_logs.find_saved_log(self.data.logs, job.id, replica, since)
         if saved is not None:
-            yield from _build_keyed_replica_entries(job, replica, saved)
+            yield from _build_keys_and_replica_entries(job, replica, saved)
             return
         last: EntryKey = (0, "")
-        for last, entry in _build_keyed_replica_entries(job, replica, self._read_container_log(job, replica, since)):
+        live = self._read_container_lines_if_available(job, replica, since)
+        for last, entry in _build_keys_and_replica_entries(job, replica, live):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
         saved = saved_logs.find_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
-        yield from (keyed for keyed in _build_keyed_replica_entries(job, replica, saved or ()) if keyed[0] > last)
+        yield from (keyed for keyed in _build_keys_and_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
-    def _read_keyed_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
+    def _read_keys_and_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyAndEntry]:
         read_saved = partial(saved_logs.find_saved_log_reversed, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
-            live = self._read_container_log(job, replica, 0)
+            live = self._read_container_lines_if_available(job, replica, 0)
             first = next(live, None)
             # Without a line, its container may have been removed meanwhile; its log was saved before.
             lines = saved_logs.reverse_log_up_to(chain([first], live), until) if first else read_saved() or iter(())
         for _, simultaneous in groupby(lines, lambda line: line.at):
             # Lines of one time are numbered in the order in which they were written.
-            yield from reversed(list(_build_keyed_replica_entries(job, replica, [*simultaneous][::-1])))
+            yield from reversed(list(_build_keys_and_replica_entries(job, replica, [*simultaneous][::-1])))
 
-    def _read_container_log(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
+    def _read_container_lines_if_available(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
             yield from self.executor.read_log_lines(job.id, replica, since)
         except ExecutorUnavailable:
@@ -124,7 +125,7 @@ class LoggingService:
 
 
 def _take_page(
-    entries: Iterator[KeyedEntry], condition: expression_tree.Filter | None, size: int
+    entries: Iterator[KeyAndEntry], condition: expression_tree.Filter | None, size: int
 ) -> tuple[list[Entry], EntryKey | None]:
     """Return the matching entries of a page, and the key after which the next one begins; None if there is none.
 
@@ -144,11 +145,11 @@ def _take_page(
     return page, None
 
 
-def _build_keyed_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyedEntry]:
+def _build_keys_and_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyAndEntry]:
     """Yield the entries of a container's lines; lines of the same time are numbered, to tell them apart."""
     for _, simultaneous in groupby(lines, lambda line: line.at):
         for number, line in enumerate(simultaneous):
-            yield log_entry.build_keyed_replica_entry(job, replica, line, number)
+            yield log_entry.build_key_and_replica_entry(job, replica, line, number)
 
 
 def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
@@ -163,24 +164,26 @@ def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | Non
         if comparison.field == "severity" and comparison.value not in log_entry.SEVERITIES:
             message = f"'{comparison.value}' is not a severity; known: {', '.join(log_entry.SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
-    return None if condition is None else expression_tree.replace_comparisons(condition, _rank_severity)
+    return None if condition is None else expression_tree.replace_comparisons(condition, _replace_severity_with_rank)
 
 
-def _rank_severity(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
+def _replace_severity_with_rank(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
     if comparison.field != "severity":
         return comparison
     rank = log_entry.SEVERITIES.index(comparison.value)
     return expression_tree.Comparison("severity", comparison.operator, str(rank))
 
 
-def _find_time_bound(node: expression_tree.Filter | None, operators: tuple[str, ...], min_or_max: Any) -> int | None:
-    """Return the first (or last) time that can match, None if the filter sets none; `min_or_max` is min (or max)."""
-    match node:
+def _find_earliest_or_latest_matching_time(
+    condition: expression_tree.Filter | None, operators: tuple[str, ...], min_or_max: Any
+) -> int | None:
+    """Return the earliest (or latest) time that can match, None if none is set; `min_or_max` is min (or max)."""
+    match condition:
         case expression_tree.And(terms):
-            bounds = [bound for term in terms if (bound := _find_time_bound(term, operators, min_or_max)) is not None]
-            return (max if min_or_max is min else min)(bounds, default=None)
+            times = [_find_earliest_or_latest_matching_time(term, operators, min_or_max) for term in terms]
+            return (max if min_or_max is min else min)((time for time in times if time is not None), default=None)
         case expression_tree.Or(terms):
-            alternatives = [_find_time_bound(term, operators, min_or_max) for term in terms]
+            alternatives = [_find_earliest_or_latest_matching_time(term, operators, min_or_max) for term in terms]
             return None if None in alternatives else min_or_max(alternatives)
         case expression_tree.Comparison("timestamp", operator, value) if operator in operators:
             return parse_time_to_ns_or_none(value)

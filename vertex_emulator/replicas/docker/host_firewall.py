@@ -86,17 +86,17 @@ class HostFirewall:
         """Remove the rules if they are there."""
         if _find_obstacle_of_user() is None:
             with self._lock:
-                _run_nft("delete", "table", "inet", self._table)
+                _run_nft_and_get_error("delete", "table", "inet", self._table)
                 self._next_check = 0.0
 
     def _add_missing_rules_or_find_obstacle(self) -> str | None:
         bridge = self._call_docker(_get_default_bridge)
         if not (self._call_docker(_is_daemon_of_this_machine) and (_INTERFACES / bridge).exists()):
             return "Docker's networks are not on this machine but in Docker's own (rootless, Docker Desktop or remote)"
-        if _run_nft("list", "table", "inet", self._table) is None:
+        if _run_nft_and_get_error("list", "table", "inet", self._table) is None:
             return None
         rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge)
-        return _run_nft("-f", "-", text=rules)
+        return _run_nft_and_get_error("-f", "-", input_text=rules)
 
 
 def _get_default_bridge(client: Any) -> str:
@@ -118,11 +118,13 @@ def _find_nft() -> str | None:
     return shutil.which("nft") or shutil.which("nft", path=_SYSTEM_FOLDERS)
 
 
-def _run_nft(*arguments: str, text: str = "") -> str | None:
+def _run_nft_and_get_error(*arguments: str, input_text: str = "") -> str | None:
     """Run `nft`; return the first line of its error, None if it succeeds."""
     command = [_find_nft() or "nft", *arguments]
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False)
+        done = subprocess.run(
+            command, input=input_text, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"nft: {error}"
     if done.returncode == 0:
