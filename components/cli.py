@@ -1,4 +1,4 @@
-"""The command `vertex-training`: prices, JSON Schemas and the conversion of legacy jobs."""
+"""The command `vertex-training`: reviews of previews, prices, JSON Schemas and the conversion of legacy jobs."""
 
 import argparse
 import contextlib
@@ -11,6 +11,7 @@ from vertex_api import __version__
 from vertex_api.estimates import price_table
 
 from .ai_platform_training import convert_command as legacy
+from .review import review_commands
 
 SCHEMAS = Path(__file__).parent / "schema"
 _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
@@ -72,6 +73,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.epilog = _EXIT_CODES
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    review_commands.add_parsers(commands)
     legacy.add_parser(commands)
 
     command = commands.add_parser(

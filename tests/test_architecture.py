@@ -22,7 +22,7 @@ LAYERS = {
         ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training"),
         ("jobs",),
         ("settings",),
-        ("preview", "declared_resources", "targets.gcp"),
+        ("preview", "review", "declared_resources", "targets.gcp"),
         ("cli", "targets"),
         ("",),
     ),

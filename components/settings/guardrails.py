@@ -61,16 +61,27 @@ def _find_training_job_violations(
         yield from _find_disallowed_types(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
         for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
             yield from _find_registry_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
-    replicas = sum(pool.get("replicaCount", 1) for pool in spec[field]["workerPoolSpecs"] if pool)
-    yield from _find_limit_violations("maxReplicas", rules, replicas, pools_path, "replicas in all pools")
-    yield from _find_limit_violations("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
-    at_once = spec.get("parallelTrialCount", 0)
-    yield from _find_limit_violations("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
+    counts = count_by_limit(spec[field], spec)
+    for rule, path, noun in (
+        ("maxReplicas", pools_path, "replicas in all pools"),
+        ("maxTrials", ("maxTrialCount",), "trials"),
+        ("maxParallelTrials", ("parallelTrialCount",), "trials at once"),
+    ):
+        yield from _find_limit_violations(rule, rules, counts[rule], path, noun)
     yield from _find_timeout_violations(rules, spec[field], (field, "scheduling", "timeout"))
     for label in rules.get("requiredLabels", ()):
         if not {**labels, **spec.get("labels", {})}.get(label):
             message = f'guardrails.requiredLabels: has no label "{label}"; set it here, or for all jobs in the stack'
             yield ("labels", label), message
+
+
+def count_by_limit(job_spec: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, int]:
+    """Return what the guardrails on numbers limit, by rule: of a CustomJobSpec, and of the fields of its job."""
+    return {
+        "maxReplicas": sum(pool.get("replicaCount", 1) for pool in job_spec["workerPoolSpecs"] if pool),
+        "maxTrials": fields.get("maxTrialCount", 0),
+        "maxParallelTrials": fields.get("parallelTrialCount", 0),
+    }
 
 
 def find_resource_pool_violations(rules: Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:

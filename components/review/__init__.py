@@ -1,0 +1,1 @@
+"""What a reviewer needs of `pulumi preview --json`: findings, and their rendering as Markdown or JSON."""

@@ -1,0 +1,154 @@
+"""What a stack costs and needs before and after: from the inputs of its jobs, by the functions that previews use."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from vertex_api.estimates import persistent_resource
+from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
+from vertex_api.estimates.quota import estimate_quota_by_metric
+from vertex_api.scalar_types import parse_seconds
+from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
+
+from ..runtime.api_target import CLOUD_PREFIX
+from ..settings import google_cloud_rules, guardrails, price_overrides
+from .job_findings import KINDS_BY_TYPE
+from .preview_document import PreviewDocument
+
+SUBMISSIONS_PER_MINUTE = 60
+"""Vertex AI's quota of job submissions for a project and region (Google's page on quotas)."""
+NEAR = 0.8
+"""A guardrail is near from this share of its limit on."""
+_PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+_NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the jobs and machines of a stack that a preview lists.
+
+    `hourly` and `ceiling` are USD by list price; `ceiling` is that of all jobs if each runs until its timeout.
+    `unpriced` and `unknown` name jobs that the sums leave out: for lack of a price, or as their spec is not known yet.
+    """
+
+    hourly: float
+    ceiling: float
+    endless: tuple[str, ...]
+    unpriced: tuple[str, ...]
+    unknown: tuple[str, ...]
+    quota: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class NearLimit:
+    """A guardrail that is nearly reached: by how many, and by whom the most."""
+
+    rule: str
+    value: float
+    limit: float
+    unit: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """How many of Vertex AI's submissions an update takes, and how many a minute allows; None for no limit."""
+
+    count: int
+    per_minute: int | None
+
+    @property
+    def minutes(self) -> int:
+        """How many minutes they take at least, 0 if they need not be paced."""
+        if not self.per_minute or self.count <= self.per_minute:
+            return 0
+        return ceil(self.count / self.per_minute)
+
+
+@dataclass(frozen=True)
+class StackSide:
+    """The jobs and machines of one side of a preview, before or after: their costs, quotas and specs by name."""
+
+    costs: Mapping[str, Cost]
+    quotas: Mapping[str, Mapping[str, int]]
+    specs: Mapping[str, CanonicalSpec]
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def from_preview(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
+        """Return one side of a preview, or None if it has no jobs for Google Cloud."""
+        prices = price_overrides.merge_prices(preview.stack_values.get("prices"))
+        costs: dict[str, Cost] = {}
+        quotas: dict[str, Mapping[str, int]] = {}
+        specs: dict[str, CanonicalSpec] = {}
+        unknown: list[str] = []
+        for step in preview.steps:
+            inputs = step.new_inputs if is_after else step.old_inputs
+            if inputs is None:
+                continue
+            if step.type == _PERSISTENT_RESOURCE_TYPE:
+                pools = [_restore_numbers(pool) for pool in inputs.get("resourcePools") or []]
+                name = google_cloud_rules.PERSISTENT_RESOURCE
+                costs[name] = persistent_resource.estimate_highest_cost(pools, str(inputs.get("location")), prices)
+                quotas[name] = persistent_resource.estimate_highest_quota_by_metric(pools)
+            elif step.type in KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):
+                try:
+                    spec = canonicalize_stored_spec(KINDS_BY_TYPE[step.type], inputs["spec"])
+                    region = str(inputs["parent"]).rpartition("/")[2]
+                    cost, quota = estimate_cost_of_priced_parts(spec, region, prices), estimate_quota_by_metric(spec)
+                except (AttributeError, KeyError, TypeError, ValueError):
+                    # A text stands in place of a part that a preview does not know, or that is secret.
+                    unknown.append(step.name)
+                    continue
+                specs[step.name], costs[step.name], quotas[step.name] = spec, cost, quota
+        return cls(costs, quotas, specs, tuple(unknown)) if costs or unknown else None
+
+    @property
+    def totals(self) -> Totals:
+        """The sums of all."""
+        priced = {name: cost for name, cost in self.costs.items() if not cost.unpriced}
+        return Totals(
+            hourly=sum(cost.hourly for cost in priced.values()),
+            ceiling=sum(cost.total for cost in priced.values() if not cost.is_endless),
+            endless=tuple(name for name, cost in self.costs.items() if cost.is_endless),
+            unpriced=tuple(name for name, cost in self.costs.items() if cost.unpriced),
+            unknown=self.unknown,
+            quota=dict(sorted(sum(map(Counter, self.quotas.values()), Counter[str]()).items())),
+        )
+
+
+def find_near_limits(preview: PreviewDocument, side: StackSide) -> list[NearLimit]:
+    """Find the guardrails of which a stack uses `NEAR` or more; a preview with a broken one fails."""
+    rules: Mapping[str, Any] = preview.stack_values.get("guardrails", {})
+    totals = side.totals
+    measured = [
+        NearLimit("maxHourlyCost", totals.hourly, rules.get("maxHourlyCost", 0), "USD an hour", ""),
+        NearLimit("maxTotalCost", totals.ceiling, rules.get("maxTotalCost", 0), "USD at most", ""),
+    ]
+    largest: dict[str, NearLimit] = {}
+    for name, spec in side.specs.items():
+        job = spec.backing_job_or_self
+        values: dict[str, float] = dict(guardrails.count_by_limit(spec.job_spec, job.fields))
+        values["maxTimeout"] = side.costs[name].max_seconds
+        for rule, value in values.items():
+            if rule in rules and (rule not in largest or value > largest[rule].value):
+                limit = parse_seconds(rules[rule]) if rule == "maxTimeout" else rules[rule]
+                largest[rule] = NearLimit(rule, value, limit, "seconds" if rule == "maxTimeout" else "", name)
+    return [each for each in [*measured, *largest.values()] if each.limit and each.value >= NEAR * each.limit]
+
+
+def get_submissions_per_minute(preview: PreviewDocument) -> int | None:
+    """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
+    configured = preview.config.get("vertex-training:submissionsPerMinute")
+    if configured and configured.isdigit():
+        return int(configured)
+    return SUBMISSIONS_PER_MINUTE if preview.stack_values.get("target") == "gcp" else None
+
+
+def _restore_numbers(value: Any) -> Any:
+    """Return a pool as stack files have it: the provider takes some numbers as texts."""
+    if isinstance(value, Mapping):
+        return {key: int(each) if key in _NUMBERS else _restore_numbers(each) for key, each in value.items() if each}
+    return value

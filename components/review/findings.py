@@ -1,0 +1,77 @@
+"""Review: all findings of a preview, compared with a preview of the base branch if there is one."""
+
+from dataclasses import dataclass
+
+from .diagnostics import list_problems, list_warnings
+from .estimates import NearLimit, StackSide, Submissions, Totals, find_near_limits, get_submissions_per_minute
+from .image_findings import ImageFinding, find_images
+from .job_findings import JobFinding, find_jobs
+from .preview_document import PreviewDocument
+from .resource_findings import DataLoss, Grant, OtherChange, find_data_losses, find_grants, find_other_changes
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a reviewer needs of a preview.
+
+    If the preview failed, there are `problems`, and everything else but `warnings` is empty. `before` and `after` are
+    None for a target without cost. `unlisted_count` is how many unchanged resources the preview does not list, so that
+    the totals lack their jobs. `pending_in_base` names what the base would change in the same way, which is left out
+    of the findings; `only_in_base` what the base would change and this preview does not.
+    """
+
+    project: str
+    stack: str
+    has_base: bool
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    images: tuple[ImageFinding, ...] = ()
+    jobs: tuple[JobFinding, ...] = ()
+    data_losses: tuple[DataLoss, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    other_changes: tuple[OtherChange, ...] = ()
+    before: Totals | None = None
+    after: Totals | None = None
+    near_limits: tuple[NearLimit, ...] = ()
+    submissions: Submissions | None = None
+    unlisted_count: int = 0
+    pending_in_base: tuple[str, ...] = ()
+    only_in_base: tuple[str, ...] = ()
+
+
+def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
+    """Return the findings of a preview. With a `base`, they are those that the base does not have."""
+    problems, warnings = list_problems(preview.diagnostics), list_warnings(preview.diagnostics)
+    if base and base.has_failed:
+        base = None
+        warnings.append("the preview of the base failed, so this one is compared with the stack as it is")
+    if preview.has_failed:
+        return Review(preview.project, preview.stack, base is not None, tuple(problems), tuple(warnings))
+    base_steps = {step.urn: step for step in base.steps} if base else {}
+    steps = [step for step in preview.steps if step.op == "same" or step != base_steps.get(step.urn)]
+    changed_urns = {step.urn for step in preview.steps if step.op != "same"}
+    before = StackSide.from_preview(base, is_after=True) if base else StackSide.from_preview(preview, is_after=False)
+    after = StackSide.from_preview(preview, is_after=True)
+    all_jobs = find_jobs(preview.steps, preview.steps)
+    return Review(
+        preview.project,
+        preview.stack,
+        base is not None,
+        warnings=tuple(warnings),
+        images=tuple(find_images(steps)),
+        jobs=tuple(find_jobs(steps, preview.steps) if base else all_jobs),
+        data_losses=tuple(find_data_losses(steps)),
+        grants=tuple(find_grants(steps)),
+        other_changes=tuple(find_other_changes(steps)),
+        before=before.totals if before else None,
+        after=after.totals if after else None,
+        near_limits=tuple(find_near_limits(preview, after)) if after else (),
+        submissions=Submissions(sum(job.submission_count for job in all_jobs), get_submissions_per_minute(preview)),
+        unlisted_count=preview.unlisted_count,
+        pending_in_base=tuple(
+            step.name for step in preview.steps if step.op != "same" and step == base_steps.get(step.urn)
+        ),
+        only_in_base=tuple(
+            step.name for step in base_steps.values() if step.op != "same" and step.urn not in changed_urns
+        ),
+    )

@@ -1,0 +1,207 @@
+"""A review as Markdown for a comment of GitHub or GitLab: what matters first, then folded details, cut with a count."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from .findings import Review
+from .image_findings import ImageFinding
+from .input_changes import shorten
+from .job_findings import Cause, JobFinding
+from .markdown_text import count_noun, render_code, render_code_list
+from .markdown_totals import render_totals
+from .resource_findings import DataLoss, Grant, OtherChange
+
+T = TypeVar("T")
+
+MAX_LENGTH = 60_000
+"""GitHub takes 65,536 characters in a comment."""
+MAX_MESSAGE_LENGTH = 500
+_ACTIONS = {
+    "submit": "to submit",
+    "run again": "to run again",
+    "adopt": "to adopt",
+    "update": "to update in place, without a new run",
+    "delete": "to delete",
+    "cancel": "to cancel, and remove from the stack",
+    "keep": "to keep, and remove from the stack",
+}
+_MAX_CAUSES = 3
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many items a list has at most: of each section, of names in an item, and of each folded list."""
+
+    items: int
+    names: int
+    details: int
+
+
+LIMITS = (Limits(20, 10, 1000), Limits(20, 10, 200), Limits(20, 10, 50), Limits(10, 5, 20), Limits(5, 3, 5))
+"""Tried in this order until a review is short enough."""
+
+
+def render_markdown(review: Review) -> str:
+    """Return a review as Markdown of at most `MAX_LENGTH` characters."""
+    for limits in LIMITS:
+        text = "\n".join(_iterate_lines(review, limits)) + "\n"
+        if len(text) <= MAX_LENGTH:
+            break
+    return text
+
+
+def get_marker(review: Review) -> str:
+    """Return the first line of a stack's reviews, by which a comment is found and edited in place."""
+    name = "".join(c if c.isalnum() or c in "/._" else "-" for c in f"{review.project}/{review.stack}")
+    while "--" in name:  # ends a comment
+        name = name.replace("--", "-")
+    return f"<!-- vertex-training review: {name} -->"
+
+
+def _iterate_lines(review: Review, limits: Limits) -> Iterator[str]:
+    yield get_marker(review)
+    yield f"### Preview of {render_code(review.stack)}"
+    yield ""
+    if review.problems:
+        yield f"**The preview failed: {count_noun(len(review.problems), 'problem')}.**"
+    else:
+        yield f"**{_render_summary(review)}**"
+    yield from _render_section("", review.problems, limits.items * 2, _render_message)
+    yield from _render_section("⚠️ Data that is lost", review.data_losses, limits.items, _render_data_loss)
+    yield from _render_section("Images and packages", review.images, limits.items, partial(_render_image, limits.names))
+    groups = _group_jobs(review.jobs)
+    yield from _render_section("Jobs", groups, limits.items, partial(_render_job_group, limits.names))
+    yield from _render_section("Grants", review.grants, limits.items, _render_grant)
+    yield from render_totals(review, limits.items)
+    yield from _render_section("Warnings", review.warnings, limits.items, _render_message)
+    others = partial(_render_other_change, limits.names)
+    yield from _render_folded("job", review.jobs, limits.details, _render_job)
+    yield from _render_folded("other resource", review.other_changes, limits.details, others)
+    pending, undone = " that the base makes too, not shown above", " of the base that are missing here"
+    yield from _render_folded("change", review.pending_in_base, limits.details, render_code, pending)
+    yield from _render_folded("change", review.only_in_base, limits.details, render_code, undone)
+
+
+def _render_summary(review: Review) -> str:
+    counts = {
+        "image": sum(image.noun == "image" and image.change != "removed" for image in review.images),
+        "package": sum(image.noun == "package" and image.change != "removed" for image in review.images),
+    }
+    parts = [f"{count_noun(count, noun)} to build" for noun, count in counts.items() if count]
+    for action, phrase in _ACTIONS.items():
+        if count := sum(job.action == action for job in review.jobs):
+            parts.append(f"{count_noun(count, 'job')} {phrase.partition(',')[0]}")
+    for noun, count in (("grant", len(review.grants)), ("other resource", len(review.other_changes))):
+        if count:
+            parts.append(f"{count_noun(count, noun)} to change")
+    return ", ".join(parts) + "." if parts else "Nothing changes."
+
+
+def _render_section(title: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str]) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    if title:
+        yield f"**{title}**"
+        yield ""
+    yield from (f"- {render_item(item)}" for item in items[:max_count])
+    if len(items) > max_count:
+        yield f"- and {len(items) - max_count:,} more"
+
+
+def _render_folded(
+    noun: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str], addition: str = ""
+) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    yield f"<details><summary>{count_noun(len(items), noun)}{addition}</summary>"
+    yield from _render_section("", items, max_count, render_item)
+    yield ""
+    yield "</details>"
+
+
+def _render_message(message: str) -> str:
+    return render_code(shorten(message, MAX_MESSAGE_LENGTH))
+
+
+def _render_data_loss(loss: DataLoss) -> str:
+    verb = "replaced" if loss.action == "replace" else "deleted"
+    resource = f"{render_code(loss.type)} {render_code(loss.name)}"
+    return f"{render_code(loss.id)} is {verb}, and loses its {loss.data} ({resource})"
+
+
+def _render_grant(grant: Grant) -> str:
+    role, member, target = map(render_code, (grant.role, grant.member, grant.target))
+    return f"{'granted' if grant.is_new else 'revoked'}: {role} for {member} on {target}"
+
+
+def _render_other_change(max_names: int, change: OtherChange) -> str:
+    fields = f": {render_code_list(change.fields, max_names)}" if change.fields else ""
+    return f"{render_code(change.op)} {render_code(change.type)} {render_code(change.name)}{fields}"
+
+
+def _render_image(max_names: int, image: ImageFinding) -> str:
+    name = f"{image.noun} {render_code(image.name)}"
+    if image.change != "changed":
+        return f"{name} is {'new' if image.change == 'new' else 'removed from the stack'}"
+    reasons = [
+        f"{render_code_list(files, max_names)} {verb}"
+        for files, verb in (
+            (image.changed_files, "changed"),
+            (image.added_files, "added"),
+            (image.removed_files, "removed"),
+        )
+        if files
+    ]
+    reasons += [
+        f"{render_code(change.path_text)} {_render_values(change.old_text, change.new_text)}"
+        for change in image.other_changes[:max_names]
+    ]
+    if image.has_unlisted_files:
+        reasons.append("its files (more than 200, so none is listed)")
+    return f"{name} is rebuilt: {'; '.join(reasons) or 'by request, as by `--replace`'}"
+
+
+def _group_jobs(jobs: Sequence[JobFinding]) -> list[list[JobFinding]]:
+    """Return the jobs by what happens to them for the same reasons, the largest group first."""
+    groups: dict[tuple[str, tuple[Cause, ...], str], list[JobFinding]] = {}
+    for job in jobs:
+        groups.setdefault((job.action, job.causes, job.on_delete), []).append(job)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _render_job_group(max_names: int, jobs: Sequence[JobFinding]) -> str:
+    names = render_code_list([job.name for job in jobs], max_names)
+    return f"{count_noun(len(jobs), 'job')} {_render_action(jobs[0])}: {names}"
+
+
+def _render_job(job: JobFinding) -> str:
+    return f"{render_code(job.name)} ({job.type}): {_render_action(job)}"
+
+
+def _render_action(job: JobFinding) -> str:
+    phrase = _ACTIONS[job.action]
+    if job.action == "run again" and job.on_delete != "delete":
+        phrase += " (the earlier run is cancelled)" if job.on_delete == "cancel" else " (the earlier run is kept)"
+    if not job.causes:
+        return phrase
+    shown = "; ".join(map(_render_cause, job.causes[:_MAX_CAUSES]))
+    more = f"; and {len(job.causes) - _MAX_CAUSES:,} more" if len(job.causes) > _MAX_CAUSES else ""
+    return f"{phrase} because of {shown}{more}"
+
+
+def _render_cause(cause: Cause) -> str:
+    if cause.kind == "request":
+        return "a request, as by `--replace`, or the provider's"
+    noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
+    has_values = cause.old_text is not None or cause.new_text is not None
+    values = f" {_render_values(cause.old_text, cause.new_text)}" if has_values else ""
+    return f"{noun}{render_code(cause.name)}{values}"
+
+
+def _render_values(old_text: str | None, new_text: str | None) -> str:
+    old, new = (render_code(text) if text is not None else "(none)" for text in (old_text, new_text))
+    return f"{old} → {new}"

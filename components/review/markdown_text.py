@@ -1,0 +1,35 @@
+"""Texts of users in Markdown: as code, in which HTML, mentions, links and commands have no effect."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
+
+
+def render_code(text: str) -> str:
+    """Return a text as a code span on one line, whatever is in it."""
+    visible = text if text.isprintable() else "".join(_escape_invisible(character) for character in text)
+    fence = "`" * (max(map(len, re.findall("`+", visible)), default=0) + 1)
+    is_padded = not visible.strip() or visible[0] in "` " or visible[-1] in "` "
+    padding = " " if is_padded else ""
+    return f"{fence}{padding}{visible or '(empty)'}{padding}{fence}"
+
+
+def render_code_list(texts: Sequence[str], max_count: int) -> str:
+    """Return texts as code spans with commas, of which those beyond `max_count` are counted only."""
+    shown = ", ".join(map(render_code, texts[:max_count]))
+    hidden_count = len(texts) - max_count
+    return f"{shown} and {hidden_count:,} more" if hidden_count > 0 else shown
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 job` and `1,000 jobs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _escape_invisible(character: str) -> str:
+    if unicodedata.category(character) not in _INVISIBLE:
+        return character
+    return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\u{ord(character):04x}")

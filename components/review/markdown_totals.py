@@ -1,0 +1,80 @@
+"""The part of a review that counts: cost, quota, submissions and guardrails that are nearly reached."""
+
+from collections.abc import Iterator
+
+from vertex_api.estimates.quota import METRIC_PREFIX
+
+from .estimates import NearLimit, Submissions, Totals
+from .findings import Review
+from .markdown_text import count_noun, render_code, render_code_list
+
+_NOTHING = Totals(0.0, 0.0, (), (), (), {})
+_MAX_NAMES = 5
+
+
+def render_totals(review: Review, max_items: int) -> Iterator[str]:
+    """Return the lines with the totals of a review, none if it has no jobs for Google Cloud."""
+    if review.before or review.after:
+        yield from _render_cost(review, review.before or _NOTHING, review.after or _NOTHING)
+        yield from _render_quota(review.before or _NOTHING, review.after or _NOTHING, max_items)
+    if review.submissions and review.submissions.count and review.after:
+        yield ""
+        yield render_submissions(review.submissions)
+    if review.near_limits:
+        yield ""
+        yield "**Guardrails that are nearly reached**"
+        yield ""
+        yield from (_render_near_limit(each) for each in review.near_limits)
+
+
+def render_submissions(submissions: Submissions) -> str:
+    """Return how many submissions an update takes, and for how long if they have to be paced."""
+    text = count_noun(submissions.count, "submission")
+    if not submissions.minutes:
+        return text
+    return f"{text}: at least {submissions.minutes:,} min at {submissions.per_minute:,} a minute"
+
+
+def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]:
+    yield ""
+    yield f"| Cost by list price | {'base' if review.has_base else 'before'} | after |"
+    yield "|---|---:|---:|"
+    yield f"| USD an hour | {before.hourly:,.2f} | {after.hourly:,.2f} |"
+    yield f"| USD at most | {before.ceiling:,.2f} | {after.ceiling:,.2f} |"
+    notes = [
+        f"{render_code_list(names, _MAX_NAMES)} {text}"
+        for names, text in (
+            (after.endless, "without an end"),
+            (after.unpriced, "without a price on file"),
+            (after.unknown, "not counted: the spec is known after the update"),
+        )
+        if names
+    ]
+    if review.unlisted_count:
+        notes.append(
+            f"{count_noun(review.unlisted_count, 'unchanged resource')} not counted: "
+            "preview with `--show-sames` to count all jobs"
+        )
+    if notes:
+        yield ""
+        yield from (f"- {note}" for note in notes)
+
+
+def _render_quota(before: Totals, after: Totals, max_items: int) -> Iterator[str]:
+    metrics = sorted({*before.quota, *after.quota})
+    if not metrics:
+        return
+    changes = []
+    for metric in metrics:
+        old, new = before.quota.get(metric, 0), after.quota.get(metric, 0)
+        changes.append(f"{render_code(metric)} {new:,}" + (f" (was {old:,})" if old != new else ""))
+    hidden = f" and {len(changes) - max_items:,} more" if len(changes) > max_items else ""
+    yield ""
+    yield f"Quota of all at once, `{METRIC_PREFIX}`…: {', '.join(changes[:max_items])}{hidden}"
+
+
+def _render_near_limit(near: NearLimit) -> str:
+    digits = 2 if near.unit.startswith("USD") else 0
+    amounts = f"{near.value:,.{digits}f} of {near.limit:,.{digits}f}{f' {near.unit}' if near.unit else ''}"
+    who = f", by {render_code(near.name)}" if near.name else ""
+    return f"- `{near.rule}`: {amounts} ({near.value / near.limit:.0%}{who})"

@@ -1,0 +1,49 @@
+"""The age of an update plan: `pulumi up --plan` applies a plan that is older than the stack's state without a word."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..errors import ComponentError
+
+_FORM = "%Y-%m-%d %H:%M:%S"
+
+
+class PlanUnusable(ComponentError):
+    """A plan is older than the state, or a file is not what it should be."""
+
+
+def require_plan_newer_than_state(plan_text: str, state_text: str, plan_name: str, state_name: str) -> None:
+    """Check that no update has changed a stack since a plan was saved. Raises PlanUnusable.
+
+    Both record when they were written in their manifest: the plan of `pulumi preview --save-plan`, the state of
+    `pulumi stack export`.
+    """
+    plan = _parse_object(plan_text, plan_name, "a plan of `pulumi preview --save-plan`", "resourcePlans")
+    state = _parse_object(state_text, state_name, "a state of `pulumi stack export`", "deployment")
+    planned, updated = _get_time(plan, plan_name), _get_time(state["deployment"], state_name)
+    if planned <= updated:
+        raise PlanUnusable(
+            f"{plan_name}: is older than the state: it was saved at {planned:{_FORM}} UTC, and the stack was "
+            f"updated at {updated:{_FORM}} UTC; preview with --save-plan again, and review that"
+        )
+
+
+def _parse_object(text: str, name: str, description: str, key: str) -> Mapping[str, Any]:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict) or not isinstance(fields.get(key), dict):
+        raise PlanUnusable(f"{name}: is not {description}")
+    return fields
+
+
+def _get_time(fields: Mapping[str, Any], name: str) -> datetime:
+    try:
+        return datetime.fromisoformat(fields["manifest"]["time"]).astimezone(UTC)
+    except KeyError:  # a stack that nothing has been deployed to
+        return datetime.min.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PlanUnusable(f"{name}: has no time in its manifest") from error

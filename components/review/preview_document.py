@@ -1,0 +1,153 @@
+"""PreviewDocument: the output of `pulumi preview --json`, parsed into values with types.
+
+The form is the one of Pulumi's engine 3.259 (`pkg/backend/display/json.go`). Secrets are `[secret]` there already.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..errors import ComponentError
+from ..settings.stack_value_checks import extract_own_config, find_valid_values_and_violations
+
+_STACK_TYPE = "pulumi:pulumi:Stack"
+_PARTS_OF_REPLACEMENTS = ("create-replacement", "delete-replaced")
+"""Operations that the engine lists beside the `replace` of the same resource if it creates before it deletes."""
+
+
+class PreviewUnreadable(ComponentError):
+    """A file is not the output of `pulumi preview --json`."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a preview would do with one resource.
+
+    `op` is `create`, `update`, `replace`, `delete`, `same` or another operation of Pulumi. `old_inputs` and
+    `new_inputs` are None if the resource does not exist before or after. `reasons` are the inputs that changed by the
+    provider's word: those of secrets do not show otherwise. A component (`is_component`) only groups others.
+    """
+
+    op: str
+    urn: str
+    type: str
+    name: str
+    old_inputs: Mapping[str, Any] | None
+    new_inputs: Mapping[str, Any] | None
+    reasons: frozenset[str]
+    is_component: bool
+    is_retained: bool
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The inputs after the update, or before it if the resource is deleted."""
+        return self.new_inputs if self.new_inputs is not None else self.old_inputs or {}
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A message of a preview: its `severity`, `message`, and the `name` of its resource, empty if it has none."""
+
+    severity: str
+    message: str
+    name: str
+
+
+@dataclass(frozen=True)
+class PreviewDocument:
+    """A preview of the stack `stack` of the Pulumi project `project`.
+
+    `steps` are those of all resources that the preview lists. `unlisted_count` is how many unchanged resources it does
+    not list: without `--show-sames`, all of them.
+    """
+
+    project: str
+    stack: str
+    config: Mapping[str, str]
+    steps: tuple[Step, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    unlisted_count: int
+
+    @classmethod
+    def parse(cls, text: str, origin: str) -> "PreviewDocument":
+        """Parse a preview. `origin` names it in errors. Raises PreviewUnreadable."""
+        if not text.strip():
+            raise PreviewUnreadable(
+                f"{origin}: is empty; `pulumi preview --json` failed before it began, and says why on standard error"
+            )
+        try:
+            fields = json.loads(text)
+            if not isinstance(fields, dict) or not fields.keys() & {"steps", "diagnostics", "changeSummary"}:
+                raise PreviewUnreadable(f"{origin}: is not the output of `pulumi preview --json`")
+            steps = [_parse_step(step) for step in fields.get("steps") or []]
+            diagnostics = tuple(_parse_diagnostic(each) for each in fields.get("diagnostics") or [])
+            config = {str(key): str(value) for key, value in (fields.get("config") or {}).items()}
+            unchanged_count = int((fields.get("changeSummary") or {}).get("same", 0))
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as error:
+            reason = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
+            message = f"{origin}: is not the output of `pulumi preview --json`{reason}; write only its standard output"
+            raise PreviewUnreadable(message) from error
+        stack, project = _get_stack_and_project(steps)
+        return cls(
+            project=project,
+            stack=stack,
+            config=config,
+            steps=_sort_and_select_steps(steps),
+            diagnostics=diagnostics,
+            unlisted_count=max(0, unchanged_count - sum(step.op == "same" for step in steps)),
+        )
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the preview reports an error, so that its steps are not complete."""
+        return any(each.severity == "error" for each in self.diagnostics)
+
+    @cached_property
+    def stack_values(self) -> Mapping[str, Any]:
+        """The valid values of the stack's config, in the shape of `config_types.Stack`."""
+        values, _ = find_valid_values_and_violations(extract_own_config(self.config))
+        return values
+
+
+def _parse_step(fields: Mapping[str, Any]) -> Step:
+    urn = str(fields["urn"])
+    _, _, types, name = urn.split("::", 3)
+    old, new = fields.get("oldState"), fields.get("newState")
+    return Step(
+        op=str(fields["op"]),
+        urn=urn,
+        type=types.rpartition("$")[2],
+        name=name,
+        old_inputs=_get_inputs(old),
+        new_inputs=_get_inputs(new),
+        reasons=frozenset(map(str, [*(fields.get("diffReasons") or []), *(fields.get("replaceReasons") or [])])),
+        is_component=not (new or old or {}).get("custom"),
+        is_retained=bool((old or {}).get("retainOnDelete")),
+    )
+
+
+def _sort_and_select_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Return the steps of single resources in an order that is the same in each preview: the engine's is not."""
+    selected = (step for step in steps if step.type != _STACK_TYPE and step.op not in _PARTS_OF_REPLACEMENTS)
+    return tuple(sorted(selected, key=lambda step: (step.type.rpartition(":")[2], step.name, step.urn)))
+
+
+def _get_inputs(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if not state:
+        return None
+    return {str(key): value for key, value in (state.get("inputs") or {}).items() if not str(key).startswith("__")}
+
+
+def _parse_diagnostic(fields: Mapping[str, Any]) -> Diagnostic:
+    name = str(fields.get("urn") or "").rpartition("::")[2]
+    return Diagnostic(str(fields["severity"]), str(fields["message"]), name)
+
+
+def _get_stack_and_project(steps: Sequence[Step]) -> tuple[str, str]:
+    """URNs are `urn:pulumi:STACK::PROJECT::TYPES::NAME`."""
+    if not steps:
+        return "", ""
+    stack, project, *_ = steps[0].urn.split("::")
+    return stack.removeprefix("urn:pulumi:"), project

@@ -1,0 +1,131 @@
+"""Record the previews that tests/components/review reads: `python -m tests.engine.record_previews` (a minute, Docker).
+
+Each is what the real engine prints for a stack of the target gcp, with a registry of this machine, the stand-in for the
+gcp provider, and the emulator in place of Vertex AI. Parts that no review reads are shortened.
+"""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.engine.cloud import GCP, CloudProject
+from tests.registry import registry
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
+
+RECORDED = Path(__file__).parents[1] / "components" / "review" / "recorded"
+_UNREAD = ("propertyDependencies", "outputs", "created", "modified", "replaceOnChanges", "dependencies")
+_HOMES = {"/root/": "/home/ci/"}
+
+
+def preview_as_json(project: CloudProject, *options: str) -> str:
+    """Return what `pulumi preview --json` writes to standard output, also when it fails."""
+    command = ["pulumi", "preview", "--json", "--stack", project.name, "--non-interactive", *options]
+    done = subprocess.run(
+        command, cwd=project.root, env=project.environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.startswith("{"), done.stdout + done.stderr
+    return done.stdout
+
+
+def _record(project: CloudProject, case: str, *options: str) -> None:
+    fields = json.loads(preview_as_json(project, *options))
+    text = json.dumps(_shorten(fields), indent=0, sort_keys=True)
+    for home, replacement in _HOMES.items():
+        text = text.replace(home, replacement)
+    RECORDED.mkdir(exist_ok=True)
+    (RECORDED / f"{case}.json").write_text(text + "\n")
+    print(f"{case}: {len(text):,} bytes")  # noqa: T201
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {key: _shorten(each) for key, each in value.items() if key not in _UNREAD}
+        if "stackTrace" in kept:
+            kept["stackTrace"] = kept["stackTrace"][-1:]
+        return kept
+    return [_shorten(each) for each in value] if isinstance(value, list) else value
+
+
+def record_all(folder: Path, vertex: RunningEmulator, registry_url: str, docker_config: Path) -> None:
+    """Record each case once."""
+    project = CloudProject(folder, vertex)
+    project.environment["DOCKER_CONFIG"] = str(docker_config)
+    (project.root / "training" / "images.yaml").write_text(
+        yaml.safe_dump({"images": project.declarations.pop("images")})
+    )
+    project.stack["vertex-training:include"] = ["training"]
+    project.stack["vertex-training:guardrails"] = {"maxHourlyCost": 0.9, "maxReplicas": 1, "maxTimeout": "604800s"}
+    project.pulumi("config", "set", "--secret", "--path", "vertex-training:secrets.hfToken", "canary", "--stack", "dev")
+    stack_file = project.root / "stacks" / "Pulumi.dev.yaml"
+    project.stack["vertex-training:secrets"] = yaml.safe_load(stack_file.read_text())["config"][
+        "vertex-training:secrets"
+    ]
+    project.container["env"] = [{"name": "HF_TOKEN", "value": "${secrets.hfToken}"}]
+    evaluate = json.loads(json.dumps(project.job))
+    evaluate["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] = {
+        "imageUri": IMAGE,
+        "command": ["true"],
+        "args": ["${jobs.train.modelDir}"],
+    }
+    project.declarations["customJobs"]["evaluate"] = evaluate
+    project.declare()
+    _record(project, "first")
+
+    project.stack["vertex-training:registry"] = {"url": registry_url}
+    project.declare()
+    project.up()
+    prod = {**GCP, **{key: project.stack[key] for key in ("vertex-training:include",)}}
+    prod |= {
+        "vertex-training:project": "acme-prod",
+        "vertex-training:projectNumber": "210987654321",
+        "vertex-training:include": ["training/jobs.yaml"],
+        "vertex-training:images": {"trainer": {"stack": "dev"}},
+        "vertex-training:secrets": {"hfToken": "of-prod"},
+    }
+    (project.root / "stacks" / "Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": prod}))
+    project.pulumi("stack", "init", "prod")
+    project.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
+
+    project.container["args"] = ["--epochs=3"]
+    project.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["machineType"] = "n1-standard-8"
+    project.declare()
+    _record(project, "machine-change", "--show-sames")
+    project.stack["vertex-training:guardrails"] = {"machineTypes": ["n1-standard-4"], "maxHourlyCost": 0.5}
+    project.declare()
+    _record(project, "guardrail-refusal")
+
+    project.stack["vertex-training:guardrails"] = {"maxHourlyCost": 0.9}
+    project.container["args"] = ["--epochs=1"]
+    project.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["machineType"] = "n1-standard-4"
+    project.stack["vertex-training:bucket"] = {"existing": "gs-of-the-team"}
+    project.declare()
+    _record(project, "bucket-removed", "--show-sames")
+
+    del project.stack["vertex-training:bucket"]
+    project.declare()
+    project.edit_code()
+    (project.root / "trainer" / "data.py").write_text("ROWS = 3\n")
+    dockerfile = project.root / "trainer" / "Dockerfile"
+    dockerfile.write_text(dockerfile.read_text().replace("COPY train.py /train.py", "COPY *.py /"))
+    _record(project, "code-edit", "--show-sames")
+    project.up()
+    project.name = "prod"
+    _record(project, "promotion", "--show-sames")
+
+    program = project.root / "__main__.py"
+    program.write_text(f"{program.read_text()}\nopen('{folder}/of/the/machine.txt')\n")
+    _record(project, "failed")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="previews-") as name, registry(Path(name) / "registry") as local:
+        vertex = RunningEmulator(Path(name) / "vertex")
+        try:
+            (Path(name) / "dev").mkdir()
+            record_all(Path(name) / "dev", vertex, local.url, local.docker_config)
+        finally:
+            vertex.close()
