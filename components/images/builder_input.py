@@ -50,7 +50,7 @@ def open_buildx_dockerfile_context_and_stdin(context: BuildContext) -> Iterator[
 
 
 @contextmanager
-def open_classic_input(context: BuildContext) -> Iterator[IO[bytes]]:
+def open_classic_builder_input(context: BuildContext) -> Iterator[IO[bytes]]:
     """Yield the archive that the daemon's classic builder takes."""
     with context.create_archive() as archive:
         # If the context contains .dockerignore, the daemon reads there what to remove.

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ..errors import BuildFailed, DockerUnavailable
 from .build_context import BuildContext
-from .builder_input import open_buildx_dockerfile_context_and_stdin, open_classic_input
+from .builder_input import open_buildx_dockerfile_context_and_stdin, open_classic_builder_input
 
 Report = Callable[[str], None]
 """Called with each line of progress."""
@@ -70,7 +70,7 @@ class ClassicBuilder:
             )
         lines: list[str] = []
         errors: list[str] = []
-        with closing(open_docker_client()) as client, open_classic_input(context) as archive:
+        with closing(open_docker_client()) as client, open_classic_builder_input(context) as archive:
             try:
                 messages = client.api.build(
                     fileobj=archive,

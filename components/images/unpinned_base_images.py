@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
 
 def warn_of_unpinned_bases(image_name: str, context: BuildContext, resource: pulumi.Resource) -> None:
     """Warn of base images that may change without a new tag of the image that is built from this context."""
-    for line, base in find_lines_with_unpinned_bases(context.dockerfile_text, context.build_args):
+    for line, base in find_line_numbers_and_unpinned_bases(context.dockerfile_text, context.build_args):
         pulumi.warn(
             f"{context.render_base_image_location(image_name, line)}: FROM {base} is not pinned: another build of the "
             f"same files may give another image; name its digest, {base}@sha256:…",
@@ -22,7 +22,9 @@ def warn_of_unpinned_bases(image_name: str, context: BuildContext, resource: pul
         )
 
 
-def find_lines_with_unpinned_bases(dockerfile_text: str, build_args: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+def find_line_numbers_and_unpinned_bases(
+    dockerfile_text: str, build_args: Mapping[str, str]
+) -> Iterator[tuple[int, str]]:
     """Yield line number and name of each base image without a digest, except `scratch` and earlier stages.
 
     `ARG`s before a `FROM` count, with `build_args` in place of their defaults (Dockerfile reference, "FROM").

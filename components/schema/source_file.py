@@ -26,7 +26,7 @@ class SourceFile:
     content: bytes = b""
     namespace: str = ""
 
-    def parse_with_problems(self) -> tuple[dict[str, Any], list[Problem]]:
+    def parse_content_and_problems(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the object that the file holds, or an empty one and the problem that prevents it from being read."""
         try:
             value = yaml_documents.parse_document_value(self.content)
@@ -69,7 +69,7 @@ def load_source_file_and_problems(file: Path, name: str) -> tuple[SourceFile, di
         source = SourceFile(name, file.read_bytes())
     except OSError as error:
         return SourceFile(name), {}, [Problem(name, "", f"cannot be read: {error.strerror}")]
-    return source, *source.parse_with_problems()
+    return source, *source.parse_content_and_problems()
 
 
 def find_files_by_name_and_unmatched_indexes(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:

@@ -23,7 +23,7 @@ def parse_document_value(document_bytes: bytes) -> Any:
     """
     loader = LimitedLoader(document_bytes)
     try:
-        node = _compose_root_node(loader, document_bytes)
+        node = _compose_and_limit_root_node(loader, document_bytes)
         if node is None:
             return None
         _raise_for_lossy_parts(node)
@@ -32,7 +32,7 @@ def parse_document_value(document_bytes: bytes) -> Any:
         loader.dispose()
 
 
-def _compose_root_node(loader: LimitedLoader, document_bytes: bytes) -> yaml.Node | None:
+def _compose_and_limit_root_node(loader: LimitedLoader, document_bytes: bytes) -> yaml.Node | None:
     try:
         node: yaml.Node | None = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
@@ -58,7 +58,7 @@ def compose_root_node(document_bytes: bytes) -> yaml.Node | None:
     """Return a document's root node, None if it is empty, for `find_deepest_line`. Raises yaml.YAMLError."""
     loader = LimitedLoader(document_bytes)
     try:
-        return _compose_root_node(loader, document_bytes)
+        return _compose_and_limit_root_node(loader, document_bytes)
     finally:
         loader.dispose()
 
@@ -92,7 +92,7 @@ def find_deepest_line(node: yaml.Node | None, path: KeyPath) -> int | None:
 
 def _find_children_with_lines(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
-        positions, merged_nodes = _index_keys(node)
+        positions, merged_nodes = _index_keys_and_list_merged_nodes(node)
         found = {positions[name] for name in (str(part), str(part).lower()) if name in positions}
         for position in sorted(found):
             key, value = node.value[position]
@@ -104,7 +104,7 @@ def _find_children_with_lines(node: yaml.Node | None, part: str | int) -> Iterat
 
 
 @lru_cache(maxsize=64)
-def _index_keys(node: yaml.MappingNode) -> tuple[dict[str, int], list[yaml.Node]]:
+def _index_keys_and_list_merged_nodes(node: yaml.MappingNode) -> tuple[dict[str, int], list[yaml.Node]]:
     """Return the positions of keys by name, as written and in lower case without underscores; and the merged nodes.
 
     A mapping of thousands of keys may have a hundred problems.

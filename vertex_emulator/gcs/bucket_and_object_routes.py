@@ -54,7 +54,7 @@ class BucketAndObjectRoutes:
 
     def _list_all_buckets(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
-        names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
+        names = [name for name in self.objects.list_bucket_names() if name.startswith(query.get("prefix", ""))]
         statuses = [(name, self.objects.find_bucket_status(name)) for name in names]
         base_url = get_base_url(request)
         items = [serialize_bucket(base_url, name, status) for name, status in statuses if status is not None]
@@ -91,16 +91,16 @@ class BucketAndObjectRoutes:
     def _list_objects(self, request: Request) -> Response:
         query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
-        after, delimiter = _parse_page_token(query.get("pageToken", "")), query.get("delimiter", "")
+        after, delimiter = _parse_last_name(query.get("pageToken", "")), query.get("delimiter", "")
         names = self.objects.iterate_object_names(bucket, prefix, after, folders_as_prefixes=delimiter == "/")
-        grouped = _iterate_names_with_is_prefix(names, prefix, delimiter)
+        grouped = _iterate_names_or_prefixes_with_is_prefix(names, prefix, delimiter)
         page = list(islice(grouped, _parse_page_size(query) + 1))
         token = ""
         if len(page) > _parse_page_size(query):
             page.pop()
             last, is_prefix = page[-1]
             token = base64.urlsafe_b64encode((last + _AFTER_PREFIX if is_prefix else last).encode()).decode()
-        objects = self.objects.list_objects(bucket, [name for name, is_prefix in page if not is_prefix])
+        objects = self.objects.list_existing_objects(bucket, [name for name, is_prefix in page if not is_prefix])
         items = [serialize_object(get_base_url(request), stored, {}) for stored in objects]
         prefixes = [name for name, is_prefix in page if is_prefix]
         return _respond_with_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
@@ -198,7 +198,9 @@ def _respond_with_list(kind: str, **fields: Any) -> Response:
     return JSONResponse({"kind": kind, **{name: value for name, value in fields.items() if value}})
 
 
-def _iterate_names_with_is_prefix(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
+def _iterate_names_or_prefixes_with_is_prefix(
+    names: Iterable[str], prefix: str, delimiter: str
+) -> Iterable[tuple[str, bool]]:
     """Yield names and, once each and with True, the prefixes of names that have the delimiter after `prefix`."""
     last = ""
     for name in names:
@@ -217,8 +219,8 @@ def _parse_page_size(query: Mapping[str, str]) -> int:
     return min(int(text), MAX_PAGE_SIZE)
 
 
-def _parse_page_token(token: str) -> str:
+def _parse_last_name(page_token: str) -> str:
     try:
-        return base64.b64decode(token, b"-_", validate=True).decode()
+        return base64.b64decode(page_token, b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
         raise ApiError("INVALID_ARGUMENT", "pageToken was not returned by this list") from error

@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.gs_uri import parse_gs_uri
+from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
 
 ROOT = "gs://"
 # Opening a device or a named pipe can have effects or block. On Linux, O_PATH finds it without opening it.
@@ -57,14 +57,14 @@ class BucketTree:
     def find_status(self, uri: str) -> os.stat_result | None:
         """Return the status of what a URI names, None if there is nothing. Raises InvalidBucketUri and OSError."""
         try:
-            with self._open_path_descriptor(parse_gs_uri(uri)) as path_descriptor:
+            with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:
                 return os.fstat(path_descriptor)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def open_file(self, uri: str) -> FileIO:
         """Open a regular file for reading. Raises InvalidBucketUri, and OSError, whose `strerror` says the reason."""
-        with self._open_path_descriptor(parse_gs_uri(uri)) as path_descriptor:
+        with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:
             mode = os.fstat(path_descriptor).st_mode
             if not stat.S_ISREG(mode):
                 raise NotRegularFile(mode, uri)
@@ -87,24 +87,24 @@ class BucketTree:
         It and its parents in the bucket become writable for every user, because containers run as any user; each time,
         because a process may have been killed between creating a folder and changing its mode.
         """
-        with self._open_path_descriptor(parse_gs_uri(uri), makes_folders=True):
+        with self._open_path_descriptor(parse_gs_uri_parts(uri), makes_folders=True):
             pass
 
     def move_file_in(self, source_file: Path, uri: str) -> None:
         """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
-        *parents, name = parse_gs_uri(uri)
+        *parents, name = parse_gs_uri_parts(uri)
         with self._open_path_descriptor(parents, makes_folders=True) as folder:
             os.replace(source_file, name, dst_dir_fd=folder)
 
     def remove_file(self, uri: str) -> None:
         """Remove a file. Raises InvalidBucketUri and OSError."""
-        *parents, name = parse_gs_uri(uri)
+        *parents, name = parse_gs_uri_parts(uri)
         with self._open_path_descriptor(parents) as folder:
             os.unlink(name, dir_fd=folder)
 
     def remove_folder(self, uri: str) -> None:
         """Remove an empty folder. Raises InvalidBucketUri and OSError."""
-        *parents, name = parse_gs_uri(uri)
+        *parents, name = parse_gs_uri_parts(uri)
         with self._open_path_descriptor(parents) as folder:
             os.rmdir(name, dir_fd=folder)
 
@@ -129,7 +129,7 @@ class BucketTree:
 
 
 def _parse_uri_or_root(uri: str) -> tuple[str, ...]:
-    return () if uri == ROOT else parse_gs_uri(uri)
+    return () if uri == ROOT else parse_gs_uri_parts(uri)
 
 
 def _open_entry_path_descriptor(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on 
 _MAX_PART_BYTES = 255  # Linux's limit for a file name
 
 
-def parse_gs_uri(uri: str) -> tuple[str, ...]:
+def parse_gs_uri_parts(uri: str) -> tuple[str, ...]:
     """Return the bucket and the parts of the object's name, each a valid file name. Raises InvalidBucketUri."""
     if not uri.startswith("gs://"):
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
-from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, is_utf8, parse_gs_uri
+from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, is_utf8, parse_gs_uri_parts
 
 # The first holds a page of names, so that a folder is read once for it; the last bounds the memory of longer walks.
 _FIRST_BATCH, _MAX_BATCH = 2_000, 100_000
@@ -24,14 +24,14 @@ def iterate_object_names(
 
 def has_objects(tree: BucketTree, uri: str) -> bool:
     """Return whether there is an object below a URI. Raises InvalidBucketUri and OSError."""
-    bucket, *parts = parse_gs_uri(uri)
+    bucket, *parts = parse_gs_uri_parts(uri)
     return _has_objects_below(tree, bucket, "".join(f"{part}/" for part in parts))
 
 
 def _has_objects_below(tree: BucketTree, bucket: str, parent: str) -> bool:
     subfolders = []
     try:
-        for name in _iterate_folder(tree, bucket, parent):
+        for name in _iterate_names_in_folder(tree, bucket, parent):
             if not name.endswith("/"):
                 return True
             subfolders.append(name)
@@ -52,7 +52,7 @@ def _iterate_names_below(
     last, size = "", _FIRST_BATCH
     while True:
         # A folder sorts as its name with "/", so that all names below it come in the order of whole names.
-        names = (name for name in _iterate_folder(tree, bucket, parent) if name > last and is_next(name))
+        names = (name for name in _iterate_names_in_folder(tree, bucket, parent) if name > last and is_next(name))
         batch = heapq.nsmallest(size, names)
         for name in batch:
             if not name.endswith("/"):
@@ -69,20 +69,20 @@ def _iterate_names_below(
         last, size = batch[-1], min(10 * size, _MAX_BATCH)
 
 
-def _iterate_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]:
+def _iterate_names_in_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]:
     """Yield the names of objects in a folder and, with "/", of its subfolders; none if a container has
     deleted or replaced it."""
     try:
         with tree.open_folder_scan(f"gs://{bucket}/{parent}") as entries:
             for entry in entries:
-                name = _get_object_name_or_none(entry, parent)
+                name = _get_object_or_folder_name_or_none(entry, parent)
                 if name is not None:
                     yield name
     except (FileNotFoundError, NotADirectoryError, InvalidBucketUri):
         return
 
 
-def _get_object_name_or_none(entry: os.DirEntry[str], parent: str) -> str | None:
+def _get_object_or_folder_name_or_none(entry: os.DirEntry[str], parent: str) -> str | None:
     if entry.is_dir(follow_symlinks=False):
         name = f"{parent}{entry.name}/"
     elif entry.is_file(follow_symlinks=False):

@@ -32,7 +32,7 @@ class ObjectStore:
 
     tree: BucketTree
 
-    def list_buckets(self) -> list[str]:
+    def list_bucket_names(self) -> list[str]:
         """Return the names of all buckets in order."""
         with self.tree.open_folder_scan(ROOT) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -88,7 +88,7 @@ class ObjectStore:
         with _reject_invalid_uris():
             return _build_object_or_none(bucket, name, self.tree.find_status(_build_uri(bucket, name)))
 
-    def list_objects(self, bucket: str, names: list[str]) -> list[StoredObject]:
+    def list_existing_objects(self, bucket: str, names: list[str]) -> list[StoredObject]:
         """Return the objects with these names, except those that a container has removed or replaced meanwhile."""
         found = []
         for name in names:

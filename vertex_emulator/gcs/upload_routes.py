@@ -86,14 +86,14 @@ class UploadRoutes:
         """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
             await _write_in_batches(media, upload.append)
-            return await self._complete_upload(request, upload)
+            return await self._complete_upload_and_respond(request, upload)
         finally:
             self.uploads.discard(upload)
 
     async def _receive_chunk_or_report_progress(self, request: Request) -> Response:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.require(request.query_params.get("upload_id", ""))
-        start, end, total = _parse_content_range(request.headers.get("content-range"))
+        start, end, total = _parse_first_last_and_total_bytes(request.headers.get("content-range"))
         received = upload.received_bytes_unless_finished
         if received is not None and (start is None or start <= received):
             if start is not None:
@@ -101,14 +101,14 @@ class UploadRoutes:
                 await _write_in_batches(request.stream(), upload.append)
             received = upload.received_bytes_unless_finished
         if received is None or (end is None and total is None and start is not None) or received == total:
-            return await self._complete_upload(request, upload)
+            return await self._complete_upload_and_respond(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
 
     def _cancel_upload(self, request: Request) -> Response:
         self.uploads.discard(self.uploads.require(request.query_params.get("upload_id", "")))
         return Response(status_code=499)  # as Cloud Storage does
 
-    async def _complete_upload(self, request: Request, upload: Upload) -> Response:
+    async def _complete_upload_and_respond(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
         stored, checksums = await self.uploads.store_and_get_object_and_checksums(upload, expected)
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
@@ -133,13 +133,13 @@ async def _write_in_batches(media: AsyncIterator[bytes], write: Callable[[bytes]
     await to_thread.run_sync(write, bytes(batch))
 
 
-def _parse_content_range(header: str | None) -> tuple[int | None, int | None, int | None]:
+def _parse_first_last_and_total_bytes(content_range: str | None) -> tuple[int | None, int | None, int | None]:
     """Return first byte, last byte and total of a chunk: no first byte asks for the state, no header is all content."""
-    if header is None:
+    if content_range is None:
         return 0, None, None
-    match = _RANGE.fullmatch(header)
+    match = _RANGE.fullmatch(content_range)
     if match is None:
-        raise ApiError("INVALID_ARGUMENT", f'Content-Range is "{header}"; it must be like "bytes 0-99/200"')
+        raise ApiError("INVALID_ARGUMENT", f'Content-Range is "{content_range}"; it must be like "bytes 0-99/200"')
     first, last, total = (int(text) if text and text != "*" else None for text in match.groups())
     return first, last, total
 

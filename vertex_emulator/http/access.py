@@ -60,7 +60,7 @@ class Access:
         )
         return ApiError("PERMISSION_DENIED", message)
 
-    def exchange_link_for_cookie(self, scope: Scope) -> Response | None:
+    def build_cookie_redirect_or_none(self, scope: Scope) -> Response | None:
         """Return a response that keeps the token of the page's link, `/?token=…`, in a cookie; else `None`."""
         if scope["path"] != "/" or not scope["query_string"]:
             return None

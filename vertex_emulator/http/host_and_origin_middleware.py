@@ -47,13 +47,13 @@ class HostAndOriginMiddleware:
                     headers["www-authenticate"] = "Bearer"
             await send(message)
 
-        await self._choose_app(scope)(scope, receive, send_with_headers)
+        await self._choose_app_or_response(scope)(scope, receive, send_with_headers)
 
-    def _choose_app(self, scope: Scope) -> ASGIApp:
+    def _choose_app_or_response(self, scope: Scope) -> ASGIApp:
         """Return what answers a request: the application, or the response that rejects or redirects it."""
         if error := self._find_header_error(scope["scheme"], Headers(scope=scope)):
             return build_error_response(error)
-        if redirect := self._access.exchange_link_for_cookie(scope):
+        if redirect := self._access.build_cookie_redirect_or_none(scope):
             return redirect
         if error := self._access.find_error(scope):
             return build_error_response(error)
@@ -77,7 +77,9 @@ class HostAndOriginMiddleware:
         if is_loopback(host):
             return True
         # A name can be pointed anywhere by whoever owns it; an address cannot.
-        return self._allowed_host is not None and (host == self._allowed_host or _parse_ip_address(host) is not None)
+        return self._allowed_host is not None and (
+            host == self._allowed_host or _parse_ip_address_or_none(host) is not None
+        )
 
 
 def get_host_of_bare_url(url: str) -> str | None:
@@ -92,11 +94,11 @@ def get_host_of_bare_url(url: str) -> str | None:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or an address always means this machine."""
-    address = _parse_ip_address(host)
+    address = _parse_ip_address_or_none(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _parse_ip_address(host: str) -> Any:
+def _parse_ip_address_or_none(host: str) -> Any:
     try:
         return ipaddress.ip_address(host)
     except ValueError:

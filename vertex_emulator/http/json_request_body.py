@@ -8,7 +8,11 @@ from anyio import fail_after
 from starlette.requests import Request
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.large_body_concurrency import LARGE_BYTES, mark_large_body, run_in_thread
+from vertex_emulator.http.large_body_concurrency import (
+    LARGE_BYTES,
+    record_whether_body_is_large,
+    run_in_thread_in_turn_if_large,
+)
 
 JSON_TYPE = "application/json"
 MAX_BYTES = 4 << 20
@@ -33,10 +37,10 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     if raw and content_type.partition(";")[0].strip().lower() != JSON_TYPE:
         message = f'Content-Type is "{content_type}"; it must be {JSON_TYPE} (curl: -H "Content-Type: {JSON_TYPE}").'
         raise ApiError("INVALID_ARGUMENT", message, http=415)
-    mark_large_body(request, len(raw))
+    record_whether_body_is_large(request, len(raw))
     if len(raw) <= LARGE_BYTES:
         return parse_json_object(raw)
-    return await run_in_thread(request, lambda: parse_json_object(raw))
+    return await run_in_thread_in_turn_if_large(request, lambda: parse_json_object(raw))
 
 
 def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:

@@ -12,13 +12,13 @@ Result = TypeVar("Result")
 _turns: RunVar[CapacityLimiter] = RunVar("turns of large bodies")
 
 
-def mark_large_body(request: Request, size: int) -> None:
-    """Note on a request whether the work on its body, of `size` bytes, has to take turns."""
-    request.state.has_large_body = size > LARGE_BYTES
+def record_whether_body_is_large(request: Request, size_bytes: int) -> None:
+    """Record on a request whether the work on its body, of `size_bytes`, has to take turns."""
+    request.state.has_large_body = size_bytes > LARGE_BYTES
 
 
-async def run_in_thread(request: Request, work: Callable[[], Result]) -> Result:
-    """Return what `work` on a request returns, which runs in a thread of its own."""
+async def run_in_thread_in_turn_if_large(request: Request, work: Callable[[], Result]) -> Result:
+    """Return what `work` on a request returns, which runs in a thread; works on large bodies run one at a time."""
     if not getattr(request.state, "has_large_body", False):
         return await to_thread.run_sync(work)
     # A thread that works cannot be stopped: of many at a time, a stop would wait for all.

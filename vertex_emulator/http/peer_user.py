@@ -14,8 +14,8 @@ _REPLY_SECONDS = 1.0
 Address = tuple[str, int]
 
 
-def find_user_id_of_peer(peer: Address, own: Address) -> int | None:
-    """Return the user that holds the other end of a TCP connection from `peer` to `own`.
+def find_user_id_of_peer(peer_address: Address, own_address: Address) -> int | None:
+    """Return the user that holds the other end of a TCP connection from `peer_address` to `own_address`.
 
     `None` if the kernel does not tell: the peer is on another machine or has closed its socket, or this is not Linux.
     """
@@ -23,7 +23,7 @@ def find_user_id_of_peer(peer: Address, own: Address) -> int | None:
         # /proc/net/tcp tells the same, but reading it takes 8 ms and more, and an IPv4 connection may be in tcp6.
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
             kernel.settimeout(_REPLY_SECONDS)
-            kernel.send(_build_query(peer, own))
+            kernel.send(_build_query(peer_address, own_address))
             reply = kernel.recv(4096)
     except (OSError, AttributeError):
         return None
@@ -32,7 +32,7 @@ def find_user_id_of_peer(peer: Address, own: Address) -> int | None:
     _, _, _, _, _, _, state, _, _, ports, _, _, _, user_id, inode = _REPLY.unpack_from(reply)
     # Without a connection, the kernel describes a listener on the port. A socket without an inode is closed, and
     # counts as root's.
-    if state == _LISTEN_STATE or ports != struct.pack("!HH", peer[1], own[1]) or not inode:
+    if state == _LISTEN_STATE or ports != struct.pack("!HH", peer_address[1], own_address[1]) or not inode:
         return None
     return int(user_id)
 
@@ -46,9 +46,9 @@ def can_identify_local_users() -> bool:
         return find_user_id_of_peer(client.getsockname(), server.getsockname()) is not None
 
 
-def _build_query(peer: Address, own: Address) -> bytes:
-    family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
-    addresses = (socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer[0], own[0]))
-    socket_id = struct.pack(_SOCKET_ID, peer[1], own[1], *addresses) + _ANY_INTERFACE + _ANY_COOKIE
+def _build_query(peer_address: Address, own_address: Address) -> bytes:
+    family = socket.AF_INET6 if ":" in peer_address[0] else socket.AF_INET
+    addresses = (socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer_address[0], own_address[0]))
+    socket_id = struct.pack(_SOCKET_ID, peer_address[1], own_address[1], *addresses) + _ANY_INTERFACE + _ANY_COOKIE
     query = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, _ANY_STATE) + socket_id
     return struct.pack("=IHHII", 16 + len(query), _SOCK_DIAG_BY_FAMILY, _REQUEST_FLAG, 1, 0) + query

@@ -20,8 +20,8 @@ class HostResources:
     cpus: int
     memory: int
     gpus: tuple[str, ...] = ()
-    limits_cpus: bool = True
-    limits_memory: bool = True
+    can_limit_cpus: bool = True
+    can_limit_memory: bool = True
 
 
 @dataclass(frozen=True)

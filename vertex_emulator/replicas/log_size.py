@@ -17,14 +17,14 @@ class StoredSizeCounter:
     def __init__(self) -> None:
         self.stored_bytes = 0
 
-    def count(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
+    def iterate_and_count(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
         """Yield the lines, and add their stored size."""
         for line in lines:
-            self.stored_bytes += compute_stored_bytes(line)
+            self.stored_bytes += compute_stored_size_bytes(line)
             yield line
 
 
-def compute_stored_bytes(line: LogLine) -> int:
+def compute_stored_size_bytes(line: LogLine) -> int:
     """Compute the size of a line in Docker's file; too high by a few bytes at most."""
     text = line.text
     escaped_bytes = len(json.dumps(text, ensure_ascii=False).encode(errors="replace")) - len('""')

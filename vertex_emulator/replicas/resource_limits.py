@@ -23,14 +23,14 @@ def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources
     A pool without a machine type (on a persistent resource) gets what the host has.
     """
     machine = _get_machine_or_placeholder(machine_spec)
-    available_memory = _compute_available_memory(host)
+    available_memory = _compute_max_replica_memory(host)
     memory = min(int(machine.memory_gb * _GB) or available_memory, available_memory)
     requested = _count_requested_gpus(machine_spec)
     first = replica_index * requested
     count = min(requested, len(host.gpus))
     return ResourceLimits(
-        cpus=machine.vcpus if host.limits_cpus and 0 < machine.vcpus < host.cpus else None,
-        memory=memory if host.limits_memory else None,
+        cpus=machine.vcpus if host.can_limit_cpus and 0 < machine.vcpus < host.cpus else None,
+        memory=memory if host.can_limit_memory else None,
         shared_memory=memory // 2,
         gpus=tuple(host.gpus[(first + index) % len(host.gpus)] for index in range(count)),
     )
@@ -38,15 +38,15 @@ def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources
 
 def render_shortfall_warnings(worker_pools: Iterable[Mapping[str, Any]], host: HostResources) -> list[str]:
     """Render a warning for each resource that the machine types of the pools have and this machine lacks."""
-    lines = [line for pool in worker_pools for line in _render_shortfalls(pool.get("machineSpec", {}), host)]
-    if not host.limits_memory:
+    lines = [line for pool in worker_pools for line in _iterate_shortfall_warnings(pool.get("machineSpec", {}), host)]
+    if not host.can_limit_memory:
         lines.append("Docker on this machine cannot limit memory: each replica may take all of it.")
     return list(dict.fromkeys(lines))
 
 
-def _render_shortfalls(machine_spec: Mapping[str, Any], host: HostResources) -> Iterator[str]:
+def _iterate_shortfall_warnings(machine_spec: Mapping[str, Any], host: HostResources) -> Iterator[str]:
     machine = _get_machine_or_placeholder(machine_spec)
-    available_memory = _compute_available_memory(host)
+    available_memory = _compute_max_replica_memory(host)
     if machine.vcpus > host.cpus or machine.memory_gb * _GB > available_memory:
         vcpus, memory_gb = min(machine.vcpus, host.cpus), min(machine.memory_gb, available_memory / _GB)
         yield (
@@ -65,7 +65,7 @@ def _get_machine_or_placeholder(machine_spec: Mapping[str, Any]) -> Machine:
     return find_machine(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
 
 
-def _compute_available_memory(host: HostResources) -> int:
+def _compute_max_replica_memory(host: HostResources) -> int:
     return host.memory * 7 // 8
 
 

@@ -36,13 +36,17 @@ def is_log_saved(logs_folder: Path, job_id: str, replica: Replica) -> bool:
     return _build_log_path(logs_folder, job_id, replica).exists()
 
 
-def find_saved_log(logs_folder: Path, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine] | None:
+def read_saved_log_or_none(
+    logs_folder: Path, job_id: str, replica: Replica, since_ns: int = 0
+) -> Iterator[LogLine] | None:
     """Read a saved log from `since_ns` (since 1970) on; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
     return _read_lines_oldest_first(path, since_ns) if path.exists() else None
 
 
-def find_saved_log_reversed(logs_folder: Path, job_id: str, replica: Replica, last_ns: int) -> Iterator[LogLine] | None:
+def read_saved_log_reversed_or_none(
+    logs_folder: Path, job_id: str, replica: Replica, last_ns: int
+) -> Iterator[LogLine] | None:
     """Read a saved log up to and including `last_ns`, the newest line first; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
     return _read_lines_newest_first(path, last_ns) if path.exists() else None

@@ -188,7 +188,7 @@ class CustomJobReconciler:
     def _read_log_and_report_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
         counter = StoredSizeCounter()
-        yield from counter.count(self.executor.read_log_lines(job.id, replica))
+        yield from counter.iterate_and_count(self.executor.read_log_lines(job.id, replica))
         if counter.stored_bytes < MIN_LOG_LIMIT_BYTES:
             return
         limit = self.executor.get_log_limit_bytes(job.id, replica)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.images.unpinned_base_images import find_lines_with_unpinned_bases
+from components.images.unpinned_base_images import find_line_numbers_and_unpinned_bases
 
 PINNED = "python@sha256:" + "0" * 64
 
@@ -23,4 +23,4 @@ PINNED = "python@sha256:" + "0" * 64
     ],
 )
 def test_an_unpinned_base_image_names_its_line(dockerfile: str, found: list[tuple[int, str]]) -> None:
-    assert list(find_lines_with_unpinned_bases(dockerfile, {"TAG": "3.12", "GIVEN": PINNED})) == found
+    assert list(find_line_numbers_and_unpinned_bases(dockerfile, {"TAG": "3.12", "GIVEN": PINNED})) == found

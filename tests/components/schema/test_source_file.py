@@ -20,7 +20,7 @@ def stack(text: str) -> SourceFile:
 
 
 def problem_of(source: SourceFile) -> str:
-    content, problems = source.parse_with_problems()
+    content, problems = source.parse_content_and_problems()
     assert content == {}
     (problem,) = problems
     return str(problem)
@@ -28,11 +28,11 @@ def problem_of(source: SourceFile) -> str:
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "null\n"])
 def test_an_empty_file_holds_nothing(text: str) -> None:
-    assert source(text).parse_with_problems() == ({}, [])
+    assert source(text).parse_content_and_problems() == ({}, [])
 
 
 def test_json_is_read_as_yaml_is() -> None:
-    assert source('{"vars": {"a": [1, true, null, "x"]}}').parse_with_problems() == (
+    assert source('{"vars": {"a": [1, true, null, "x"]}}').parse_content_and_problems() == (
         {"vars": {"a": [1, True, None, "x"]}},
         [],
     )
@@ -44,13 +44,13 @@ def test_a_duplicate_key_names_both_lines() -> None:
 
 
 def test_keys_are_equal_in_mappings_of_their_own() -> None:
-    content, problems = source("images:\n  a: {uri: x}\n  b: {uri: x}\n").parse_with_problems()
+    content, problems = source("images:\n  a: {uri: x}\n  b: {uri: x}\n").parse_content_and_problems()
     assert (content, problems) == ({"images": {"a": {"uri": "x"}, "b": {"uri": "x"}}}, [])
 
 
 def test_merged_keys_can_be_overridden() -> None:
     text = "vars:\n  base: &base {cpu: 1, gpu: 0}\n  big: {<<: *base, gpu: 2}\n"
-    assert source(text).parse_with_problems() == (
+    assert source(text).parse_content_and_problems() == (
         {"vars": {"base": {"cpu": 1, "gpu": 0}, "big": {"cpu": 1, "gpu": 2}}},
         [],
     )

@@ -16,7 +16,7 @@ def nested_aliases(form: str, levels: int) -> str:
 
 
 def problem_of(text: str) -> str:
-    content, (problem,) = SourceFile("jobs.yaml", text.encode()).parse_with_problems()
+    content, (problem,) = SourceFile("jobs.yaml", text.encode()).parse_content_and_problems()
     assert content == {}
     return str(problem)
 
@@ -44,7 +44,7 @@ def test_lines_are_not_sought_through_excessive_aliases() -> None:
 
 
 def test_aliases_within_the_limit_are_read() -> None:
-    content, problems = SourceFile("jobs.yaml", nested_aliases(LIST, 4).encode()).parse_with_problems()
+    content, problems = SourceFile("jobs.yaml", nested_aliases(LIST, 4).encode()).parse_content_and_problems()
     assert problems == []
     assert content["x-3"][9][9][9] == {"k": "v"}
 

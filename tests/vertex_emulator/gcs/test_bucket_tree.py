@@ -16,7 +16,7 @@ from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folde
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
-from vertex_emulator.gcs.gs_uri import parse_gs_uri
+from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def exchanged(first: Path, second: Path) -> Iterator[None]:
 
 
 def test_uri_is_path_below_its_bucket(tree: BucketTree) -> None:
-    assert parse_gs_uri("gs://my-bucket/run/1/") == ("my-bucket", "run", "1")
+    assert parse_gs_uri_parts("gs://my-bucket/run/1/") == ("my-bucket", "run", "1")
     assert tree.build_local_path("gs://my-bucket/run/1/") == tree.root / "my-bucket" / "run" / "1"
     assert tree.build_local_path(ROOT) == tree.root
 

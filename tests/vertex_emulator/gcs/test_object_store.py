@@ -76,4 +76,4 @@ def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
     objects.create_new_bucket("empty")
     (objects.tree.root / "empty" / "x" / "y").mkdir(parents=True)
     objects.delete_bucket("empty")
-    assert objects.list_buckets() == ["bucket"]
+    assert objects.list_bucket_names() == ["bucket"]

@@ -41,7 +41,7 @@ def test_without_machine_type_a_pool_gets_the_host() -> None:
 
 
 def test_a_kernel_without_limits_causes_a_warning() -> None:
-    rootless = HostResources(cpus=16, memory=64 * GB, limits_cpus=False, limits_memory=False)
+    rootless = HostResources(cpus=16, memory=64 * GB, can_limit_cpus=False, can_limit_memory=False)
     assert compute_resource_limits(machine("n1-standard-4"), rootless, replica_index=0) == ResourceLimits(
         shared_memory=15 * GB // 2
     )

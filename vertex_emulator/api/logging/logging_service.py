@@ -93,7 +93,7 @@ class LoggingService:
                 yield key, entry
 
     def _read_keys_and_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyAndEntry]:
-        saved = saved_logs.find_saved_log(self.data.logs, job.id, replica, since)
+        saved = saved_logs.read_saved_log_or_none(self.data.logs, job.id, replica, since)
         if saved is not None:
             yield from _build_keys_and_replica_entries(job, replica, saved)
             return
@@ -102,11 +102,11 @@ class LoggingService:
         for last, entry in _build_keys_and_replica_entries(job, replica, live):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
-        saved = saved_logs.find_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
+        saved = saved_logs.read_saved_log_or_none(self.data.logs, job.id, replica, max(since, last[0]))
         yield from (keyed for keyed in _build_keys_and_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
     def _read_keys_and_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyAndEntry]:
-        read_saved = partial(saved_logs.find_saved_log_reversed, self.data.logs, job.id, replica, until)
+        read_saved = partial(saved_logs.read_saved_log_reversed_or_none, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
             live = self._read_container_lines_if_available(job, replica, 0)

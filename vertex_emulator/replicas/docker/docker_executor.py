@@ -19,9 +19,9 @@ from vertex_emulator.replicas.docker.docker_errors import (
     translate_connection_errors,
 )
 from vertex_emulator.replicas.docker.fixed_address_network import (
-    assign_addresses,
     build_endpoint_options,
-    get_or_create_subnet,
+    ensure_network_and_get_subnet,
+    map_hostnames_to_addresses,
 )
 from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
@@ -70,8 +70,8 @@ class DockerExecutor:
         network, hosts = "bridge" if self._settings.egress else "none", dict[str, str]()
         if len(spec.peers) > 1:
             network, labels = f"vertex-{self._id}-{spec.job}", self._build_job_labels(spec.job)
-            subnet = get_or_create_subnet(self._connect_and_call, network, labels, self._settings.egress)
-            hosts = assign_addresses(subnet, spec.peers)
+            subnet = ensure_network_and_get_subnet(self._connect_and_call, network, labels, self._settings.egress)
+            hosts = map_hostnames_to_addresses(subnet, spec.peers)
         elif not self._settings.egress:
             hosts = {spec.hostname: "127.0.0.1"}  # there Docker gives a container no address of its own
         self._firewall.add_rules_if_possible()
@@ -124,9 +124,9 @@ class DockerExecutor:
 
     def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._list_containers(self._build_job_filters(job_id)):
-            self._remove_if_present("remove_container", container["Id"], v=True, force=True)
+            self._call_removal_method_unless_gone("remove_container", container["Id"], v=True, force=True)
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
-            self._remove_if_present("remove_network", network["Id"])
+            self._call_removal_method_unless_gone("remove_network", network["Id"])
 
     def list_job_ids(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}", f"{LABEL}.job"]}
@@ -192,7 +192,7 @@ class DockerExecutor:
         try:
             client.start(container_name)
         except APIError as error:
-            if _is_start_failure(error):
+            if _is_container_at_fault(error):
                 raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
 
@@ -224,7 +224,7 @@ class DockerExecutor:
     def _build_job_filters(self, job_id: str) -> dict[str, list[str]]:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
 
-    def _remove_if_present(self, method_name: str, id_: str, **options: bool) -> None:
+    def _call_removal_method_unless_gone(self, method_name: str, id_: str, **options: bool) -> None:
         with ignore_api_errors(404, 409):  # 409: its removal has begun
             self._connect_and_call(lambda client: getattr(client, method_name)(id_, **options))
 
@@ -245,6 +245,6 @@ class DockerExecutor:
             raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error
 
 
-def _is_start_failure(error: Any) -> bool:
+def _is_container_at_fault(error: Any) -> bool:
     """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
     return error.status_code in (400, 404) or "OCI runtime create failed" in get_docker_error_text(error)

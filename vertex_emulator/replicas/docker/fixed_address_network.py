@@ -17,7 +17,7 @@ _FIRST_HOST = 2  # the first address is the gateway's
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-def get_or_create_subnet(
+def ensure_network_and_get_subnet(
     call_docker: Call, network_name: str, labels: Mapping[str, str], egress: bool
 ) -> ipaddress.IPv4Network:
     """Create a job's network unless it exists; return its subnet. `call_docker` runs a function on a Docker client.
@@ -36,7 +36,7 @@ def get_or_create_subnet(
     raise NetworkUnavailable(_render_no_subnet_error(network_name))
 
 
-def assign_addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
+def map_hostnames_to_addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
     """Assign an address to each of a job's host names, in order."""
     return {name: str(subnet[_FIRST_HOST + i]) for i, name in enumerate(hostnames)}
 

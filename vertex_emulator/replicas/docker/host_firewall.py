@@ -61,7 +61,7 @@ class HostFirewall:
         self._mac_prefix = f"06:{emulator_id[0:2]}:{emulator_id[2:4]}"
         self._lock = threading.Lock()
         self._next_check = 0.0
-        self._obstacle = _find_obstacle_of_user()
+        self._obstacle = _find_missing_root_or_nft()
 
     def build_mac_address(self, container_name: str) -> str:
         """Return the MAC address by which the rules know a container."""
@@ -75,7 +75,7 @@ class HostFirewall:
     def add_rules_if_possible(self) -> None:
         """Add the rules unless they are there or cannot be set."""
         with self._lock:
-            if _find_obstacle_of_user() is not None or time.monotonic() < self._next_check:
+            if _find_missing_root_or_nft() is not None or time.monotonic() < self._next_check:
                 return
             before, self._obstacle = self._obstacle, self._add_missing_rules_or_find_obstacle()
             self._next_check = time.monotonic() + _CHECK_SECONDS
@@ -84,7 +84,7 @@ class HostFirewall:
 
     def remove_rules(self) -> None:
         """Remove the rules if they are there."""
-        if _find_obstacle_of_user() is None:
+        if _find_missing_root_or_nft() is None:
             with self._lock:
                 _run_nft_and_get_error("delete", "table", "inet", self._table)
                 self._next_check = 0.0
@@ -108,7 +108,7 @@ def _is_daemon_of_this_machine(client: Any) -> bool:
     return info["Name"] == os.uname().nodename and "name=rootless" not in (info.get("SecurityOptions") or [])
 
 
-def _find_obstacle_of_user() -> str | None:
+def _find_missing_root_or_nft() -> str | None:
     if os.geteuid() != 0:
         return "the emulator does not run as root"
     return None if _find_nft() else "this machine has no `nft`"

@@ -25,8 +25,8 @@ def build_host_resources(docker_info: Mapping[str, Any], nvidia_visible_devices:
         cpus=docker_info["NCPU"],
         memory=docker_info["MemTotal"],
         gpus=tuple(gpus),
-        limits_cpus=docker_info.get("CpuCfsQuota", True),
-        limits_memory=docker_info.get("MemoryLimit", True),
+        can_limit_cpus=docker_info.get("CpuCfsQuota", True),
+        can_limit_memory=docker_info.get("MemoryLimit", True),
     )
 
 

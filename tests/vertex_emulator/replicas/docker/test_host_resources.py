@@ -12,8 +12,8 @@ def test_the_host_has_docker_s_processors_and_memory() -> None:
 
 def test_unsupported_kernel_limits_are_recognized() -> None:
     found = build_host_resources({**INFO, "CpuCfsQuota": False, "MemoryLimit": False}, [])
-    assert not found.limits_cpus
-    assert not found.limits_memory
+    assert not found.can_limit_cpus
+    assert not found.can_limit_memory
 
 
 def test_gpus_need_docker_s_nvidia_runtime() -> None:
