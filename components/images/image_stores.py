@@ -29,7 +29,7 @@ class ImageStore(Protocol):
     def get_digest(self, uri: str) -> str | None:
         """Return the digest of an image, `sha256:…`; `None` if there is none under this URI."""
 
-    def publish(self, uri: str, report: Report) -> str:
+    def publish_and_get_digest(self, uri: str, report: Report) -> str:
         """Make an image that the daemon has available to those who run it, and return its digest."""
 
 
@@ -45,7 +45,7 @@ class Daemon:
             except docker.errors.ImageNotFound:
                 return None
 
-    def publish(self, uri: str, report: Report) -> str:  # noqa: ARG002
+    def publish_and_get_digest(self, uri: str, report: Report) -> str:  # noqa: ARG002
         digest = self.get_digest(uri)
         assert digest is not None, f"{uri} was not built"
         return digest
@@ -66,7 +66,7 @@ class Registry:
                     return None
                 raise
 
-    def publish(self, uri: str, report: Report) -> str:
+    def publish_and_get_digest(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
         digest, credentials = None, _get_google_credentials(uri)
         with closing(open_docker_client()) as client, _translate_errors(uri, credentials):

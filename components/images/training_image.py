@@ -30,7 +30,7 @@ class TrainingImageProvider(Provider):
     input_names = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image_and_build_outputs(props))
+        return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image_and_get_outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         digest = get_image_store(props["uri"]).get_digest(props["uri"])
@@ -105,7 +105,7 @@ def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
     )
 
 
-def _ensure_image_and_build_outputs(props: dict[str, Any]) -> dict[str, Any]:
+def _ensure_image_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
     """Build and publish an image unless its store has it, and return the outputs."""
     uri = props["uri"]
     store = get_image_store(uri)
@@ -115,7 +115,7 @@ def _ensure_image_and_build_outputs(props: dict[str, Any]) -> dict[str, Any]:
         # If it was built before and its push failed, the daemon has it.
         if Daemon().get_digest(uri) is None:
             _require_unchanged_files_and_build(props, report)
-        digest = store.publish(uri, report)
+        digest = store.publish_and_get_digest(uri, report)
     return {**props, "digest": digest}
 
 

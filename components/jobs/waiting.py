@@ -22,7 +22,10 @@ UNREACHABLE_SECONDS = 120.0
 
 
 def poll_until_all_succeed(
-    api_parent: str, stack: str, resource_names_by_job: Mapping[str, str], deadlines_by_job: Mapping[str, float]
+    api_parent: str,
+    qualified_stack_name: str,
+    resource_names_by_job: Mapping[str, str],
+    deadlines_by_job: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the results of jobs by name, once all have succeeded.
 
@@ -36,7 +39,7 @@ def poll_until_all_succeed(
     while True:
         engine_liveness.require_engine_alive("waiting")
         try:
-            latest = fetch_existing_jobs_with_tuning_jobs(api_parent, stack, pending)
+            latest = fetch_existing_jobs_with_tuning_jobs(api_parent, qualified_stack_name, pending)
         except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - last_contact > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
@@ -67,12 +70,14 @@ def poll_until_all_succeed(
         time.sleep(min(max(0.3, waited / 20), 15, *remaining.values()))
 
 
-def fetch_existing_jobs_with_tuning_jobs(parent: str, stack: str, job_ids_by_name: Mapping[str, str]) -> dict[str, Job]:
+def fetch_existing_jobs_with_tuning_jobs(
+    parent: str, qualified_stack_name: str, job_ids_by_name: Mapping[str, str]
+) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
     api = api_target.resolve_target_and_start_emulator(parent)
-    jobs = fetch_existing_jobs_by_name(api, stack, set(job_ids_by_name.values()))
+    jobs = fetch_existing_jobs_by_name(api, qualified_stack_name, set(job_ids_by_name.values()))
     existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
-    return fetch_and_attach_tuning_jobs(api, stack, existing)
+    return fetch_and_attach_tuning_jobs(api, qualified_stack_name, existing)
 
 
 def _has_ended(job: Job) -> bool:

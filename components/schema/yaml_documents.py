@@ -70,7 +70,7 @@ def improve_message_if_misread(root_node: yaml.Node | None, path: KeyPath, messa
     """
     node = root_node
     for part in path:
-        _, node = next(_find_children_with_lines(node, part), (0, None))
+        _, node = next(_iterate_lines_and_children(node, part), (0, None))
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _construct_scalar(node), node.value
@@ -86,21 +86,21 @@ def find_deepest_line(node: yaml.Node | None, path: KeyPath) -> int | None:
     """Return the line of the deepest part of `path` that a document holds; None if it holds none of it."""
     line = None
     for part in path:
-        line, node = next(_find_children_with_lines(node, part), (line, None))
+        line, node = next(_iterate_lines_and_children(node, part), (line, None))
     return line
 
 
-def _find_children_with_lines(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
+def _iterate_lines_and_children(node: yaml.Node | None, key_or_index: str | int) -> Iterator[tuple[int, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         positions, merged_nodes = _index_keys_and_list_merged_nodes(node)
-        found = {positions[name] for name in (str(part), str(part).lower()) if name in positions}
+        found = {positions[name] for name in (str(key_or_index), str(key_or_index).lower()) if name in positions}
         for position in sorted(found):
             key, value = node.value[position]
             yield key.start_mark.line + 1, value
         for merged in merged_nodes:
-            yield from _find_children_with_lines(merged, part)
-    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        yield node.value[part].start_mark.line + 1, node.value[part]
+            yield from _iterate_lines_and_children(merged, key_or_index)
+    elif isinstance(node, yaml.SequenceNode) and isinstance(key_or_index, int) and key_or_index < len(node.value):
+        yield node.value[key_or_index].start_mark.line + 1, node.value[key_or_index]
 
 
 @lru_cache(maxsize=64)

@@ -55,7 +55,7 @@ class BucketAndObjectRoutes:
     def _list_all_buckets(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_bucket_names() if name.startswith(query.get("prefix", ""))]
-        statuses = [(name, self.objects.find_bucket_status(name)) for name in names]
+        statuses = [(name, self.objects.find_bucket_folder_stat(name)) for name in names]
         base_url = get_base_url(request)
         items = [serialize_bucket(base_url, name, status) for name, status in statuses if status is not None]
         return _respond_with_list("storage#buckets", items=items)
@@ -64,23 +64,27 @@ class BucketAndObjectRoutes:
         get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
         self.objects.create_new_bucket(name)
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_status(name)))
+        return JSONResponse(
+            serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder_stat(name))
+        )
 
     def _get_bucket(self, request: Request) -> Response:
         get_checked_query(request)
         name = request.path_params["bucket"]
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_status(name)))
+        return JSONResponse(
+            serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder_stat(name))
+        )
 
     def _get_storage_layout(self, request: Request) -> Response:
         """Return the layout that gcloud requests before it deletes a bucket: a flat one, without folders to delete."""
         name = request.path_params["bucket"]
-        self.objects.require_bucket_status(name)
+        self.objects.require_bucket_folder_stat(name)
         flat = {"hierarchicalNamespace": {"enabled": False}}
         return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
 
     def _list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
-        self.objects.require_bucket_status(request.path_params["bucket"])
+        self.objects.require_bucket_folder_stat(request.path_params["bucket"])
         return _respond_with_list("storage#managedFolders")
 
     def _delete_bucket(self, request: Request) -> Response:
@@ -146,8 +150,8 @@ class BucketAndObjectRoutes:
 
     def _check_query_and_require_stored_object(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *_PRECONDITIONS})
-        stored = self.objects.require_object(request.path_params["bucket"], request.path_params["name"])
-        _check_generation(query, stored)
+        stored = self.objects.require_object_or_folder(request.path_params["bucket"], request.path_params["name"])
+        _check_generation_and_preconditions(query, stored)
         return stored
 
     def _check_query_require_object_and_open_file(self, request: Request) -> tuple[StoredObject, FileIO | None]:
@@ -158,7 +162,7 @@ class BucketAndObjectRoutes:
         )
         with contextlib.ExitStack() as closed_on_error:
             closed_on_error.enter_context(file or contextlib.nullcontext())
-            _check_generation(query, stored)
+            _check_generation_and_preconditions(query, stored)
             closed_on_error.pop_all()
         return stored, file
 
@@ -177,7 +181,7 @@ def get_base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _check_generation(query: Mapping[str, str], stored: StoredObject) -> None:
+def _check_generation_and_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
     """Raise ApiError if the query asks for another generation, or a precondition does not hold."""
     if query.get("generation", str(stored.generation)) != str(stored.generation):
         raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{query['generation']}")

@@ -52,9 +52,9 @@ class BucketTree:
     def validate_uri(self, uri: str) -> None:
         """Raise InvalidBucketUri if nothing can be stored at a URI because of its form or because of a link."""
         with contextlib.suppress(PermissionError):
-            self.find_status(uri)
+            self.find_file_or_folder_stat(uri)
 
-    def find_status(self, uri: str) -> os.stat_result | None:
+    def find_file_or_folder_stat(self, uri: str) -> os.stat_result | None:
         """Return the status of what a URI names, None if there is nothing. Raises InvalidBucketUri and OSError."""
         try:
             with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:

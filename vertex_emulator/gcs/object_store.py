@@ -36,20 +36,20 @@ class ObjectStore:
         """Return the names of all buckets in order."""
         with self.tree.open_folder_scan(ROOT) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return sorted(name for name in names if self.find_bucket_status(name) is not None)
+        return sorted(name for name in names if self.find_bucket_folder_stat(name) is not None)
 
-    def find_bucket_status(self, bucket: str) -> os.stat_result | None:
+    def find_bucket_folder_stat(self, bucket: str) -> os.stat_result | None:
         """Return the status of a bucket's folder; None if there is none, also for an invalid name."""
         try:
-            status = self.tree.find_status(_build_uri(bucket, ""))
+            status = self.tree.find_file_or_folder_stat(_build_uri(bucket, ""))
         except InvalidBucketUri:
             return None
         return status if status is not None and stat.S_ISDIR(status.st_mode) else None
 
-    def require_bucket_status(self, bucket: str) -> os.stat_result:
+    def require_bucket_folder_stat(self, bucket: str) -> os.stat_result:
         """Return the status of a bucket's folder. Raises ApiError NOT_FOUND, or INVALID_ARGUMENT for its name."""
         self.validate_name(bucket, "")
-        status = self.find_bucket_status(bucket)
+        status = self.find_bucket_folder_stat(bucket)
         if status is None:
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
         return status
@@ -57,14 +57,14 @@ class ObjectStore:
     def create_new_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
         self.validate_name(bucket, "")
-        if self.find_bucket_status(bucket) is not None:
+        if self.find_bucket_folder_stat(bucket) is not None:
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
         with _reject_invalid_uris():
             self.tree.make_writable_folder(_build_uri(bucket, ""))
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
-        self.require_bucket_status(bucket)
+        self.require_bucket_folder_stat(bucket)
         try:
             self._remove_folders_without_files(_build_uri(bucket, "").rstrip("/"))
         except (OSError, InvalidBucketUri) as error:
@@ -76,7 +76,7 @@ class ObjectStore:
         with _reject_invalid_uris():
             self.tree.validate_uri(_build_uri(bucket, name))
 
-    def require_object(self, bucket: str, name: str) -> StoredObject:
+    def require_object_or_folder(self, bucket: str, name: str) -> StoredObject:
         """Return an object, or a folder if the name ends with "/". Raises ApiError NOT_FOUND."""
         stored = self.find_object_or_folder(bucket, name)
         if stored is None:
@@ -86,7 +86,7 @@ class ObjectStore:
     def find_object_or_folder(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
         with _reject_invalid_uris():
-            return _build_object_or_none(bucket, name, self.tree.find_status(_build_uri(bucket, name)))
+            return _build_object_or_none(bucket, name, self.tree.find_file_or_folder_stat(_build_uri(bucket, name)))
 
     def list_existing_objects(self, bucket: str, names: list[str]) -> list[StoredObject]:
         """Return the objects with these names, except those that a container has removed or replaced meanwhile."""
@@ -99,7 +99,7 @@ class ObjectStore:
     def require_object_and_open_file(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
         """Return an object and its file, open for reading; a folder has none. Raises ApiError and OSError."""
         if name.endswith("/"):
-            return self.require_object(bucket, name), None
+            return self.require_object_or_folder(bucket, name), None
         try:
             with _reject_invalid_uris():
                 file = self.tree.open_file(_build_uri(bucket, name))
@@ -126,7 +126,7 @@ class ObjectStore:
             else:
                 self.tree.make_writable_folder(uri)
                 source_file.unlink()
-        return self.require_object(bucket, name)
+        return self.require_object_or_folder(bucket, name)
 
     def delete_object(self, stored: StoredObject) -> None:
         """Delete an object or an empty folder. Raises ApiError and OSError."""
@@ -141,7 +141,7 @@ class ObjectStore:
         self, bucket: str, prefix: str = "", after: str = "", folders_as_prefixes: bool = False
     ) -> Iterator[str]:
         """Yield names of objects in order, as `object_name_listing.iterate_object_names` does. Raises ApiError."""
-        self.require_bucket_status(bucket)
+        self.require_bucket_folder_stat(bucket)
         yield from object_name_listing.iterate_object_names(self.tree, bucket, prefix, after, folders_as_prefixes)
 
     def _remove_folders_without_files(self, uri: str) -> None:

@@ -37,7 +37,7 @@ def require_package_files(package_spec: Mapping[str, Any], buckets_folder: Path)
     tree = BucketTree(buckets_folder)
     for uri in package_spec["packageUris"]:
         try:
-            status = tree.find_status(uri)
+            status = tree.find_file_or_folder_stat(uri)
         except (InvalidBucketUri, PermissionError) as error:
             raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
         if status is None or not stat.S_ISREG(status.st_mode):

@@ -31,7 +31,7 @@ class ContainerTexts:
     _total_bytes: int = 0
 
     @classmethod
-    def expand(cls, container: Mapping[str, Any], service_variables: Mapping[str, str]) -> "ContainerTexts":
+    def expand(cls, container_spec: Mapping[str, Any], service_variables: Mapping[str, str]) -> "ContainerTexts":
         """Expand a ContainerSpec. A variable sees the service's and those before it.
 
         Raises ReplicaCannotStart, naming the field, for what is longer than Linux takes.
@@ -39,12 +39,12 @@ class ContainerTexts:
         texts = cls()
         for name, value in service_variables.items():
             texts._add_variable(name, value)
-        for variable in container.get("env", []):
+        for variable in container_spec.get("env", []):
             name = variable["name"]
             value = expand_references(variable.get("value", ""), texts.environment, f"the variable {name}")
             texts._add_variable(name, value)
-        texts.command = texts._expand_words(container.get("command"))
-        texts.args = texts._expand_words(container.get("args"))
+        texts.command = texts._expand_words(container_spec.get("command"))
+        texts.args = texts._expand_words(container_spec.get("args"))
         return texts
 
     def _add_variable(self, name: str, value: str) -> None:

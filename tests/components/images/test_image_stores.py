@@ -44,7 +44,7 @@ def test_the_prefix_of_a_uri_decides_its_store() -> None:
 def test_a_pushed_image_has_a_digest(uri: str) -> None:
     registry, told = image_stores.Registry(), list[str]()
     assert registry.get_digest(uri) is None
-    digest = registry.publish(uri, told.append)
+    digest = registry.publish_and_get_digest(uri, told.append)
     assert digest.startswith("sha256:") and len(digest) == 71
     assert registry.get_digest(uri) == digest
     assert told[-1] == "pushed 1 of 1 layers"
@@ -52,14 +52,17 @@ def test_a_pushed_image_has_a_digest(uri: str) -> None:
 
 def test_a_second_push_returns_the_same_digest(uri: str) -> None:
     registry = image_stores.Registry()
-    assert registry.publish(uri, print) == registry.publish(uri, print)
+    assert registry.publish_and_get_digest(uri, print) == registry.publish_and_get_digest(uri, print)
 
 
 def test_a_rejected_push_names_the_remedy_without_password(
     uri: str, there: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
-    for call in (lambda registry: registry.get_digest(uri), lambda registry: registry.publish(uri, print)):
+    for call in (
+        lambda registry: registry.get_digest(uri),
+        lambda registry: registry.publish_and_get_digest(uri, print),
+    ):
         with pytest.raises(RegistryRefused) as refused:
             call(image_stores.Registry())
         text = str(refused.value)
@@ -72,7 +75,7 @@ def test_a_push_succeeds_after_the_registry_returns(uri: str, there: Registry) -
     with pytest.raises(RegistryRefused, match="connection refused"):
         image_stores.Registry().get_digest(uri)
     there.start()
-    assert image_stores.Registry().publish(uri, print) == image_stores.Registry().get_digest(uri)
+    assert image_stores.Registry().publish_and_get_digest(uri, print) == image_stores.Registry().get_digest(uri)
 
 
 def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
@@ -81,7 +84,7 @@ def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM scratch\nLABEL made=by-hand\n")
     with closing(docker.from_env()) as client:
         client.images.build(path=str(tmp_path), dockerfile="Dockerfile", tag=uri)
-        theirs = image_stores.Registry().publish(uri, print)
+        theirs = image_stores.Registry().publish_and_get_digest(uri, print)
     assert ours.outs and theirs != ours.outs["digest"]
     read = provider.read(ours.id, ours.outs)
     assert (read.id, read.outs, read.inputs) == (ours.id, {**ours.outs, "digest": theirs}, props)
@@ -90,12 +93,12 @@ def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
 
 def test_an_immutable_tag_that_exists_is_accepted(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Artifact Registry's refusal is a text of its own, which Debian's registry cannot give."""
-    theirs = image_stores.Registry().publish(uri, print)
+    theirs = image_stores.Registry().publish_and_get_digest(uri, print)
     refusal = {"error": "failed precondition: the repository has enabled tag immutability"}
     monkeypatch.setattr(docker.api.image.ImageApiMixin, "push", lambda *_, **__: iter([refusal]))
-    assert image_stores.Registry().publish(uri, print) == theirs
+    assert image_stores.Registry().publish_and_get_digest(uri, print) == theirs
     with pytest.raises(RegistryRefused, match="tag immutability"):
-        image_stores.Registry().publish(uri.replace("abc", "other"), print)
+        image_stores.Registry().publish_and_get_digest(uri.replace("abc", "other"), print)
 
 
 def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,13 +56,13 @@ def test_an_interrupted_push_continues_next_time(line: tuple[CuttingProxy, str],
     proxy, _ = line
     registry, told = image_stores.Registry(), list[str]()
     with pytest.raises(RegistryRefused) as lost:
-        registry.publish(uri, told.append)
+        registry.publish_and_get_digest(uri, told.append)
     text = str(lost.value)
     assert text.startswith(f"{uri} cannot be pushed: ") and len(text.splitlines()) == 1
     assert "check that it is reachable; layers that were pushed are not sent again" in text
     assert "the line was lost" in text and proxy.cuts < 0, "it was cut before"
     assert told == ["pushed 1 of 2 layers"]
     proxy.limit, proxy.sent = None, 0
-    digest = registry.publish(uri, told.append)
+    digest = registry.publish_and_get_digest(uri, told.append)
     assert registry.get_digest(uri) == digest
     assert LARGE <= proxy.sent < LARGE + SMALL

@@ -24,7 +24,7 @@ class Daemon:
     def get_digest(self, uri: str) -> str | None:
         return self.images.get(uri)
 
-    def publish(self, uri: str, report: Report) -> str:
+    def publish_and_get_digest(self, uri: str, report: Report) -> str:
         return self.images[uri]
 
     def build_and_load(

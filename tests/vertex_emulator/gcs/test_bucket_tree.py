@@ -120,7 +120,7 @@ def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None
     for uri in ("gs://my-bucket/out/x", "gs://my-bucket/inside/out/x"):
         for method in (
             tree.validate_uri,
-            tree.find_status,
+            tree.find_file_or_folder_stat,
             tree.open_file,
             tree.make_writable_folder,
             tree.remove_file,
@@ -210,7 +210,7 @@ def ordinary_user() -> Iterator[BucketTree]:
 @needs_root
 def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
     tree, uri = ordinary_user, "gs://my-bucket/closed/model"
-    for method in (tree.find_status, tree.open_file, tree.make_writable_folder, tree.remove_file):
+    for method in (tree.find_file_or_folder_stat, tree.open_file, tree.make_writable_folder, tree.remove_file):
         with pytest.raises(PermissionError):
             method(uri)
     tree.validate_uri(uri)

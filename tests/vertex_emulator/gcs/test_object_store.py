@@ -69,7 +69,7 @@ def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name:
 def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
         objects.create_new_bucket(bucket)
-    assert objects.find_bucket_status(bucket) is None
+    assert objects.find_bucket_folder_stat(bucket) is None
 
 
 def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
