@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING:
     from .packages.python_package_resource import PythonPackage as PythonPackage
     from .preview.availability_warnings import warn_of_unavailable_accelerators as warn_of_unavailable_accelerators
     from .preview.cost_report import show_cost as show_cost
+    from .preview.quota_check import check_quotas as check_quotas
     from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .settings.settings import Settings as Settings
@@ -42,6 +43,7 @@ _MODULES = {
     "TrainingImage": ".images.training_image",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
+    "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.choice",
     "export_outputs": ".declared_resources",
     "run_program": ".program_runner",

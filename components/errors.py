@@ -69,6 +69,14 @@ class ImageRefused(ComponentError, pulumi.RunError):
     """The image of another stack is of no registry that this one allows."""
 
 
+class GrantedQuotasUnknown(ComponentError):
+    """What a project is granted of Vertex AI's quotas cannot be looked up; the message says why in one line."""
+
+
+class QuotaInsufficient(ComponentError, pulumi.RunError):
+    """Jobs need more of a quota than is granted, and the stack's guardrails block them."""
+
+
 class EmulatorFailed(ComponentError):
     """The local emulator does not start."""
 

@@ -5,6 +5,7 @@ from vertex_training import (
     Jobs,
     Packages,
     Settings,
+    check_quotas,
     create_foundation,
     export_outputs,
     run_program,
@@ -16,6 +17,7 @@ from vertex_training import (
 def program() -> None:
     settings = Settings.load()
     show_cost(settings)
+    check_quotas(settings)
     warn_of_unavailable_accelerators(settings)
     foundation = create_foundation(settings)
     images = Images(settings, foundation)

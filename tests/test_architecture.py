@@ -264,6 +264,7 @@ def test_the_exports_of_components_are_these() -> None:
         "TrainingImage",
         "TrainingPipeline",
         "TrainingPipelineArgs",
+        "check_quotas",
         "create_foundation",
         "export_outputs",
         "run_program",

@@ -192,6 +192,7 @@ class Guardrails(Shape, total=False):
     registries: list[String]
     maxHourlyCost: Double
     maxTotalCost: Double
+    quotaCheck: Literal["off", "warn", "block"]
 
 
 class Cloud(Shape, total=False):

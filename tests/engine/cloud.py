@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine.project import CHECKOUT, STARTUP, Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
@@ -34,6 +35,7 @@ class CloudProject(Project):
             "GCP_STANDIN_RECORD": str(self.record),
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{vertex.url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{vertex.url}/",
+            ENDPOINT_VARIABLE: f"{vertex.url}/",
         }
         self.stack = json.loads(json.dumps(GCP))
         self.declare()

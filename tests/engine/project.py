@@ -18,6 +18,7 @@ from typing import Any
 import docker
 import yaml
 
+from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator_and_describe
 
 CHECKOUT = Path(__file__).parents[2]
@@ -259,6 +260,8 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(STARTUP),
+        # No server is there: without an emulator in place of Google Cloud, nothing is looked up.
+        ENDPOINT_VARIABLE: "http://127.0.0.1:9/",
         # The heap of an engine with a small stack is not worth collecting.
         "GOGC": "off",
         "PACKAGE_LIST": str(_package_list()),

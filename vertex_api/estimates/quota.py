@@ -14,9 +14,11 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
 UNKNOWN_METRIC_MARK = "*"
-"""Marks what is counted where the metric's name is not on file, such as `n4 vCPUs*`."""
+"""Marks what is counted where the metric's name is not on file, such as `a4 vCPUs*`."""
 
-_CPUS = {"n1": "cpus", "e2": "cpus", "n2": "n2_cpus", "c2": "c2_cpus"}
+_CPUS = {"n1": "cpus", "e2": "cpus"} | {
+    family: f"{family}_cpus" for family in ("n2", "n4", "c2", "m1", "g2", "a2", "a3")
+}
 _GPUS = {
     "NVIDIA_TESLA_P4": "nvidia_p4_gpus",
     "NVIDIA_TESLA_P100": "nvidia_p100_gpus",
@@ -27,9 +29,15 @@ _GPUS = {
     "NVIDIA_A100_80GB": "nvidia_a100_80gb_gpus",
     "NVIDIA_H100_80GB": "nvidia_h100_gpus",
     "NVIDIA_H100_MEGA_80GB": "nvidia_h100_mega_gpus",
+    "NVIDIA_H200_141GB": "nvidia_h200_gpus",
 }
-_TPUS = {"TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
+_TPUS = {"TPU_V2": "tpu_v2", "TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
 _DISKS = {"pd-ssd": "pd_ssd"}
+
+
+def build_quota_page_url(project: str) -> str:
+    """Return the address of the page where a project's quotas are seen, and more is asked for."""
+    return f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
 
 
 def estimate_quota_by_metric(spec: CanonicalSpec) -> dict[str, int]:

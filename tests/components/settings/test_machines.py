@@ -150,7 +150,7 @@ def test_machines_add_to_hourly_cost_and_quota(tmp_path: Path) -> None:
 
 def test_unpriced_machines_are_in_no_sum(tmp_path: Path) -> None:
     found = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=JOBS))
-    assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  a3 vCPUs* 224")
+    assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  a3_cpus 224")
     assert row(found, "stack").startswith("stack  0.25  0.49  ")
     missing = "hyperdisk-balanced, a3-ultragpu-8g, NVIDIA_H200_141GB"
     assert f"  persistentResource: no price on file for {missing}" in found

@@ -3,7 +3,7 @@
 It checks every input as `properties` says, records what it is told to do in the file of `GCP_STANDIN_RECORD` (one JSON
 line an operation), and answers with what the real provider would know. The first `GCP_STANDIN_UNKNOWN` grants fail
 with IAM's words for an account that is not known yet. `GCP_STANDIN_EXISTS` is what can be imported: inputs by id, as
-JSON.
+JSON. What it answers about quotas is in `quotas`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ from google.protobuf import empty_pb2, struct_pb2
 from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from tests.standins.gcp.functions import argument_problems
 from tests.standins.gcp.properties import problems
+from tests.standins.gcp.quotas import answer_quota_infos
 
+_FUNCTIONS = {"gcp:cloudquota/getSQuotaInfos:getSQuotaInfos": answer_quota_infos}
 _GRANTS = ("IAMMember", "IamMember")
 
 
@@ -91,6 +94,18 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
             found.update(known[request.id])
             return provider_pb2.ReadResponse(id=request.id, properties=found, inputs=found)
         return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
+
+    def Invoke(self, request: Any, context: Any) -> Any:
+        arguments = MessageToDict(request.args)
+        if found := list(argument_problems(request.tok, arguments)):
+            return provider_pb2.InvokeResponse(failures=[provider_pb2.CheckFailure(reason=reason) for reason in found])
+        try:
+            result = _FUNCTIONS[request.tok](**arguments)
+        except PermissionError as refusal:
+            context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
+        answer = struct_pb2.Struct()
+        answer.update(result)
+        return provider_pb2.InvokeResponse(**{"return": answer})
 
     def Update(self, request: Any, context: Any) -> Any:
         self._write("update", request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3], {})

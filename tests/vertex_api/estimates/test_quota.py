@@ -51,14 +51,18 @@ def test_spot_and_flex_start_count_as_preemptible(strategy: str) -> None:
         (pool("c2-standard-4"), {"c2_cpus": 4, "pd_ssd": 100}),
         (
             pool("a3-highgpu-8g", acceleratorType="NVIDIA_H100_80GB", acceleratorCount=8),
-            {"a3 vCPUs*": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
+            {"a3_cpus": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
         ),
         (
             pool("a3-ultragpu-8g", acceleratorType="NVIDIA_H200_141GB", acceleratorCount=8),
-            {"a3 vCPUs*": 224, "NVIDIA_H200_141GB*": 8, "hyperdisk-balanced GB*": 100},
+            {"a3_cpus": 224, "nvidia_h200_gpus": 8, "hyperdisk-balanced GB*": 100},
+        ),
+        (
+            pool("a4-highgpu-8g", acceleratorType="NVIDIA_B200", acceleratorCount=8),
+            {"a4 vCPUs*": 224, "NVIDIA_B200*": 8, "hyperdisk-balanced GB*": 100},
         ),
         (pool("ct5lp-hightpu-4t", tpuTopology="4x4"), {"tpu_v5e": 16, "pd_ssd": 100}),
-        (pool("cloud-tpu", acceleratorType="TPU_V2", acceleratorCount=8), {"TPU_V2*": 8, "pd_ssd": 100}),
+        (pool("cloud-tpu", acceleratorType="TPU_V2", acceleratorCount=8), {"tpu_v2": 8, "pd_ssd": 100}),
     ],
 )
 def test_quotas_without_a_known_name_are_left_out(machine: dict[str, Any], expected: dict[str, int]) -> None:

@@ -1,0 +1,102 @@
+"""The check of a stack's quotas: what its jobs need beside what the project is granted, and warnings or a refusal."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from math import isinf
+from typing import Any
+
+import pulumi
+
+from vertex_api.estimates.granted_quota import QuotaShortage, find_shortages
+from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, build_quota_page_url
+
+from ..errors import GrantedQuotasUnknown, QuotaInsufficient
+from ..settings.settings import Settings
+from .cost_report import estimate_quotas_by_job_and_metric
+from .granted_quota_lookup import fetch_granted_amounts
+
+MAX_NAMES = 3
+"""How many of the jobs that need a quota a warning names."""
+NeededByJob = Mapping[str, Mapping[str, int]]
+"""By job and metric."""
+
+
+def check_quotas(settings: Settings) -> None:
+    """Compare what the stack's jobs need with what the project is granted, as the guardrail `quotaCheck` says.
+
+    With `warn`, a preview shows both and warns of shortages, once the answer is there. With `block`, this waits for the
+    answer, in `pulumi up` too, and raises QuotaInsufficient if a job can never run. A look-up that fails is one line.
+    Only for the target `gcp`.
+    """
+    mode = settings.guardrails.get("quotaCheck", "warn")
+    needed = estimate_quotas_by_job_and_metric(settings)
+    if settings.cloud is None or mode == "off" or not any(needed.values()):
+        return
+    if mode == "block":
+        _look_up_and_report(settings, needed)
+    elif pulumi.runtime.is_dry_run():
+        report: Awaitable[Any] = asyncio.to_thread(_look_up_and_report, settings, needed)
+        # As an Output, because Pulumi waits for those before the program ends.
+        pulumi.Output.from_input(report)
+
+
+def _look_up_and_report(settings: Settings, needed: NeededByJob) -> None:
+    project, region = settings.project, settings.region
+    metrics = {METRIC_PREFIX + metric: metric for metric in set().union(*needed.values())}
+    try:
+        amounts = fetch_granted_amounts(project, region, metrics)
+    except GrantedQuotasUnknown as error:
+        pulumi.log.info(f"Quota in {region}: what {project} is granted is unknown: {error}")
+        return
+    granted = {metrics[name]: amount for name, amount in amounts.items()}
+    shortages = find_shortages(needed, granted)
+    is_blocking = settings.guardrails.get("quotaCheck") == "block"
+    refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
+    lines = {each.metric: render_shortage_line(project, region, each) for each in shortages}
+    if pulumi.runtime.is_dry_run():
+        pulumi.log.info("\n".join(render_quota_lines(project, region, needed, granted)))
+        if warnings := [lines[each.metric] for each in shortages if each not in refused]:
+            pulumi.warn("\n".join(warnings))
+    if refused:
+        heading = "guardrails.quotaCheck: nothing is submitted, because quotas are too small:"
+        raise QuotaInsufficient("\n  ".join([heading, *(lines[each.metric] for each in refused)]))
+
+
+def render_quota_lines(
+    project: str, region: str, needed_by_job: NeededByJob, granted: Mapping[str, float]
+) -> list[str]:
+    """Return a table of the metrics that are needed, with what all jobs need at once and what is granted."""
+    names = sorted(set().union(*needed_by_job.values()))
+    needed = {name: sum(metrics.get(name, 0) for metrics in needed_by_job.values()) for name in names}
+    rows = [("quota", "needed", "granted")]
+    rows += [(name, f"{needed[name]:,}", _format_granted(granted.get(name))) for name in names]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"Quota in {region}: needed by all jobs at once, and granted to {project}"]
+    lines += [f"  {name:{widths[0]}}  {need:>{widths[1]}}  {grant:>{widths[2]}}" for name, need, grant in rows]
+    if granted.keys() < set(names):
+        lines.append(f"  ? no such quota is listed for the project, or its name is not on file ({UNKNOWN_METRIC_MARK})")
+    return lines
+
+
+def render_shortage_line(project: str, region: str, shortage: QuotaShortage) -> str:
+    """Return what is needed of a metric by which jobs, what is granted, and where to ask for more."""
+    metric, granted = shortage.metric, f"{_format_granted(shortage.granted)} granted to {project} in {region}"
+    more = f"ask for more {METRIC_PREFIX}{metric} at {build_quota_page_url(project)}"
+    if shortage.is_by_job:
+        return f"{metric}: {_list_jobs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
+    return (
+        f"{metric}: all jobs at once need {shortage.needed:,}, more than the {granted}, so some wait in "
+        f"JOB_STATE_QUEUED for others to end: {_list_jobs(shortage.needed_by_job)}; {more}"
+    )
+
+
+def _list_jobs(needed_by_job: Mapping[str, int]) -> str:
+    items = [f"{name} (needs {needed:,})" for name, needed in needed_by_job.items()]
+    more = f" and {len(items) - MAX_NAMES} more" if len(items) > MAX_NAMES else ""
+    return ", ".join(items[:MAX_NAMES]) + more
+
+
+def _format_granted(amount: float | None) -> str:
+    if amount is None:
+        return "?"
+    return "unlimited" if isinf(amount) else f"{amount:,.0f}"

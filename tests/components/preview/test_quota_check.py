@@ -1,0 +1,59 @@
+"""The lines of a preview on quotas, and the example of docs/cost.md."""
+
+import re
+from pathlib import Path
+
+from components.preview.cost_report import estimate_quotas_by_job_and_metric
+from components.preview.quota_check import render_quota_lines, render_shortage_line
+from tests.components.preview.test_cost_report import PAGE, page_settings
+from vertex_api.estimates.granted_quota import UNLIMITED, find_shortages
+
+NEEDED = {
+    "large": {"a3_cpus": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
+    "small": {"cpus": 1500, "pd_ssd": 100},
+    "other": {"cpus": 1000, "a4 vCPUs*": 224},
+    "least": {"cpus": 96},
+    "fourth": {"cpus": 4},
+}
+GRANTED = {"a3_cpus": UNLIMITED, "cpus": 2200, "nvidia_h100_gpus": 0, "pd_ssd": 40960}
+
+
+def test_the_table_shows_needed_beside_granted() -> None:
+    assert render_quota_lines("acme-dev", "us-central1", NEEDED, GRANTED) == [
+        "Quota in us-central1: needed by all jobs at once, and granted to acme-dev",
+        "  quota             needed    granted",
+        "  a3_cpus              208  unlimited",
+        "  a4 vCPUs*            224          ?",
+        "  cpus               2,600      2,200",
+        "  nvidia_h100_gpus       8          0",
+        "  pd_ssd               200     40,960",
+        "  ? no such quota is listed for the project, or its name is not on file (*)",
+    ]
+
+
+def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
+    settings = page_settings(tmp_path)
+    needed = estimate_quotas_by_job_and_metric(settings)
+    granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
+    granted["preemptible_nvidia_h100_gpus"] = 0
+    table = "\n".join(render_quota_lines(settings.project, settings.region, needed, granted))
+    (shortage,) = find_shortages(needed, granted)
+    line = render_shortage_line(settings.project, settings.region, shortage)
+    shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
+    assert [block for block in shown if "granted to" in block] == [table, line]
+
+
+def test_the_mark_is_explained_only_where_it_is_shown() -> None:
+    assert not any("?" in line for line in render_quota_lines("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0}))
+
+
+def test_a_shortage_names_jobs_and_where_to_ask() -> None:
+    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_shortages(NEEDED, GRANTED)]
+    ask = "at https://console.cloud.google.com/iam-admin/quotas?project=acme-dev"
+    assert lines == [
+        "cpus: all jobs at once need 2,600, more than the 2,200 granted to acme-dev in us-central1, so some wait in "
+        "JOB_STATE_QUEUED for others to end: small (needs 1,500), other (needs 1,000), least (needs 96) and 1 more; "
+        f"ask for more aiplatform.googleapis.com/custom_model_training_cpus {ask}",
+        "nvidia_h100_gpus: large (needs 8) cannot run with the 0 granted to acme-dev in us-central1; "
+        f"ask for more aiplatform.googleapis.com/custom_model_training_nvidia_h100_gpus {ask}",
+    ]

@@ -1,0 +1,77 @@
+"""What a project is granted of Vertex AI's quotas in a region, and what its jobs need beyond that.
+
+The grants come from the Cloud Quotas API: a QuotaInfo has a `metric` and `dimensionsInfos`, from the most to the least
+specific (its reference). Values are strings, and "-1" stands for no limit.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+SERVICE = "aiplatform.googleapis.com"
+"""The service whose quotas training counts against."""
+UNLIMITED = inf
+
+
+@dataclass(frozen=True)
+class QuotaShortage:
+    """A metric of which less is granted than needed.
+
+    If `is_by_job`, each job in `needed_by_job` alone needs more than is granted, so it can never run. Otherwise only
+    all jobs together do (`needed`), so some wait until others have ended. The job that needs the most comes first.
+    """
+
+    metric: str
+    granted: float
+    needed: int
+    needed_by_job: Mapping[str, int]
+    is_by_job: bool
+
+
+def find_granted_amounts(quota_infos: Iterable[Mapping[str, Any]], region: str) -> dict[str, float]:
+    """Return what is granted in a region by metric, in full (`aiplatform.googleapis.com/…`).
+
+    A metric whose value is missing or no number is left out. Of several quotas of one metric the lowest one counts.
+    """
+    granted: dict[str, float] = {}
+    for info in quota_infos:
+        value = _find_value_in_region(info.get("dimensionsInfos") or (), region)
+        if value is not None:
+            granted[info["metric"]] = min(value, granted.get(info["metric"], UNLIMITED))
+    return granted
+
+
+def find_shortages(needed_by_job: Mapping[str, Mapping[str, int]], granted: Mapping[str, float]) -> list[QuotaShortage]:
+    """Return the shortages by metric: `needed_by_job` by job and metric, `granted` by the same names of metrics."""
+    needed = sum(map(Counter, needed_by_job.values()), Counter[str]())
+    shortages = []
+    for metric in sorted(needed.keys() & granted.keys()):
+        amounts = {job: metrics[metric] for job, metrics in needed_by_job.items() if metrics.get(metric)}
+        amounts = dict(sorted(amounts.items(), key=lambda item: (-item[1], item[0])))
+        limit = granted[metric]
+        above = {job: amount for job, amount in amounts.items() if amount > limit}
+        if needed[metric] > limit:
+            shortages.append(QuotaShortage(metric, limit, needed[metric], above or amounts, bool(above)))
+    return shortages
+
+
+def _find_value_in_region(dimensions_infos: Iterable[Mapping[str, Any]], region: str) -> float | None:
+    """Return the value of the most specific entry that covers all of a region; None if no entry has one."""
+    for info in dimensions_infos:
+        dimensions = info.get("dimensions") or {}
+        locations = info.get("applicableLocations") or (region,)
+        covers_region = dimensions in ({}, {"region": region}) and (region in locations or "global" in locations)
+        value = next((detail.get("value") for detail in info.get("details") or ()), None)
+        if covers_region and value is not None:
+            return _parse_amount(value)
+    return None
+
+
+def _parse_amount(text: str) -> float | None:
+    try:
+        amount = int(text)
+    except ValueError:
+        return None
+    return UNLIMITED if amount < 0 else float(amount)
