@@ -14,13 +14,20 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ForwardingProxy:
-    """Forwards to the URL `upstream`. `record_call` is told of each call before its answer is passed on."""
+    """Forwards to the URL `upstream`. `record_call` is told of each call before its answer is passed on.
+
+    `edit_answer` may change it.
+    """
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream
 
     def record_call(self, method: str, path: str) -> None:
         """A call has been made and answered; whoever made it has no answer yet."""
+
+    def edit_answer(self, method: str, path: str, content: bytes) -> bytes:
+        """Return what to pass on of an answer."""
+        return content
 
     @contextmanager
     def serving(self) -> Iterator[str]:
@@ -41,6 +48,7 @@ class ForwardingProxy:
                 with reply:
                     status, passed_on, content = reply.status, reply.headers, reply.read()
                 proxy.record_call(self.command, self.path)
+                content = proxy.edit_answer(self.command, self.path, content)
                 self.send_response(status)
                 self.send_header("Content-Type", passed_on.get("Content-Type", "application/json"))
                 self.send_header(MARKER_HEADER, passed_on.get(MARKER_HEADER, ""))

@@ -12,7 +12,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("access", "adopting", "ci", "clients", "configuration", "editors", "environments", "install", "interrupted")
-PAGES += ("python", "security")
+PAGES += ("python", "regions", "security")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -23,7 +23,7 @@ def test_the_program_for_adopting_runs() -> None:
     assert len(made.of("Repository")) == 1 and len(made.of("RepositoryIamMember")) == 2
 
 
-@pytest.mark.parametrize("page", ["configuration", "environments", "cost"])
+@pytest.mark.parametrize("page", ["configuration", "environments", "cost", "regions"])
 def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert blocks

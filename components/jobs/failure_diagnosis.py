@@ -10,6 +10,7 @@ from vertex_api.studies import trials
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
 
 from ..runtime.api_target import Target
+from .capacity_advice import render_capacity_alternative_lines
 from .pipeline_backing_jobs import TUNING_JOB
 
 Job = Mapping[str, Any]
@@ -17,6 +18,7 @@ MAX_LOG_LINES = 10
 """How many of a failed job's last log lines its report quotes."""
 MAX_TRIALS = 3
 _REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)")
+_STOCKOUT = r"Resources are insufficient in region"
 _CAUSES = [
     (
         r"ran out of memory|low on memory|status of 137\b",
@@ -35,8 +37,8 @@ _CAUSES = [
         r"the quota \1 is used up: ask for more, take another region or machine, or run fewer jobs at a time",
     ),
     (
-        r"Resources are insufficient in region",
-        "the region is out of such machines for now: take another region or accelerator, or try later",
+        _STOCKOUT,
+        "the region is out of such machines for now: try later, or change the job as below",
     ),
     (r"Internal error occurred", "this is the service's own failure: run it again"),
 ]
@@ -67,6 +69,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
             f"{job_name} failed: {reason}",
             *_render_failed_trials(trial_reasons),
             *(f"  likely cause: {cause}" for cause in causes),
+            *(render_capacity_alternative_lines(job) if re.search(_STOCKOUT, reason) else ()),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
             *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
             f"  all of it: {api.links.get_job_page_url(resource_name)} or "

@@ -63,7 +63,7 @@ def describe_change(job_name: str, previous_run: Mapping[str, Any], run: Mapping
 def _describe_status(job: Job) -> str:
     state, tuning_job = strip_state_prefix(job["state"]), job.get(TUNING_JOB, job)
     if state == "RUNNING" and "startTime" in job:
-        minutes = _count_minutes_since_creation(job, _parse_unix_seconds(job["startTime"]))
+        minutes = count_minutes_since_creation(job, _parse_unix_seconds(job["startTime"]))
         state += f" after {minutes} min in the queue" if minutes else ""
     if "studySpec" not in tuning_job:
         return state
@@ -77,7 +77,7 @@ def _render_names_by_state(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):
-        yield f"{state}: {_abbreviate_names([name for name in jobs if states[name] == state])}"
+        yield f"{state}: {abbreviate_names([name for name in jobs if states[name] == state])}"
 
 
 def _render_done_counts(jobs: Mapping[str, Job]) -> str:
@@ -94,17 +94,18 @@ def _render_unstarted_job_lines(jobs_by_name: Mapping[str, Job], now: float) -> 
     """Yield a line for each state before RUNNING: its jobs that are a minute old, since when, and why."""
     for state, reason in _QUEUE_REASONS.items():
         queued = [name for name, job in jobs_by_name.items() if strip_state_prefix(job["state"]) == state]
-        minutes = {name: _count_minutes_since_creation(jobs_by_name[name], now) for name in queued}
+        minutes = {name: count_minutes_since_creation(jobs_by_name[name], now) for name in queued}
         if longest_first := sorted(filter(minutes.get, queued), key=lambda name: -minutes[name]):
-            yield f"{_abbreviate_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
+            yield f"{abbreviate_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
 
 
-def _abbreviate_names(names: list[str]) -> str:
+def abbreviate_names(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _count_minutes_since_creation(job: Job, moment: float) -> int:
+def count_minutes_since_creation(job: Job, moment: float) -> int:
     """Return the whole minutes from a job's creation to a moment in seconds since 1970."""
     return max(0, int((moment - _parse_unix_seconds(job["createTime"])) // 60))
 

@@ -12,6 +12,7 @@ from vertex_api.resource_names import ResourceName
 from ..errors import TrainingFailed
 from ..runtime import api_target, engine_liveness
 from . import failure_diagnosis
+from .capacity_advice import CapacityAdvice
 from .pipeline_backing_jobs import TUNING_JOB, fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_name
 from .progress import Progress
 from .results import build_job_results
@@ -32,7 +33,7 @@ def poll_until_all_succeed(
     `api_parent` is the jobs' location, `deadlines_by_job` are seconds from the beginning of this wait. Raises
     TrainingFailed as soon as a job has failed or misses its deadline. Jobs that are active then stay active.
     """
-    progress = Progress()
+    progress, capacity_advice = Progress(), CapacityAdvice(api_parent)
     jobs: dict[str, Job] = {}
     pending = dict(resource_names_by_job)
     start = last_contact = time.monotonic()
@@ -47,6 +48,7 @@ def poll_until_all_succeed(
             last_contact = time.monotonic()
             jobs |= latest
             _print_lines(*progress.take_change_and_heartbeat_lines(jobs, time.time()))
+            _print_lines(*capacity_advice.take_lines(jobs, time.time()))
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:

@@ -100,12 +100,13 @@ def find_unavailable_accelerators(spec: CanonicalSpec, region: str) -> set[str]:
 
 def find_unavailable_pool_accelerators(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
     """Return the accelerators of pools (each with a `machineSpec`) that are not known to be available in a region."""
-    return {
-        name
-        for pool in pools
-        for name in _iterate_required_accelerators(pool)
-        if region not in get_regions_by_accelerator().get(name, ())
-    }
+    required = find_required_accelerators(pools)
+    return {name for name in required if region not in get_regions_by_accelerator().get(name, ())}
+
+
+def find_required_accelerators(pools: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the accelerators of pools, by the names of `get_regions_by_accelerator`."""
+    return {name for pool in pools for name in _iterate_required_accelerators(pool)}
 
 
 def _iterate_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:

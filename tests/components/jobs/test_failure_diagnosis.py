@@ -12,6 +12,7 @@ from components.jobs.failure_diagnosis import (
 )
 from components.runtime import api_target
 from tests.components.fakes import FakeClient
+from tests.vertex_api.jobs import custom_job
 from vertex_api import client_errors
 
 PARENT = "projects/local/locations/us-central1"
@@ -115,6 +116,18 @@ def test_no_cause_is_made_up(line: str) -> None:
 def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None:
     api.logs[f"{TRAIN}/workerpool1-0"] = ["ModuleNotFoundError: No module named 'torch'"]
     assert said(api, failed(EXITED))[1].startswith("  likely cause: the image has no Python module torch")
+
+
+def test_a_stockout_is_followed_by_what_may_help(api: FakeClient) -> None:
+    job = {**custom_job(), **failed("Resources are insufficient in region: us-central1.")}
+    lines = said(api, {**job, "jobSpec": custom_job()["jobSpec"]})
+    assert lines[1:5] == [
+        "  likely cause: the region is out of such machines for now: try later, or change the job as below",
+        "  what may help (each of these replaces the job):",
+        "    - scheduling: {strategy: SPOT}: spare machines, which may be taken back; it takes preemptible quota",
+        "    - another machineType: n2-standard-4, n4-standard-4, e2-standard-4, c2-standard-4",
+    ]
+    assert not any("what may help" in line for line in said(api, failed(EXITED)))
 
 
 def test_the_last_failed_trials_have_their_reasons(api: FakeClient) -> None:

@@ -1,0 +1,75 @@
+"""What can be done about a job without machines: one that has failed for that, or waits long before it runs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex_api.job_states import strip_state_prefix
+from vertex_api.resource_names import ResourceName
+from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
+
+from ..runtime.api_target import CLOUD_PREFIX
+from .progress import abbreviate_names, count_minutes_since_creation
+
+Job = Mapping[str, Any]
+LONG_WAIT_MINUTES = 10
+"""From when on a job waits long: Vertex AI fails a job without machines after some 20 minutes in PENDING."""
+_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be short"}
+
+
+def render_capacity_alternative_lines(job: Job) -> Iterator[str]:
+    """Yield the changes of a job, as the service shows it, that may get it machines. Each replaces the job."""
+    # Imported here, as below, because most jobs need no advice.
+    from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternatives
+
+    yield "  what may help (each of these replaces the job):"
+    for line in iterate_capacity_alternatives(_canonicalize(job).job_spec, ResourceName.parse(job["name"]).region):
+        yield f"    - {line}"
+
+
+class CapacityAdvice:
+    """What has been said so far about jobs that wait long, for `parent`, the full name of the jobs' location.
+
+    Nothing is said of jobs on this machine, where jobs wait for other jobs.
+    """
+
+    def __init__(self, parent: str) -> None:
+        self._project = parent.removeprefix(CLOUD_PREFIX).split("/")[1] if parent.startswith(CLOUD_PREFIX) else None
+        self._advised_names: set[tuple[str, str]] = set()
+        self._taken: set[tuple[str, ...]] = set()
+
+    def take_lines(self, jobs_by_name: Mapping[str, Job], now: float) -> list[str]:
+        """Return the lines on jobs that have waited long by `now` (seconds since 1970), each advice once."""
+        lines = []
+        for state, names in self._take_long_waiting_names(jobs_by_name, now).items():
+            by_advice: dict[tuple[str, ...], list[str]] = {}
+            for name in names:
+                by_advice.setdefault(tuple(self._render_advice(state, jobs_by_name[name])), []).append(name)
+            for advice, alike in by_advice.items():
+                if advice not in self._taken:
+                    self._taken.add(advice)
+                    minutes = max(count_minutes_since_creation(jobs_by_name[name], now) for name in alike)
+                    lines += [f"{abbreviate_names(alike)}: {state} for {minutes} min, as {_REASONS[state]}", *advice]
+        return lines
+
+    def _take_long_waiting_names(self, jobs_by_name: Mapping[str, Job], now: float) -> dict[str, list[str]]:
+        by_state: dict[str, list[str]] = {state: [] for state in _REASONS}
+        for name, job in jobs_by_name.items() if self._project else ():
+            state = strip_state_prefix(job["state"])
+            is_new = state in by_state and (state, name) not in self._advised_names
+            if is_new and count_minutes_since_creation(job, now) >= LONG_WAIT_MINUTES:
+                self._advised_names.add((state, name))
+                by_state[state].append(name)
+        return by_state
+
+    def _render_advice(self, state: str, job: Job) -> Iterator[str]:
+        from vertex_api.estimates.quota import METRIC_PREFIX, build_quota_page_url, estimate_quota_by_metric
+
+        if state == "QUEUED" and (needed := estimate_quota_by_metric(_canonicalize(job))):
+            amounts = ", ".join(f"{metric} {amount:,}" for metric, amount in needed.items())
+            yield f"  it needs these quotas ({METRIC_PREFIX}NAME): {amounts}"
+            yield f"  see and ask for more: {build_quota_page_url(str(self._project))}"
+        yield from render_capacity_alternative_lines(job)
+
+
+def _canonicalize(job: Job) -> CanonicalSpec:
+    return canonicalize_stored_spec(ResourceName.parse(job["name"]).kind, job)

@@ -1,0 +1,62 @@
+"""docs/regions.md: its stacks are valid, differ where they must, and its messages are those that are printed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.errors import DeclarationErrors
+from components.jobs.capacity_advice import render_capacity_alternative_lines
+from components.jobs.failure_diagnosis import explain_likely_causes
+from components.settings.settings import Settings
+from tests.components.projects import write
+from tests.test_docs import DOCS
+
+PAGE = (DOCS / "regions.md").read_text()
+FILES = dict(re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def load(root: Path, stack: str, **keys: str) -> Settings:
+    write(root, {**FILES, "large/Dockerfile": "FROM python:3.11\n"})
+    given = yaml.safe_load(FILES[f"stacks/Pulumi.{stack}.yaml"])["config"]
+    given |= {f"vertex-training:{key}": value for key, value in keys.items()}
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    return Settings.load_from_config("vertex-training", stack, root, config)
+
+
+def test_the_stacks_share_jobs_and_nothing_regional(tmp_path: Path) -> None:
+    eu, us = (load(tmp_path, stack) for stack in ("eu", "us"))
+    assert (eu.region, us.region) == ("europe-west4", "us-central1")
+    assert eu.cloud is not None and us.cloud is not None
+    for settings in (eu, us):
+        assert settings.cloud is not None
+        assert f"/locations/{settings.region}/" in settings.cloud["kmsKey"]
+        (job,) = settings.jobs
+        (pool,) = job.required_valid_spec.job_spec["workerPoolSpecs"]
+        assert pool["containerSpec"]["args"] == [f"--data=/gcs/acme-data-{settings.stack}/large"]
+    assert [settings.cloud["bucket"]["name"] for settings in (eu, us) if settings.cloud] == [
+        "acme-dev-vertex-training-eu",
+        "acme-dev-vertex-training-us",
+    ]
+    assert us.images == {"large": {"stack": "eu"}}
+    assert us.cloud["registry"]["existing"].rpartition("/")[2] == eu.cloud["registry"]["repository"]
+
+
+def test_a_key_of_the_other_region_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationErrors, match="vertex-training:kmsKey"):
+        load(tmp_path, "us", kmsKey=yaml.safe_load(FILES["stacks/Pulumi.eu.yaml"])["config"]["vertex-training:kmsKey"])
+
+
+def test_the_page_shows_the_printed_failure(tmp_path: Path) -> None:
+    (job,) = load(tmp_path, "eu").jobs
+    name = "projects/123456789012/locations/europe-west4/customJobs/1"
+    error = "Resources are insufficient in region: europe-west4. Try a different region or use a different accelerator."
+    lines = [
+        f"large failed: {error}",
+        *(f"  likely cause: {cause}" for cause in explain_likely_causes([error])),
+        *render_capacity_alternative_lines({"name": name, **job.required_valid_spec.fields}),
+    ]
+    (shown,) = re.findall(r"^```\n(large failed.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown.splitlines() == lines
