@@ -1,4 +1,4 @@
-"""`pulumi` killed at a chosen call of the API, whose answer it does not get."""
+"""`pulumi` killed at chosen calls of the API, whose answers it does not get."""
 
 import json
 from contextlib import suppress
@@ -9,10 +9,13 @@ from tests.engine.stalling_proxy import StallingProxy
 from tests.vertex_emulator.running import until
 
 
-def kill_pulumi_at(project: Project, method: str, path: str, verb: str) -> None:
-    """Run `pulumi`, kill it while the provider waits for the answer to a call, and remove its lock."""
+def kill_pulumi_at(project: Project, method: str, path: str, verb: str, calls: int = 1) -> None:
+    """Run `pulumi`, kill it while the provider waits for the answers to so many calls, and remove its lock.
+
+    The provider makes up to four calls at once.
+    """
     started = project.start_emulator()
-    proxy = StallingProxy(started["url"], method, path)
+    proxy = StallingProxy(started["url"], method, path, calls)
     with proxy.serving() as url:
         file = project.data / "endpoint.json"
         file.write_text(json.dumps({**started, "url": url}))

@@ -1,4 +1,4 @@
-"""A stand-in for the network between the provider and the emulator: it can hold back the answer to one call."""
+"""A stand-in for the network between the provider and the emulator: it can hold back the answers to some calls."""
 
 import threading
 from collections.abc import Iterator
@@ -8,21 +8,23 @@ from tests.forwarding_proxy import ForwardingProxy
 
 
 class StallingProxy(ForwardingProxy):
-    """Forwards to `upstream`, all but the answer to the first `method` call whose path holds `path`.
+    """Forwards to `upstream`, all but the answers to the first `calls` of `method` whose path holds `path`.
 
-    When that call has been made, `reached` is set; its answer waits until `release` is. `seen` are all calls so far,
+    When so many have been made, `reached` is set; their answers wait until `release` is. `seen` are all calls so far,
     as `METHOD path`.
     """
 
-    def __init__(self, upstream: str, method: str, path: str) -> None:
+    def __init__(self, upstream: str, method: str, path: str, calls: int = 1) -> None:
         super().__init__(upstream)
         self.seen: list[str] = []
         self.reached, self.release = threading.Event(), threading.Event()
         self.stalled = (method, path)
+        self.calls = calls
+        self._counting = threading.Lock()
 
     @contextmanager
     def serving(self) -> Iterator[str]:
-        """The proxy's URL, while it serves; the answer is let go at the end."""
+        """The proxy's URL, while it serves; the answers are let go at the end."""
         with super().serving() as url:
             try:
                 yield url
@@ -30,9 +32,15 @@ class StallingProxy(ForwardingProxy):
                 self.release.set()
 
     def record_call(self, method: str, path: str) -> None:
-        """Delay the answer of the one call."""
+        """Delay the answer of a call that is to be stalled."""
         self.seen.append(f"{method} {path.partition('?')[0]}")
         verb, part = self.stalled
-        if method == verb and part in path and not self.reached.is_set():
-            self.reached.set()
+        if method != verb or part not in path:
+            return
+        with self._counting:
+            self.calls -= 1
+            is_stalled = self.calls >= 0
+            if self.calls == 0:
+                self.reached.set()
+        if is_stalled:
             self.release.wait(60)
