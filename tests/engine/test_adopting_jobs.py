@@ -4,13 +4,15 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import Any
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from tests.clients.environment import variables
-from tests.engine.cloud import GCP, CloudProject
+from tests.engine.cloud import GCP, CloudProject, create_cloud_project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 PROJECT, REGION = GCP["vertex-training:project"], GCP["vertex-training:region"]
@@ -58,88 +60,114 @@ def submit_with_sdk(vertex: RunningEmulator) -> dict[str, Any]:
     return dict(vertex.get(name))
 
 
-def test_a_job_submitted_by_gcloud_is_adopted(cloud: CloudProject) -> None:
-    gcloud = shutil.which("gcloud")
-    if gcloud is None:
-        pytest.skip("gcloud is not installed")
-    file = cloud.root / "training" / "config.yaml"
-    file.write_text(yaml.safe_dump({"worker_pool_specs": pools("0"), "scheduling": {"timeout": "600s"}}))
+def submit_with_gcloud(gcloud: str, vertex: RunningEmulator, file: Path) -> str:
+    """Submit a job with gcloud, from a file for `--config`, and return its name."""
     create = ["ai", "custom-jobs", "create", "--display-name=by gcloud", "--labels=team=vision", "--format=value(name)"]
-    name = run_client(cloud.vertex, gcloud, *create, f"--config={file}")
-    declared = {"displayName": "by gcloud", "labels": {"team": "vision"}, "spec": {"file": "training/config.yaml"}}
-    cloud.declarations["customJobs"] = {"theirs": {**declared, "lifecycle": {"adopt": name.rpartition("/")[2]}}}
-    cloud.declare()
-    cloud.up()
-    assert cloud.resources()["theirs"]["id"] == name
-    cloud.assert_no_changes()
+    name = run_client(vertex, gcloud, *create, f"--config={file}")
+    vertex.ended(name)
+    return name
 
 
-def test_adopted_jobs_are_awaited_and_outlive_their_stack(cloud: CloudProject) -> None:
-    job = submit_with_sdk(cloud.vertex)
-    number = job["name"].rpartition("/")[2]
-    cloud.container.update({"imageUri": IMAGE, "command": ["sleep"], "args": ["4"]})
-    cloud.job["lifecycle"] = {"adopt": int(number), "wait": True}
-    cloud.declare()
-    before = _jobs(cloud)
-    output = cloud.up(fails=True)
-    assert "is not adopted, as it is not the job that is declared" in output
-    assert 'jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "4" declared, and the job has "3"' in output
+class Adopted(NamedTuple):
+    """What the first `up` printed, the names of the jobs by client, and those that were there before the second one."""
 
-    cloud.container["args"] = ["3"]
+    refusal: str
+    by_sdk: str
+    by_gcloud: str | None
+    before: list[str]
+
+
+@pytest.fixture(scope="class")
+def stack(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) -> CloudProject:
+    """A stack `dev` of the target gcp with the job `own`, which it has submitted itself."""
+    cloud = create_cloud_project(tmp_path_factory.mktemp("adopting"), vertex)
+    cloud.declarations["customJobs"]["own"] = {"jobSpec": deepcopy(cloud.job["jobSpec"])}
+    return cloud
+
+
+@pytest.fixture(scope="class")
+def adopted(stack: CloudProject) -> Adopted:
+    """A job of each client, adopted by the second `up`; at the first one, what is declared was another job."""
+    job = submit_with_sdk(stack.vertex)
+    stack.container.update({"command": ["sleep"], "args": ["4"]})
+    stack.job["lifecycle"] = {"adopt": int(job["name"].rpartition("/")[2]), "wait": True}
+    stack.declare()
+    refusal = stack.up(fails=True)
+
+    stack.container["args"] = ["3"]
     # What was given to the SDK, in the API's words.
-    cloud.job["labels"] = {"team": "vision"}
-    cloud.job["jobSpec"]["scheduling"] = {"timeout": "600s", "restartJobOnWorkerRestart": True}
-    cloud.declare()
-    cloud.up()
-
-    outputs = cloud.outputs()
-    assert outputs["jobs"]["train"]["name"] == job["name"]
-    assert outputs["results"]["train"] == {"state": "JOB_STATE_SUCCEEDED", "modelDir": "gs://mine/out/model/"}
-    cloud.refresh("--expect-no-changes")
-    cloud.assert_no_changes()
-
-    # What is declared of it is compared, and replaces nothing.
-    cloud.job["displayName"] = "another"
-    cloud.declare()
-    assert [(step["op"], step["changed"]) for step in cloud.steps()] == [("update", ["spec.displayName"])]
-
-    # Without `adopt` it is a job to be run.
-    del cloud.job["displayName"], cloud.job["lifecycle"]["adopt"]
-    cloud.declare()
-    replaced = [step for step in cloud.steps() if step["name"] == "train" and step["op"] == "replace"]
-    assert "adopt" in replaced[0]["changed"]
-
-    cloud.destroy()
-    assert cloud.vertex.get(job["name"])["state"] == "JOB_STATE_SUCCEEDED"
-    assert _jobs(cloud) == before
+    stack.job["labels"] = {"team": "vision"}
+    stack.job["jobSpec"]["scheduling"] = {"timeout": "600s", "restartJobOnWorkerRestart": True}
+    name = None
+    if gcloud := shutil.which("gcloud"):
+        file = stack.root / "training" / "config.yaml"
+        file.write_text(yaml.safe_dump({"worker_pool_specs": pools("0"), "scheduling": {"timeout": "600s"}}))
+        name = submit_with_gcloud(gcloud, stack.vertex, file)
+        declared = {"displayName": "by gcloud", "labels": {"team": "vision"}, "spec": {"file": "training/config.yaml"}}
+        stack.declarations["customJobs"]["theirs"] = {**declared, "lifecycle": {"adopt": name.rpartition("/")[2]}}
+    stack.declare()
+    before = _jobs(stack)
+    stack.up()
+    return Adopted(refusal, job["name"], name, before)
 
 
-def test_a_stack_can_adopt_its_own_job(cloud: CloudProject) -> None:
-    del cloud.job["lifecycle"]
-    cloud.declare()
-    cloud.up()
-    own = cloud.resources()["train"]["id"]
-    cloud.job["lifecycle"] = {"adopt": own.rpartition("/")[2]}
-    cloud.declare()
-    shown = {step["name"]: step for step in cloud.steps()}
-    assert {name: step["op"] for name, step in shown.items()} == {"ledger": "update", "train": "update"}
-    assert shown["train"]["changed"][0] == "adopt"
+class TestAdoption:
+    """Tests of one stack, in the order of its life."""
 
-    before = _jobs(cloud)
-    cloud.up()
+    def test_a_job_other_than_declared_is_not_adopted(self, adopted: Adopted) -> None:
+        assert "is not adopted, as it is not the job that is declared" in adopted.refusal
+        assert 'jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "4" declared, and the job has "3"' in adopted.refusal
 
-    assert own in before and _jobs(cloud) == before
-    train = cloud.resources()["train"]
-    assert (train["id"], train["outputs"]["adopt"]) == (own, f"{PARENT[3:]}/customJobs/{own.rpartition('/')[2]}")
-    cloud.assert_no_changes()
+    def test_a_job_submitted_by_the_sdk_is_adopted_and_awaited(self, stack: CloudProject, adopted: Adopted) -> None:
+        outputs = stack.outputs()
+        assert outputs["jobs"]["train"]["name"] == adopted.by_sdk
+        assert outputs["results"]["train"] == {"state": "JOB_STATE_SUCCEEDED", "modelDir": "gs://mine/out/model/"}
 
-    # Another one would be adopted in place of it.
-    cloud.job["lifecycle"]["adopt"] = "77"
-    cloud.declare()
-    assert "replace" in [step["op"] for step in cloud.steps() if step["name"] == "train"]
+    @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+    def test_a_job_submitted_by_gcloud_is_adopted(self, stack: CloudProject, adopted: Adopted) -> None:
+        assert stack.resources()["theirs"]["id"] == adopted.by_gcloud
 
-    cloud.destroy()
-    assert _jobs(cloud) == before
+    def test_adopting_submits_nothing(self, stack: CloudProject, adopted: Adopted) -> None:
+        own = stack.resources()["own"]["id"]
+        assert _jobs(stack) == sorted({*adopted.before, own})
+
+    def test_a_stack_can_adopt_its_own_job(self, stack: CloudProject, adopted: Adopted) -> None:
+        own, before = stack.resources()["own"]["id"], _jobs(stack)
+        stack.declarations["customJobs"]["own"]["lifecycle"] = {"adopt": own.rpartition("/")[2]}
+        # What is declared of an adopted job is compared, and replaces nothing.
+        stack.job["displayName"] = "another"
+        stack.declare()
+        shown = {step["name"]: step for step in stack.steps()}
+        assert {name: step["op"] for name, step in shown.items()} == dict.fromkeys(("ledger", "own", "train"), "update")
+        assert shown["own"]["changed"][0] == "adopt"
+        assert shown["train"]["changed"] == ["spec.displayName"]
+
+        del stack.job["displayName"]
+        stack.declare()
+        stack.up()
+
+        assert own in before and _jobs(stack) == before
+        resource = stack.resources()["own"]
+        assert (resource["id"], resource["outputs"]["adopt"]) == (
+            own,
+            f"{PARENT[3:]}/customJobs/{own.rpartition('/')[2]}",
+        )
+        stack.refresh("--expect-no-changes")
+        stack.assert_no_changes()
+
+    def test_another_job_or_none_to_adopt_replaces(self, stack: CloudProject, adopted: Adopted) -> None:
+        del stack.job["lifecycle"]["adopt"]
+        stack.declarations["customJobs"]["own"]["lifecycle"]["adopt"] = "77"
+        stack.declare()
+        replaced = {step["name"]: step for step in stack.steps() if step["op"] == "replace"}
+        assert replaced.keys() == {"train", "own"}
+        assert "adopt" in replaced["train"]["changed"]
+
+    def test_adopted_jobs_outlive_their_stack(self, stack: CloudProject, adopted: Adopted) -> None:
+        before = _jobs(stack)
+        stack.destroy()
+        assert _jobs(stack) == before
+        assert stack.vertex.get(adopted.by_sdk)["state"] == "JOB_STATE_SUCCEEDED"
 
 
 def _jobs(cloud: CloudProject) -> list[str]:
