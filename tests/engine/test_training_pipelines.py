@@ -1,132 +1,160 @@
 """Training pipelines through the real engine, Docker and the emulator: from a declaration to an uploaded model."""
 
-import json
-from typing import Any
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, NamedTuple
 
-from tests.engine.project import PARENT, SEARCH, Project
+import pytest
+
+from tests.engine.checkout import read_stack_config
+from tests.engine.project import DECLARATIONS, PARENT, SEARCH, Project, create_project
 from tests.vertex_emulator.running import until
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 
 CANARY = "canary-4711"
 
 
-def pipeline(project: Project, inputs: dict[str, Any], name: str = "piped") -> dict[str, Any]:
-    """Declare a pipeline alone, with a model that is served by an image of another stack."""
-    declared = {
-        "trainingTaskInputs": inputs,
-        "modelToUpload": {"containerSpec": {"imageUri": "${images.serving}"}},
-        "lifecycle": {"wait": True},
-    }
-    del project.declarations["customJobs"]
-    project.declarations["images"]["serving"] = {"uri": "serve:1"}
-    project.declarations["trainingPipelines"] = {name: declared}
-    project.declare()
-    return declared
+def training(*arguments: str, **container: Any) -> dict[str, Any]:
+    """Return the inputs of a pipeline that runs the trainer."""
+    inputs: dict[str, Any] = deepcopy(DECLARATIONS["customJobs"]["train"]["jobSpec"])
+    inputs["workerPoolSpecs"][0]["containerSpec"] |= {"args": [*arguments], **container}
+    return inputs
 
 
-def training(project: Project) -> dict[str, Any]:
-    return dict(project.job["jobSpec"])
+def pipeline(inputs: dict[str, Any], **lifecycle: Any) -> dict[str, Any]:
+    """Declare a pipeline with a model that is served by an image of another stack."""
+    model = {"containerSpec": {"imageUri": "${images.serving}"}}
+    return {"trainingTaskInputs": inputs, "modelToUpload": model, "lifecycle": lifecycle}
 
 
-def models(project: Project) -> list[dict[str, Any]]:
-    return list(project.request("GET", f"{PARENT}/models").get("models", []))
+@pytest.fixture(scope="class")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A project with pipelines that train, tune, are edited while they run, and are removed."""
+    with create_project(tmp_path_factory.mktemp("pipelines")) as project:
+        search = {key: value for key, value in SEARCH.items() if key != "lifecycle"}
+        environment = [{"name": "TOKEN", "value": "${secrets.token}"}]
+        project.declarations["trainingPipelines"] = {
+            "piped": pipeline(training("--epochs=1", env=environment), wait=True),
+            "tuned": pipeline(deepcopy(search), wait=True),
+            "edited": pipeline(training("--seconds=600")),
+            "removed": pipeline(training()),
+        }
+        project.declarations["customJobs"] = {"removed-job": {"jobSpec": training()}}
+        del project.declarations["vars"]
+        project.declarations["images"]["serving"] = {"uri": "serve:1"}
+        project.declare()
+        secret = ("--secret", "--path", "vertex-training:secrets.token", CANARY)
+        project.pulumi("config", "set", "--stack", "local", *secret)
+        project.stack = read_stack_config(project.root, project.name)
+        yield project
 
 
-def test_destroy_keeps_the_model_of_a_pipeline(project: Project) -> None:
-    inputs = training(project)
-    inputs["workerPoolSpecs"][0]["containerSpec"]["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
-    pipeline(project, inputs)
-    project.pulumi("config", "set", "--stack", "local", "--secret", "--path", "vertex-training:secrets.token", CANARY)
-    preview = project.pulumi("preview", "--stack", "local", "--diff")
-    assert CUSTOM_TASK in preview and "${secrets.token}" in preview and CANARY not in preview
+class FirstUp(NamedTuple):
+    """What was previewed, and outputs, pipelines and models after the first `up`, by name."""
 
-    project.up()
-
-    outputs = project.outputs()
-    (held,), (model,) = project.list_jobs("trainingPipelines"), models(project)
-    result = outputs["results"]["piped"]
-    assert result.pop("modelDir") == model["artifactUri"]
-    assert result == {
-        "state": "PIPELINE_STATE_SUCCEEDED",
-        "backingJob": held["trainingTaskMetadata"]["backingCustomJob"],
-        "model": model["name"],
-    }
-    assert (model["displayName"], model["containerSpec"]) == ("piped", {"imageUri": "serve:1"})
-    assert outputs["jobs"]["piped"]["state"] == "PIPELINE_STATE_SUCCEEDED"
-    sent = held["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
-    assert (sent["env"], sent["args"]) == ([{"name": "TOKEN", "value": CANARY}], ["--epochs=1"])
-    printed = project.run_emulator("logs", outputs["jobs"]["piped"]["logs"].rpartition(" ")[2])
-    assert "epoch 1 of 1" in printed.stdout
-    assert CANARY not in project.read_state()
-    project.refresh("--expect-no-changes")
-    project.assert_no_changes()
-
-    project.destroy()
-    assert project.query_database("SELECT count(*) FROM jobs") == 0
-    assert project.query_database("SELECT count(*) FROM models") == 1
+    previewed: str
+    outputs: dict[str, Any]
+    pipelines: dict[str, dict[str, Any]]
+    models: dict[str, dict[str, Any]]
 
 
-def test_a_tuning_pipeline_uploads_the_best_trials_model(project: Project) -> None:
-    search = json.loads(json.dumps(SEARCH))
-    del search["lifecycle"]
-    pipeline(project, search)
-    project.up()
-    outputs = project.outputs()
-    (held,), (model,) = project.list_jobs("trainingPipelines"), models(project)
-    assert held["trainingTaskDefinition"] == TUNING_TASK
-    result = outputs["results"]["piped"]
-    assert [trial["id"] for trial in result["trials"]] == ["1", "2", "3", "4"]
-    best = max(result["trials"], key=lambda trial: trial["metrics"]["score"])
-    assert result["bestTrial"] == best
-    assert result["modelDir"] == model["artifactUri"]
-    assert model["artifactUri"].endswith(f"/{best['id']}/model/")
-    assert (result["model"], result["backingJob"]) == (
-        model["name"],
-        held["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
-    )
-    project.refresh()
-    run = project.resources()["piped"]["outputs"]["run"]
-    assert (run["trials"], run["bestTrial"]) == ({"ended": 4, "of": 4}, best)
-    project.assert_no_changes()
+@pytest.fixture(scope="class")
+def first(stack: Project) -> FirstUp:
+    """The first `up`, in which the pipelines that are waited for have ended."""
+    previewed = stack.pulumi("preview", "--stack", "local", "--diff")
+    stack.up()
+    return FirstUp(previewed, stack.outputs(), pipelines(stack), models(stack))
 
 
-def test_an_edit_replaces_running_pipeline_and_job(project: Project) -> None:
-    inputs = training(project)
-    inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=600"]
-    declared = pipeline(project, inputs)
-    declared["lifecycle"] = {}
-    project.declare()
-    project.up()
-    (old,) = until(
-        lambda: [each for each in project.list_jobs("trainingPipelines") if each["state"] == "PIPELINE_STATE_RUNNING"],
-        "the pipeline runs",
-    )
-    inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=0"]
-    declared["lifecycle"] = {"wait": True}
-    project.declare()
-    assert [step["op"] for step in project.steps() if step["name"] == "piped"] == ["replace"]
-    project.up()
-    (new,), (job,), (_,) = project.list_jobs("trainingPipelines"), project.list_jobs(), models(project)
-    assert new["name"] != old["name"]
-    assert job["name"] == new["trainingTaskMetadata"]["backingCustomJob"]
-    until(lambda: project.containers() == [], "no container is left")
-    project.assert_no_changes()
+class TestPipelines:
+    """Tests of one stack, in the order of its life."""
+
+    def test_a_pipeline_trains_and_uploads_its_model(self, stack: Project, first: FirstUp) -> None:
+        held, model = first.pipelines["piped"], first.models["piped"]
+        result = first.outputs["results"]["piped"]
+        assert result == {
+            "state": "PIPELINE_STATE_SUCCEEDED",
+            "backingJob": held["trainingTaskMetadata"]["backingCustomJob"],
+            "model": model["name"],
+            "modelDir": model["artifactUri"],
+        }
+        assert model["containerSpec"] == {"imageUri": "serve:1"}
+        assert first.outputs["jobs"]["piped"]["state"] == "PIPELINE_STATE_SUCCEEDED"
+        printed = stack.run_emulator("logs", first.outputs["jobs"]["piped"]["logs"].rpartition(" ")[2])
+        assert "epoch 1 of 1" in printed.stdout
+
+    def test_a_secret_of_a_pipeline_is_not_shown(self, stack: Project, first: FirstUp) -> None:
+        sent = first.pipelines["piped"]["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
+        assert (sent["env"], sent["args"]) == ([{"name": "TOKEN", "value": CANARY}], ["--epochs=1"])
+        assert CUSTOM_TASK in first.previewed and "${secrets.token}" in first.previewed
+        assert CANARY not in first.previewed + stack.read_state()
+
+    def test_a_tuning_pipeline_uploads_the_best_trials_model(self, stack: Project, first: FirstUp) -> None:
+        held, model = first.pipelines["tuned"], first.models["tuned"]
+        assert held["trainingTaskDefinition"] == TUNING_TASK
+        result = first.outputs["results"]["tuned"]
+        assert [trial["id"] for trial in result["trials"]] == ["1", "2", "3", "4"]
+        best = max(result["trials"], key=lambda trial: trial["metrics"]["score"])
+        assert result["bestTrial"] == best
+        assert result["modelDir"] == model["artifactUri"]
+        assert model["artifactUri"].endswith(f"/{best['id']}/model/")
+        assert (result["model"], result["backingJob"]) == (
+            model["name"],
+            held["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
+        )
+        stack.refresh()
+        run = stack.resources()["tuned"]["outputs"]["run"]
+        assert (run["trials"], run["bestTrial"]) == ({"ended": 4, "of": 4}, best)
+
+    def test_an_edit_replaces_running_pipelines_and_removes_others(self, stack: Project, first: FirstUp) -> None:
+        until(lambda: _count_running(stack) == 1 and "removed" in models(stack), "the end of all but one pipeline")
+        assert pipelines(stack)["edited"]["state"] == "PIPELINE_STATE_RUNNING"
+        declared = stack.declarations["trainingPipelines"]
+        declared["edited"] = pipeline(training("--seconds=0"), wait=True)
+        del declared["removed"], stack.declarations["customJobs"]
+        stack.declare()
+        changes = {step["name"]: step["op"] for step in stack.steps()}
+        assert changes == {
+            "completion": "update",
+            "edited": "replace",
+            "ledger": "update",
+            "removed": "delete",
+            "removed-job": "delete",
+        }
+
+        assert "which a killed run has left" not in stack.up()
+
+        there = pipelines(stack)
+        assert {name: there.get(name) == held for name, held in first.pipelines.items()} == {
+            "piped": True,
+            "tuned": True,
+            "edited": False,
+            "removed": False,
+        }
+        assert {job["name"] for job in stack.list_jobs()} == {
+            there[name]["trainingTaskMetadata"]["backingCustomJob"] for name in ("piped", "edited")
+        }
+        assert models(stack).keys() == first.pipelines.keys()
+        until(lambda: stack.containers() == [], "no container is left")
+        stack.assert_no_changes()
+        stack.refresh("--expect-no-changes")
+
+    def test_destroy_keeps_the_model_of_a_pipeline(self, stack: Project, first: FirstUp) -> None:
+        count = len(models(stack))
+        stack.destroy()
+        assert stack.query_database("SELECT count(*) FROM jobs") == 0
+        assert stack.query_database("SELECT count(*) FROM models") == count
 
 
-def test_removed_pipelines_and_jobs_are_deleted_without_messages(project: Project) -> None:
-    project.declarations["customJobs"]["other"] = {"jobSpec": project.job["jobSpec"]}
-    jobs = project.declarations.pop("customJobs")
-    project.declarations["customJobs"] = {}
-    pipeline(project, jobs["train"]["jobSpec"])
-    project.declarations["customJobs"] = {"other": jobs["other"]}
-    project.declare()
-    project.up()
-    until(lambda: all(job["state"] == "JOB_STATE_SUCCEEDED" for job in project.list_jobs()), "the other job has ended")
-    assert len(project.list_jobs()) == 2
-    for section in ("customJobs", "trainingPipelines"):
-        project.declarations[section] = {}
-    project.declare()
-    assert "which a run that was killed" not in project.up()
-    assert project.query_database("SELECT count(*) FROM jobs") == 0
-    project.assert_no_changes()
-    project.pulumi("refresh", "--stack", "local", "--preview-only", "--expect-no-changes")
+def pipelines(project: Project) -> dict[str, dict[str, Any]]:
+    """Return the emulator's pipelines by name."""
+    return {each["displayName"]: each for each in project.list_jobs("trainingPipelines")}
+
+
+def models(project: Project) -> dict[str, dict[str, Any]]:
+    """Return the emulator's models by the name of their pipeline."""
+    return {each["displayName"]: each for each in project.request("GET", f"{PARENT}/models").get("models", [])}
+
+
+def _count_running(project: Project) -> int:
+    return sum(job["state"] != "JOB_STATE_SUCCEEDED" for job in project.list_jobs())
