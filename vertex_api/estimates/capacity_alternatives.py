@@ -65,7 +65,7 @@ def _list_with_accelerator(machine: Machine, kind: str, count: int) -> list[str]
     """Return the other machines that have an accelerator: those of this count first, then of more, then of fewer."""
     others = [each for each in get_machines_by_name().values() if kind in each.gpus and each.name != machine.name]
     counts = {each.name: min(each.gpus[kind], key=lambda known: (known < count, abs(known - count))) for each in others}
-    distance = {name: (known != count, known < count) for name, known in counts.items()}
+    distance = {name: (known < count, abs(known - count)) for name, known in counts.items()}
     others.sort(key=lambda each: (*distance[each.name], abs(each.vcpus - machine.vcpus), each.name))
     names = [each.name for each in others]
     return [name if counts[name] == count else f"{name} (acceleratorCount {counts[name]})" for name in names]
