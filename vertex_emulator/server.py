@@ -1,5 +1,6 @@
 """The serving process: data folder, lock, database, port, scheduler, and an orderly end."""
 
+import asyncio
 import contextlib
 import errno
 import json
@@ -115,12 +116,18 @@ def _run_server(
         server_header=False,
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
+    # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not _is_about_cancellation(record))
     with _suppress_stop_signals():
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     scheduler.stop(_STOP_SECONDS)
     _remove_unused_firewall_rules(executor)
     _log.info("stopped; containers keep running, and the next start finds them")
+
+
+def _is_about_cancellation(record: logging.LogRecord) -> bool:
+    return record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 def _remove_unused_firewall_rules(executor: DockerExecutor) -> None:

@@ -4,6 +4,7 @@ import re
 import time
 from datetime import UTC, datetime
 
+_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 and 9999, which RFC 3339 ends with
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)")
 
 
@@ -13,8 +14,12 @@ def now_ns() -> int:
 
 
 def format_time(nanoseconds: int) -> str:
-    """Format a time (ns since 1970) as RFC 3339 in UTC with microseconds, as the service does."""
-    moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat()
+    """Format a time (ns since 1970) as RFC 3339 in UTC with microseconds, as the service does.
+
+    Times beyond the years 1 to 9999, which a container can give its files, become the first or last one.
+    """
+    seconds = min(max(nanoseconds // 10**9, _MIN_SECONDS), _MAX_SECONDS)
+    moment = datetime.fromtimestamp(seconds, UTC).isoformat()
     return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
 
 

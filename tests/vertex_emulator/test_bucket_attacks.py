@@ -47,14 +47,14 @@ def addresses(bucket: str, name: str) -> list[str]:
 
 
 @contextmanager
-def requested(emulator: RunningEmulator, paths: list[str]) -> Iterator[None]:
-    """Send GETs, all at the same time, and await no answers."""
+def requested(emulator: RunningEmulator, paths: list[str], method: str = "GET") -> Iterator[None]:
+    """Send requests without a body, all at the same time, and await no answers."""
     connections = []
     try:
         for path in paths:
             host, port = emulator.url.removeprefix("http://").split(":")
             connections.append(socket.create_connection((host, int(port)), timeout=20))
-            connections[-1].sendall(f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            connections[-1].sendall(f"{method} /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         yield
     finally:
         for connection in connections:
@@ -143,15 +143,18 @@ def test_endless_file_blocks_neither_requests_nor_end(own: RunningEmulator) -> N
             assert own.call("GET", "vertex_emulator/page/files?uri=gs://endless")["entries"]
             assert time.monotonic() - started < 2 * ANSWER_SECONDS
         assert seconds_until_end(own) < STOP_SECONDS
+    assert "Traceback" not in own.data.with_suffix(".log").read_text()
 
 
 def test_clients_that_leave_end_their_checksums(own: RunningEmulator) -> None:
-    (own.data / "gcs/endless").mkdir()
-    (own.data / "gcs/endless/zeros").touch()
-    os.truncate(own.data / "gcs/endless/zeros", 1 << 43)
+    begun = own.http.post(f"{own.url}/upload/storage/v1/b/endless/o?uploadType=resumable&name=zeros", timeout=30)
+    finished_upload = begun.headers["location"]
+    assert own.http.put(finished_upload, data=b"0", timeout=30).json()["size"] == "1"
     zeros = own.data / "gcs/endless/zeros"
-    with requested(own, addresses("endless", "zeros") * 3):
-        until(lambda: times_open(own, zeros) >= 12, "a read by every request")
+    os.truncate(zeros, 1 << 43)
+    repeats = [finished_upload.removeprefix(f"{own.url}/")] * 3
+    with requested(own, addresses("endless", "zeros") * 3), requested(own, repeats, "PUT"):
+        until(lambda: times_open(own, zeros) >= 15, "a read by every request")
     until(lambda: not times_open(own, zeros), "the end of all reads")
 
 
@@ -186,6 +189,13 @@ def test_downloads_keep_ranges_and_close_their_files(shared: RunningEmulator) ->
     with requested(shared, addresses("ranges", "digits") * 5):
         pass
     until(lambda: not times_open(shared, bucket / "digits"), "the end of all reads")
+
+
+def test_page_size_of_thousands_of_digits_is_rejected(shared: RunningEmulator) -> None:
+    (shared.data / "gcs/digits").mkdir()
+    reply = shared.answer(f"storage/v1/b/digits/o?maxResults={'9' * 5000}")
+    assert reply.status_code == 400
+    assert reply.json()["error"]["message"] == f"maxResults is '{'9' * 20}'; it must be a positive number"
 
 
 def test_huge_folder_blocks_no_other_request(own: RunningEmulator) -> None:

@@ -140,6 +140,20 @@ def test_body_without_length_is_limited(shared: RunningEmulator) -> None:
     assert reply.status_code == 413
 
 
+def test_malformed_body_leaves_no_traceback(own: RunningEmulator) -> None:
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n"
+    answer = raw(own, b"POST /v1/x HTTP/1.1\r\nHost: evil.example\r\n" + chunked + b"no chunk\r\n\r\n")
+    assert answer.split()[1] == b"400"
+    with closing(socket.create_connection(("127.0.0.1", port(own)), timeout=20)) as connection:
+        connection.sendall(b"GET /vertex_emulator/page/events HTTP/1.1\r\nHost: localhost\r\n" + chunked)
+        assert connection.recv(4096).split()[1] == b"200"
+        connection.sendall(b"no chunk\r\n\r\n")
+        while connection.recv(4096):
+            pass
+    own.end()
+    assert "Traceback" not in own.data.with_suffix(".log").read_text()
+
+
 def test_headers_without_end_are_refused(shared: RunningEmulator) -> None:
     head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 200_000
     try:

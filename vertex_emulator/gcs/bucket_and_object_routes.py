@@ -3,8 +3,10 @@
 import base64
 import binascii
 import contextlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from itertools import islice
 from typing import Any
@@ -22,6 +24,7 @@ from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.open_file_response import OpenFileResponse
 
 MAX_PAGE_SIZE = 1000
+_NUMBER = re.compile("[0-9]{1,10}")
 _SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
 _PRECONDITIONS = {"ifGenerationMatch", "ifGenerationNotMatch"}
 # An object has one version here, and folders are listed as prefixes anyway.
@@ -181,6 +184,12 @@ def get_base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
+async def raise_if_disconnected(request: Request) -> None:
+    """Raise ClientDisconnect if the client, whose whole body has arrived, has left."""
+    if await request.is_disconnected():
+        raise ClientDisconnect
+
+
 def _check_generation_and_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
     """Raise ApiError if the query asks for another generation, or a precondition does not hold."""
     if query.get("generation", str(stored.generation)) != str(stored.generation):
@@ -190,12 +199,7 @@ def _check_generation_and_preconditions(query: Mapping[str, str], stored: Stored
 
 async def _compute_checksums_while_connected(request: Request, file: FileIO | None) -> dict[str, str]:
     """Return the checksums of a file, none without one. Raises ClientDisconnect and OSError."""
-
-    async def raise_if_disconnected() -> None:
-        if await request.is_disconnected():
-            raise ClientDisconnect
-
-    return {} if file is None else await compute_checksums(file, raise_if_disconnected)
+    return {} if file is None else await compute_checksums(file, partial(raise_if_disconnected, request))
 
 
 def _respond_with_list(kind: str, **fields: Any) -> Response:
@@ -218,8 +222,8 @@ def _iterate_names_or_prefixes_with_is_prefix(
 
 def _parse_page_size(query: Mapping[str, str]) -> int:
     text = query.get("maxResults", str(MAX_PAGE_SIZE))
-    if not text.isdecimal() or int(text) < 1:
-        raise ApiError("INVALID_ARGUMENT", f"maxResults is {text!r}; it must be a positive number")
+    if not _NUMBER.fullmatch(text) or int(text) < 1:
+        raise ApiError("INVALID_ARGUMENT", f"maxResults is {text[:20]!r}; it must be a positive number")
     return min(int(text), MAX_PAGE_SIZE)
 
 

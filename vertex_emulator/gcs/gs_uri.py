@@ -5,6 +5,7 @@ import re
 from vertex_emulator.errors import InvalidBucketUri
 
 MAX_OBJECT_NAME_BYTES = 1024  # Cloud Storage, "About Cloud Storage objects"
+MAX_PARTS = 100  # the work on a path grows with them, and a container can nest folders without end
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
 _MAX_PART_BYTES = 255  # Linux's limit for a file name
 
@@ -25,6 +26,8 @@ def parse_gs_uri_parts(uri: str) -> tuple[str, ...]:
     if any(len(part.encode()) > _MAX_PART_BYTES for part in parts):
         rule = f"has a part of more than {_MAX_PART_BYTES} bytes, which is more than a file name can have here"
         raise InvalidBucketUri(f'"{uri}" {rule}')
+    if len(parts) > MAX_PARTS:
+        raise InvalidBucketUri(f'"{uri[:80]}…" has more than {MAX_PARTS} parts, more than the emulator serves')
     if len(name.encode()) > MAX_OBJECT_NAME_BYTES:
         message = f"its object name is longer than Cloud Storage's limit of {MAX_OBJECT_NAME_BYTES} bytes; shorten it"
         raise InvalidBucketUri(f'"{uri[:80]}…": {message}')

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
-from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, is_utf8, parse_gs_uri_parts
+from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, MAX_PARTS, is_utf8, parse_gs_uri_parts
 
 # The first holds a page of names, so that a folder is read once for it; the last bounds the memory of longer walks.
 _FIRST_BATCH, _MAX_BATCH = 2_000, 100_000
@@ -89,4 +89,6 @@ def _get_object_or_folder_name_or_none(entry: os.DirEntry[str], parent: str) -> 
         name = parent + entry.name
     else:
         return None
-    return name if is_utf8(name) and len(name.encode()) <= MAX_OBJECT_NAME_BYTES else None
+    if name.count("/") >= MAX_PARTS or not is_utf8(name) or len(name.encode()) > MAX_OBJECT_NAME_BYTES:
+        return None
+    return name

@@ -98,7 +98,7 @@ class ObjectStore:
 
     def require_object_and_open_file(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
         """Return an object and its file, open for reading; a folder has none. Raises ApiError and OSError."""
-        if name.endswith("/"):
+        if not name or name.endswith("/"):  # without a name, the bucket, which a container may have made a file
             return self.require_object_or_folder(bucket, name), None
         try:
             with _reject_invalid_uris():

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -11,7 +12,7 @@ from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_and_object_json import serialize_object
-from vertex_emulator.gcs.bucket_and_object_routes import get_base_url, get_checked_query
+from vertex_emulator.gcs.bucket_and_object_routes import get_base_url, get_checked_query, raise_if_disconnected
 from vertex_emulator.gcs.multipart_parser import MultipartParser
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.json_request_body import read_json_object
@@ -21,7 +22,7 @@ _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")
 _HASH_FIELDS = {"md5": "md5Hash", "crc32c": "crc32c"}
 # Metadata that a request may set: name, checksums, and the content type, which the file's name decides here.
 _ALLOWED_METADATA = {"name", "bucket", "contentType", "md5Hash", "crc32c", "size", "kind", "id", "storageClass"}
-_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
+_RANGE = re.compile(r"bytes (?:([0-9]{1,19})-([0-9]{1,19})|\*)/([0-9]{1,19}|\*)")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ class UploadRoutes:
 
     async def _complete_upload_and_respond(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
-        stored, checksums = await self.uploads.store_and_get_object_and_checksums(upload, expected)
+        stored, checksums = await self.uploads.store_and_get_object_and_checksums(
+            upload, expected, partial(raise_if_disconnected, request)
+        )
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 
@@ -139,7 +142,9 @@ def _parse_first_last_and_total_bytes(content_range: str | None) -> tuple[int | 
         return 0, None, None
     match = _RANGE.fullmatch(content_range)
     if match is None:
-        raise ApiError("INVALID_ARGUMENT", f'Content-Range is "{content_range}"; it must be like "bytes 0-99/200"')
+        raise ApiError(
+            "INVALID_ARGUMENT", f'Content-Range is "{content_range[:100]}"; it must be like "bytes 0-99/200"'
+        )
     first, last, total = (int(text) if text and text != "*" else None for text in match.groups())
     return first, last, total
 

@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -86,11 +86,15 @@ class Uploads:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
     async def store_and_get_object_and_checksums(
-        self, upload: Upload, expected_checksums: Mapping[str, str]
+        self,
+        upload: Upload,
+        expected_checksums: Mapping[str, str],
+        raise_if_abandoned: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
 
-        `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
+        `expected_checksums` came with the last bytes. The object of a finished upload may be another, endless one by
+        now, so reading it ends when `raise_if_abandoned` raises. Raises ApiError or OSError and discards the upload.
         """
         if upload.received_bytes_unless_finished is None:
             stored, file = await to_thread.run_sync(
@@ -99,7 +103,7 @@ class Uploads:
             if file is None:
                 return stored, {}
             with file:
-                return stored, await compute_checksums(file)
+                return stored, await compute_checksums(file, raise_if_abandoned)
         try:
             with FileIO(upload.partial) as file:
                 checksums = await compute_checksums(file)

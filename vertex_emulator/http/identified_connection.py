@@ -2,6 +2,7 @@
 
 import asyncio
 
+from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vertex_emulator.http.access import PEER_USER_ID
@@ -20,3 +21,12 @@ class IdentifiedConnection(H11Protocol):
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         user_id = find_user_id_of_peer(peer[:2], own[:2]) if peer and own else None
         self.app_state = {**self.app_state, PEER_USER_ID: user_id}
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a malformed request, after which an application that works on its head sends nothing more."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+        try:
+            super().send_400_response(msg)
+        except LocalProtocolError:  # the application has begun its answer
+            self.transport.close()

@@ -1,3 +1,5 @@
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,30 @@ def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
     (objects.tree.root / "empty" / "x" / "y").mkdir(parents=True)
     objects.delete_bucket("empty")
     assert objects.list_bucket_names() == ["bucket"]
+
+
+def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
+    names = ["d/" * 99 + "last", "d/" * 100 + "beyond", "d/" * 400 + "far"]
+    with contextlib.chdir(objects.tree.root / "bucket"):
+        for depth in range(400):
+            for name in names:
+                if name.count("/") == depth:
+                    Path(name.rpartition("/")[2]).touch()
+            Path("d").mkdir()
+            os.chdir("d")
+        Path("far").touch()
+    assert list(objects.iterate_object_names("bucket", "d/")) == names[:1]
+    assert list(objects.iterate_object_names("bucket", "d/", folders_as_prefixes=True)) == ["d/d/"]
+    assert objects.require_object_and_open_file("bucket", names[0])[0].name == names[0]
+    with pytest.raises(ApiError, match="has more than 100 parts"):
+        objects.require_object_and_open_file("bucket", names[1])
+    with pytest.raises(ApiError, match="is not empty"):
+        objects.delete_bucket("bucket")
+
+
+def test_file_in_place_of_bucket_is_no_object(objects: ObjectStore) -> None:
+    (objects.tree.root / "plain").touch()
+    for name in ("", "x"):
+        with pytest.raises(ApiError) as error:
+            objects.require_object_and_open_file("plain", name)
+        assert error.value.status == "NOT_FOUND"
