@@ -127,9 +127,9 @@ def run(data: Path, seed: int, kills: int, at_least: int) -> Run:
                     open_items.remove(item)
                     done.append(item)
             time.sleep(_PAUSE_SECONDS)
-        until(lambda: not _left(data), "removal of all containers")
+        until(lambda: not list_leftovers(read_emulator_id(data)), "removal of all containers")
     finally:
-        left = _left(data)
+        left = list_leftovers(read_emulator_id(data))
         emulator.end()
         client.close()
     done.sort(key=lambda item: item.name)
@@ -157,14 +157,18 @@ def _differences(wanted: Any, found: Any, where: str) -> list[str]:
     return [] if wanted == found else [f"{where}: {found!r} where the undisturbed run has {wanted!r}"]
 
 
-def _left(data: Path) -> list[str]:
-    """Containers and networks of a data folder's emulator."""
+def read_emulator_id(data: Path) -> str:
+    """The id of a data folder's emulator."""
     database = sqlite3.connect(data / "emulator.db")
     try:
-        row = database.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
+        return str(database.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()[0])
     finally:
         database.close()
-    label = f"label=vertex-training.emulator={row[0]}"
+
+
+def list_leftovers(emulator_id: str) -> list[str]:
+    """Containers and networks of an emulator."""
+    label = f"label=vertex-training.emulator={emulator_id}"
     found: list[str] = []
     for what in (["ps", "-a"], ["network", "ls"]):
         done = subprocess.run(["docker", *what, "-q", "--filter", label], capture_output=True, text=True, check=True)

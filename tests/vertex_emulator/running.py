@@ -63,17 +63,18 @@ class RunningEmulator:
         self.start()
 
     def start(self) -> None:
-        self._log = (self.data.parent / f"{self.data.name}.log").open("a")
-        self.process = subprocess.Popen(
-            [sys.executable, *self.program, "serve", "--data", str(self.data), *self.options],
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        log_path = self.data.parent / f"{self.data.name}.log"
+        with log_path.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *self.program, "serve", "--data", str(self.data), *self.options],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         endpoint = self.data / "endpoint.json"
 
         def announced() -> Any:
-            assert self.process.poll() is None, Path(self._log.name).read_text()
+            assert self.process.poll() is None, log_path.read_text()
             try:
                 found = json.loads(endpoint.read_text())
             except (FileNotFoundError, ValueError):
@@ -85,15 +86,12 @@ class RunningEmulator:
     def end(self, number: int = signal.SIGTERM) -> int:
         """Signal the process and wait for its end; its exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(timeout=30)
-        self._log.close()
-        return code
+        return self.process.wait(timeout=30)
 
     def close(self) -> None:
         """Stop it, and remove what it left on the machine."""
         if self.process.poll() is None:
             self.end()
-        self._log.close()
         self.http.close()
         done = command("reset", "--yes", data=self.data)
         assert done.returncode == 0, done.stderr
