@@ -30,73 +30,82 @@ def daemon() -> Iterator[DockerDaemon]:
         yield made
 
 
-@pytest.fixture
-def account(tmp_path: Path) -> Iterator[TokensStandIn]:
-    with tokens(tmp_path, TOKEN) as made:
+@pytest.fixture(scope="class")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("google-token")
+
+
+@pytest.fixture(scope="class")
+def account(folder: Path) -> Iterator[TokensStandIn]:
+    with tokens(folder, TOKEN) as made:
         yield made
 
 
-@pytest.fixture
-def cloud(tmp_path: Path, vertex: RunningEmulator, daemon: DockerDaemon, account: TokensStandIn) -> CloudProject:
+@pytest.fixture(scope="class")
+def cloud(folder: Path, vertex: RunningEmulator, daemon: DockerDaemon, account: TokensStandIn) -> CloudProject:
     """A stack `dev` that makes its own repository, with an image and nothing to run it."""
-    project = CloudProject(tmp_path, vertex)
+    project = CloudProject(folder, vertex)
     del project.declarations["customJobs"], project.declarations["vars"]
     (project.root / "trainer" / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\n")
-    (tmp_path / "docker").mkdir()
+    (folder / "docker").mkdir()
     project.environment |= {
         "DOCKER_HOST": daemon.host,
-        "DOCKER_CONFIG": str(tmp_path / "docker"),
+        "DOCKER_CONFIG": str(folder / "docker"),
         "GOOGLE_APPLICATION_CREDENTIALS": str(account.credentials),
     }
     project.declare()
     return project
 
 
-@pytest.mark.parametrize("builder", ["buildx", "classic"])
-def test_the_token_is_used_but_never_shown(
-    cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn, tmp_path: Path, builder: str
-) -> None:
-    # What one builder has pushed is not what the other finds.
-    dockerfile = cloud.root / "trainer" / "Dockerfile"
-    dockerfile.write_text(f"{dockerfile.read_text()}LABEL by={builder}\n")
-    if builder == "buildx":
-        # Beside the classic builder's folder: that one must find no plugin.
-        buildx.install(tmp_path / "with-buildx", buildx.program())
-        cloud.environment["DOCKER_CONFIG"] = str(tmp_path / "with-buildx")
-    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
-    assert account.asked == 0
-    assert "[unknown]" not in seen[0][: seen[0].index("--outputs:--")]
-    seen.append(cloud.up(*LOUD))
-    assert account.asked
-    assert "trainer: pushed 1 of 1 layers" in seen[-1]
-    assert ("#1 [internal]" in seen[-1] or "[1/1] COPY" in seen[-1]) == (builder == "buildx")
-    seen += [cloud.pulumi("stack", "export", "--stack", "dev"), json.dumps(cloud.outputs())]
-    uri, pinned = (cloud.outputs()[key]["trainer"] for key in ("images", "pinnedImages"))
-    assert uri.startswith(f"{HOST}/acme-dev/vertex-training-dev/trainer:")
-    with closing(docker.DockerClient(base_url=daemon.host)) as client:
-        login = {"username": "oauth2accesstoken", "password": TOKEN}
-        assert pinned == f"{uri.rpartition(':')[0]}@{client.images.get_registry_data(uri, auth_config=login).id}"
-        image = client.images.get(uri)
-        seen += [json.dumps([image.history(), image.attrs]), b"".join(image.save()).decode("latin-1")]
-        client.images.remove(uri, force=True)
-    assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
-    assert_no_token_in(account, [*seen, *collect_remains(cloud, daemon)])
+class TestToken:
+    """Tests of one stack, in order: previews, pushes that fail, and one push by each builder."""
 
+    def test_a_preview_asks_for_no_token(self, cloud: CloudProject, account: TokensStandIn) -> None:
+        shown = cloud.pulumi("preview", "--diff", "--stack", "dev")
+        assert account.asked == 0
+        assert "[unknown]" not in shown[: shown.index("--outputs:--")]
 
-def test_a_rejected_or_missing_token_is_one_error(
-    cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn
-) -> None:
-    account.token = f"{TOKEN}-of-someone-else"
-    refused = cloud.up(*LOUD, fails=True)
-    assert f"{HOST}/acme-dev/vertex-training-dev/trainer:" in refused and "its registry refuses" in refused
-    assert "your account needs roles/artifactregistry.writer on the repository" in refused
-    account.token = None
-    unknown = cloud.up(*LOUD, fails=True)
-    assert "no valid Google credentials for its registry" in unknown
-    assert_no_token_in(account, [refused, unknown, *collect_remains(cloud, daemon)])
-    account.token = TOKEN
-    assert "trainer: pushed 1 of 1 layers" in cloud.up()
-    cloud.assert_no_changes()
+    def test_a_rejected_or_missing_token_is_one_error(
+        self, cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn
+    ) -> None:
+        account.token = f"{TOKEN}-of-someone-else"
+        refused = cloud.up(*LOUD, fails=True)
+        assert f"{HOST}/acme-dev/vertex-training-dev/trainer:" in refused and "its registry refuses" in refused
+        assert "your account needs roles/artifactregistry.writer on the repository" in refused
+        account.token = None
+        unknown = cloud.up(*LOUD, fails=True)
+        assert "no valid Google credentials for its registry" in unknown
+        assert_no_token_in(account, [refused, unknown, *collect_remains(cloud, daemon)])
+        account.token = TOKEN
+
+    @pytest.mark.parametrize("builder", ["classic", "buildx"])
+    def test_the_token_is_used_but_never_shown(
+        self, cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn, folder: Path, builder: str
+    ) -> None:
+        # What one builder has pushed is not what the other finds.
+        dockerfile = cloud.root / "trainer" / "Dockerfile"
+        dockerfile.write_text(f"{dockerfile.read_text()}LABEL by={builder}\n")
+        if builder == "buildx":
+            # Beside the classic builder's folder: that one must find no plugin.
+            buildx.install(folder / "with-buildx", buildx.program())
+            cloud.environment["DOCKER_CONFIG"] = str(folder / "with-buildx")
+        account.asked = 0
+        seen = [cloud.up(*LOUD)]
+        assert account.asked
+        assert "trainer: pushed 1 of 1 layers" in seen[-1]
+        assert ("#1 [internal]" in seen[-1] or "[1/1] COPY" in seen[-1]) == (builder == "buildx")
+        seen += [cloud.pulumi("preview", "--json", "--expect-no-changes", "--stack", "dev")]
+        seen += [cloud.pulumi("stack", "export", "--stack", "dev"), json.dumps(cloud.outputs())]
+        uri, pinned = (cloud.outputs()[key]["trainer"] for key in ("images", "pinnedImages"))
+        assert uri.startswith(f"{HOST}/acme-dev/vertex-training-dev/trainer:")
+        with closing(docker.DockerClient(base_url=daemon.host)) as client:
+            login = {"username": "oauth2accesstoken", "password": TOKEN}
+            assert pinned == f"{uri.rpartition(':')[0]}@{client.images.get_registry_data(uri, auth_config=login).id}"
+            image = client.images.get(uri)
+            seen += [json.dumps([image.history(), image.attrs]), b"".join(image.save()).decode("latin-1")]
+            client.images.remove(uri, force=True)
+        assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
+        assert_no_token_in(account, [*seen, *collect_remains(cloud, daemon)])
 
 
 def collect_remains(cloud: CloudProject, daemon: DockerDaemon) -> list[str]:
