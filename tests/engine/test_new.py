@@ -1,5 +1,6 @@
 """`pulumi new` from the template: a project of its own, which trains as it is."""
 
+import base64
 import json
 import re
 import shutil
@@ -21,6 +22,7 @@ from tools.write_pulumi_template import TEMPLATE, list_unignored_files
 from vertex_api import __version__
 
 MAX_FILES = 10
+MAX_PROVIDER_BYTES = 200
 FILES = {str(Path(file).relative_to("template")) for file in list_unignored_files() if file.startswith("template/")}
 
 
@@ -69,12 +71,22 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
     assert yaml.safe_load((project.root / "Pulumi.yaml").read_text())["name"] == "demo"
     project.pulumi("stack", "select", "--create", "local")
     try:
+        assert str(CHECKOUT) not in project.run(
+            "python", "-c", "import sys; print([p for p in sys.path if 'site' not in p])"
+        )
         printed = project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
         results = json.loads(project.pulumi("stack", "output", "results", "--stack=local"))
         assert results["line"]["state"] == "JOB_STATE_SUCCEEDED"
         (model,) = (project.root / ".emulator" / "gcs").rglob("line.json")
         assert json.loads(model.read_text())["slope"] == pytest.approx(3, abs=0.01)
         project.pulumi("preview", "--stack=local", "--expect-no-changes")
+        state = project.read_state()
+        assert "components." not in json.dumps(state)
+        providers = [item["inputs"]["__provider"] for item in state if "__provider" in item.get("inputs", {})]
+        assert len(providers) == 5
+        for provider in providers:
+            assert len(provider) < MAX_PROVIDER_BYTES
+            assert b"vertex_training." in base64.b64decode(provider)
         project.pulumi("destroy", "--yes", "--skip-preview", "--stack=local")
     finally:
         project.stop_emulator()
@@ -104,8 +116,8 @@ def test_a_new_dev_stack_previews_with_three_settings(
     (project.root / "Pulumi.yaml").write_text(yaml.safe_dump(described))
     project.environment |= {"PYTHONPATH": str(CHECKOUT), "GCP_STANDIN_RECORD": environment["GCP_STANDIN_RECORD"]}
     project.pulumi("stack", "init", "dev")
-    for key, value in NAMES.items():
-        project.pulumi("config", "set", f"vertex-training:{key}", value, "--stack=dev")
+    names = [option for key, value in NAMES.items() for option in ("--plaintext", f"vertex-training:{key}={value}")]
+    project.pulumi("config", "set-all", *names, "--stack=dev")
     shown = project.pulumi("preview", "--stack=dev")
     assert "trainer/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 

@@ -64,11 +64,10 @@ class InstalledProject:
         """Run `pulumi` in the project and return what it prints."""
         return self.run("pulumi", *arguments, "--non-interactive")
 
-    def providers(self) -> list[str]:
-        """Return the pickled providers of the stack `local`."""
+    def read_state(self) -> list[dict[str, Any]]:
+        """Return the resources of the stack `local`."""
         state: dict[str, Any] = json.loads(self.pulumi("stack", "export", "--stack=local"))
-        resources = state["deployment"]["resources"]
-        return [item["inputs"]["__provider"] for item in resources if "__provider" in item.get("inputs", {})]
+        return list(state["deployment"]["resources"])
 
     def stop_emulator(self) -> None:
         """Stop the emulator and remove its containers."""

@@ -1,12 +1,13 @@
-"""Projects that have installed the wheel run without the checkout: on the emulator with the extra, for gcp without."""
+"""Projects that have installed the wheel without the extra run for gcp, and have the command.
 
-import base64
+With the extra, on the emulator: tests/engine/test_new.py.
+"""
+
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,9 @@ from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 from tools.write_pulumi_template import CHECKOUT, TEMPLATE
 
-MAX_PROVIDER_BYTES = 200
-
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[InstalledProject]:
+def project(tmp_path: Path) -> InstalledProject:
     """A project of six files: one tiny job, whose image is built here."""
     root = tmp_path / "project"
     shutil.copytree(TRAINER, root / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
@@ -30,30 +29,10 @@ def project(tmp_path: Path) -> Iterator[InstalledProject]:
     (root / "Pulumi.yaml").write_text(json.dumps({"name": "demo", "runtime": runtime}))
     shutil.copy(TEMPLATE / "__main__.py", root)
     (root / "jobs.yaml").write_text(json.dumps(DECLARATIONS))
-    config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
-    (root / "Pulumi.local.yaml").write_text(json.dumps({"config": config}))
+    config = {**GCP, "vertex-training:include": ["jobs.yaml"]}
+    (root / "Pulumi.dev.yaml").write_text(json.dumps({"config": config}))
     assert len([file for file in root.rglob("*") if file.is_file()]) == 6
     return InstalledProject(tmp_path, root)
-
-
-def test_six_files_and_the_wheel_train_locally(project: InstalledProject) -> None:
-    project.install(str(wheel()), requirements=requirement_closure("emulator"))
-    assert str(CHECKOUT) not in project.run(
-        "python", "-c", "import sys; print([p for p in sys.path if 'site' not in p])"
-    )
-    project.pulumi("stack", "init", "local")
-    try:
-        project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
-        project.pulumi("preview", "--stack=local", "--expect-no-changes")
-        providers = project.providers()
-        assert len(providers) == 5
-        for provider in providers:
-            assert len(provider) < MAX_PROVIDER_BYTES
-            assert b"vertex_training." in base64.b64decode(provider)
-        assert "components." not in project.pulumi("stack", "export", "--stack=local")
-        project.pulumi("destroy", "--yes", "--skip-preview", "--stack=local")
-    finally:
-        project.stop_emulator()
 
 
 def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: Path) -> None:
@@ -65,8 +44,6 @@ def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: P
     described = json.loads((project.root / "Pulumi.yaml").read_text())
     described["plugins"] = {"providers": [{"name": "gcp", "path": str(plugin.parent)}]}
     (project.root / "Pulumi.yaml").write_text(json.dumps(described))
-    config = {**GCP, "vertex-training:include": ["jobs.yaml"]}
-    (project.root / "Pulumi.dev.yaml").write_text(json.dumps({"config": config}))
     project.environment["GCP_STANDIN_RECORD"] = str(tmp_path / "record.jsonl")
     project.pulumi("stack", "init", "dev")
     shown = project.pulumi("preview", "--stack=dev")
