@@ -79,6 +79,8 @@ class Stack:
             for _ in range(min(self._dice.randint(1, 3), kills - self.report.killed)):
                 while not self._disturbed(verb):
                     self._edit()
+                    # What a destroy has emptied is destroyed again in no time.
+                    verb = "up"
                 if not self._same_again:
                     self._edit()
                     verb = self._verb()
@@ -106,7 +108,7 @@ class Stack:
                 started = now
             if now > anywhere if anywhere is not None else started is not None and now > started + after:
                 break
-            time.sleep(0.01)
+            time.sleep(0.05)
         victim = self._kill(run) if run.poll() is None else None
         output, _ = run.communicate(timeout=_MOST_SECONDS)
         # Pulumi's own program dies with one when its host is gone.
