@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.engine.cloud import CloudProject
-from tests.engine.project import Project
+from tests.engine.project import Project, create_project
 from tests.standins.cloud_storage import cloud_storage
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
+IS_UPLOADED = "import pathlib, sys; sys.exit(not pathlib.Path(sys.argv[1].replace('gs://', '/gcs/')).is_file())"
 PACKAGE = {"path": "trainer", "script": "train.py", "baseImage": IMAGE}
 
 
@@ -22,47 +24,50 @@ def vertex(tmp_path: Path) -> Iterator[RunningEmulator]:
     emulator.close()
 
 
-def test_a_script_becomes_one_image_for_all_pools(project: Project) -> None:
-    project.declarations["images"]["trainer"] = {"package": PACKAGE}
-    (pool,) = project.job["jobSpec"]["workerPoolSpecs"]
-    project.job["jobSpec"]["workerPoolSpecs"] = [pool, {**pool, "replicaCount": 2}]
-    project.declare()
-    shown = project.pulumi("preview", "--stack", "local", "--diff")
-    assert len(set(re.findall(r'imageUri: "(\S+)"', shown))) == 1
-    assert "package/train.py" in shown
+class Packaged(NamedTuple):
+    """A project, what its first preview showed, and what one showed after an edit of the trainer's file."""
 
-    project.up()
-    assert project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
-    project.assert_no_changes()
-
-    (project.root / "trainer" / "__pycache__").mkdir()
-    (project.root / "trainer/__pycache__/train.pyc").touch()
-    project.assert_no_changes()
-    project.edit_code()
-    steps = project.steps()
-    assert {(step["type"], step["op"]) for step in steps} >= {("TrainingImage", "update"), ("CustomJob", "replace")}
-    (image,) = [step for step in steps if step["type"] == "TrainingImage"]
-    assert image["changed"] == ['files["package/train.py"]', "uri"]
+    project: Project
+    shown: str
+    edited: dict[tuple[str, str], list[str]]
 
 
-def test_a_package_is_uploaded_before_its_job_runs(project: Project) -> None:
-    project.declarations["packages"] = {"script": {"script": "trainer/train.py"}}
-    project.container["command"] = ["test", "-f"]
-    project.container["args"] = ["${packages.script}"]
-    project.declare()
-    shown = project.pulumi("preview", "--stack", "local", "--diff")
-    (uri,) = set(re.findall(r"gs://vertex-training-local/packages/script-[0-9a-f]{16}\.tar\.gz", shown))
+@pytest.fixture(scope="class")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Packaged]:
+    """A script is packaged twice, as an image and as a source distribution, and both are used by one job."""
+    with create_project(tmp_path_factory.mktemp("packaged")) as project:
+        project.declarations["images"]["trainer"] = {"package": PACKAGE}
+        project.declarations["packages"] = {"script": {"script": "trainer/train.py"}}
+        (pool,) = project.job["jobSpec"]["workerPoolSpecs"]
+        uploaded = {"command": ["python", "-c", IS_UPLOADED], "args": ["${packages.script}"]}
+        second = {**pool, "replicaCount": 2, "containerSpec": {**pool["containerSpec"], **uploaded}}
+        project.job["jobSpec"]["workerPoolSpecs"] = [pool, second]
+        project.declare()
+        shown = project.pulumi("preview", "--stack", "local", "--diff")
+        project.up()
+        (project.root / "trainer" / "__pycache__").mkdir()
+        (project.root / "trainer/__pycache__/train.pyc").touch()
+        project.assert_no_changes()
+        project.edit_code()
+        edited = {(step["type"], step["op"]): step.get("changed", []) for step in project.steps()}
+        yield Packaged(project, shown, edited)
 
-    project.container["args"] = ["/gcs/" + uri.removeprefix("gs://")]
-    project.container["env"] = [{"name": "PACKAGE", "value": "${packages.script}"}]
-    project.declare()
-    project.up()
-    assert project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
-    project.assert_no_changes()
-    project.edit_code()
-    steps = project.steps()
-    assert ("PythonPackage", "update") in {(step["type"], step["op"]) for step in steps}
-    assert ("CustomJob", "replace") in {(step["type"], step["op"]) for step in steps}
+
+class TestPackagedScript:
+    """A script, packaged as an image and as a source distribution."""
+
+    def test_a_script_becomes_one_image_for_all_pools(self, packaged: Packaged) -> None:
+        assert len(set(re.findall(r'imageUri: "(\S+)"', packaged.shown))) == 1
+        assert "package/train.py" in packaged.shown
+
+    def test_a_package_is_uploaded_before_its_job_runs(self, packaged: Packaged) -> None:
+        uris = re.findall(r"gs://vertex-training-local/packages/script-[0-9a-f]{16}\.tar\.gz", packaged.shown)
+        assert len(set(uris)) == 1
+        assert packaged.project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+
+    def test_an_edited_script_replaces_both_and_the_job(self, packaged: Packaged) -> None:
+        assert packaged.edited["TrainingImage", "update"] == ['files["package/train.py"]', "uri"]
+        assert packaged.edited.keys() >= {("PythonPackage", "update"), ("CustomJob", "replace")}
 
 
 def test_a_package_is_uploaded_after_its_bucket_exists(tmp_path: Path, vertex: RunningEmulator) -> None:
