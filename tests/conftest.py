@@ -27,7 +27,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, *classes, _ = nodeid.partition("[")[0].split("::")
-            has_own_project = file.startswith(ENGINE) and file not in SHARED and not classes
+            if file in SHARED:
+                return file
+            has_own_project = file.startswith(ENGINE) and not classes
             return nodeid if has_own_project else "::".join([file, *classes])
 
     return Scheduling(config, log)

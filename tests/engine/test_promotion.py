@@ -19,7 +19,7 @@ import yaml
 from tests import buildx
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import CHECKOUT
+from tests.engine.project import CHECKOUT, steps
 from tests.registry import NEEDED, PASSWORD, Registry, registry
 from tests.vertex_emulator.running import RunningEmulator
 
@@ -36,19 +36,24 @@ def shared_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Regist
         yield shared
 
 
-@pytest.fixture
-def local_registry(tmp_path: Path, shared_registry: Registry) -> Registry:
+@pytest.fixture(scope="class")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("promotion")
+
+
+@pytest.fixture(scope="class")
+def local_registry(folder: Path, shared_registry: Registry) -> Registry:
     """A repository of its own in the shared registry, with a login of its own."""
     own = copy.copy(shared_registry)
-    own.url = f"{own.host}/{tmp_path.name.lower()}"
-    own.docker_config = shutil.copytree(shared_registry.docker_config, tmp_path / "docker")
+    own.url = f"{own.host}/{folder.name.lower()}"
+    own.docker_config = shutil.copytree(shared_registry.docker_config, folder / "docker")
     return own
 
 
-@pytest.fixture
-def cloud(tmp_path: Path, vertex: RunningEmulator, local_registry: Registry) -> Iterator[CloudProject]:
+@pytest.fixture(scope="class")
+def cloud(folder: Path, vertex: RunningEmulator, local_registry: Registry) -> Iterator[CloudProject]:
     """A stack `dev` that builds the image `trainer` and pushes it to a registry of this machine."""
-    project = CloudProject(tmp_path, vertex)
+    project = CloudProject(folder, vertex)
     images = {"images": project.declarations.pop("images")}
     (project.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
     project.stack["vertex-training:include"] = ["training"]
@@ -71,81 +76,84 @@ def digest(local_registry: Registry, uri: str) -> str:
         return str(client.images.get_registry_data(uri, auth_config=login).id)
 
 
-def test_an_image_is_pushed_once_with_its_digest(cloud: CloudProject, local_registry: Registry) -> None:
-    output = cloud.up()
-    assert "trainer: pushed " in output
-    outputs = cloud.outputs()
-    uri = outputs["images"]["trainer"]
-    assert uri.startswith(f"{local_registry.url}/trainer:")
-    assert outputs["pinnedImages"]["trainer"] == f"{local_registry.url}/trainer@{digest(local_registry, uri)}"
-    assert outputs["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
-    cloud.assert_no_changes()
-    # Another machine, whose daemon has never seen it, finds it in the registry.
-    with closing(docker.from_env()) as client:
-        client.images.remove(uri, force=True)
-    assert "Step 1/" not in cloud.up("--replace", _urn(cloud, "trainer"))
+class TestPromotion:
+    """Tests of the stacks `dev` and `prod`, in order: each goes on from what the one before it has left."""
+
+    def test_an_image_missing_in_dev_is_reported(self, cloud: CloudProject) -> None:
+        cloud.pulumi("stack", "init", "prod")
+        _write_prod_stack(cloud, "organization/vertex-training/dev")
+        output = cloud.pulumi("preview", "--stack", "prod", fails=True)
+        assert "images.trainer: the stack organization/vertex-training/dev has no image of this name" in output
+
+    def test_an_image_is_pushed_once_with_its_digest(self, cloud: CloudProject, local_registry: Registry) -> None:
+        output = cloud.up()
+        assert "trainer: pushed " in output
+        outputs = cloud.outputs()
+        uri = outputs["images"]["trainer"]
+        assert uri.startswith(f"{local_registry.url}/trainer:")
+        assert outputs["pinnedImages"]["trainer"] == f"{local_registry.url}/trainer@{digest(local_registry, uri)}"
+        assert outputs["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+        cloud.assert_no_changes()
+
+    def test_prod_runs_the_digest_that_dev_tested(self, cloud: CloudProject) -> None:
+        prod = _write_prod_stack(cloud, "dev")
+        cloud.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
+        tested = cloud.outputs()["pinnedImages"]["trainer"]
+        assert _read_job_image(cloud, "prod") == tested
+        cloud.pulumi("preview", "--stack", "prod", "--expect-no-changes")
+
+        cloud.edit_code()
+        assert cloud.steps() == load_golden_steps("code-edit")
+        cloud.up()
+        newer = cloud.outputs()["pinnedImages"]["trainer"]
+        assert newer != tested
+        assert steps(cloud.root, cloud.environment, "prod") == load_golden_steps("promotion")
+        shown = cloud.pulumi("preview", "--stack", "prod", "--diff")
+        assert tested in shown and newer in shown
+        (on_the_page,) = re.findall(r"```\n( +[+]-pulumi-python.*?)```", PAGE.read_text(), re.DOTALL)
+        assert _strip_values(on_the_page) in _strip_values(shown)
+
+        config = yaml.safe_load(prod.read_text())
+        config["config"]["vertex-training:guardrails"] = {"registries": ["registry.test/approved"]}
+        prod.write_text(yaml.safe_dump(config))
+        refused = cloud.pulumi("preview", "--stack", "prod", fails=True)
+        assert f'images.trainer: guardrails.registries: "{newer}" is not in an allowed registry' in refused
+
+    def test_another_machine_builds_no_pushed_image(self, cloud: CloudProject) -> None:
+        outputs = cloud.outputs()
+        with closing(docker.from_env()) as client:
+            client.images.remove(outputs["images"]["trainer"], force=True)
+        assert "Step 1/" not in cloud.up("--replace", _urn(cloud, "trainer"))
+        assert cloud.outputs() == outputs
 
 
-def test_prod_runs_the_digest_that_dev_tested(cloud: CloudProject) -> None:
-    cloud.up()
-    prod = _write_prod_stack(cloud, "dev")
-    cloud.pulumi("stack", "init", "prod")
-    cloud.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
-    tested = cloud.outputs()["pinnedImages"]["trainer"]
-    assert _read_job_image(cloud, "prod") == tested
-    cloud.pulumi("preview", "--stack", "prod", "--expect-no-changes")
+class TestSecrets:
+    """Tests of one stack with a secret, in order: built by the classic builder, then by buildx."""
 
-    cloud.edit_code()
-    assert cloud.steps() == load_golden_steps("code-edit")
-    cloud.up()
-    newer = cloud.outputs()["pinnedImages"]["trainer"]
-    assert newer != tested
-    cloud.name = "prod"
-    assert cloud.steps() == load_golden_steps("promotion")
-    shown = cloud.pulumi("preview", "--stack", "prod", "--diff")
-    assert tested in shown and newer in shown
-    (on_the_page,) = re.findall(r"```\n( +[+]-pulumi-python.*?)```", PAGE.read_text(), re.DOTALL)
-    assert _strip_values(on_the_page) in _strip_values(shown)
+    def test_no_secret_is_seen_anywhere(self, cloud: CloudProject, local_registry: Registry) -> None:
+        cloud.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
+        _set_secret(cloud)
+        seen = [cloud.pulumi("preview", "--json", "--stack", "dev"), *_collect_readable_texts(cloud)]
+        cloud.environment["DOCKER_CONFIG"] = str(local_registry.folder / "none")
+        cloud.edit_code()
+        seen.append(cloud.up(fails=True))
+        assert "cannot be pushed" in seen[-1] or "its registry refuses" in seen[-1]
+        assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
 
-    config = yaml.safe_load(prod.read_text())
-    config["config"]["vertex-training:guardrails"] = {"registries": ["registry.test/approved"]}
-    prod.write_text(yaml.safe_dump(config))
-    refused = cloud.pulumi("preview", "--stack", "prod", fails=True)
-    assert f'images.trainer: guardrails.registries: "{newer}" is not in an allowed registry' in refused
-
-
-def test_an_image_missing_in_dev_is_reported(cloud: CloudProject) -> None:
-    _write_prod_stack(cloud, "organization/vertex-training/dev")
-    cloud.pulumi("stack", "init", "prod")
-    output = cloud.pulumi("preview", "--stack", "prod", fails=True)
-    assert "images.trainer: the stack organization/vertex-training/dev has no image of this name" in output
-
-
-def test_no_secret_is_seen_anywhere(cloud: CloudProject, local_registry: Registry) -> None:
-    cloud.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
-    _set_secret(cloud)
-    seen = _collect_readable_texts(cloud)
-    cloud.environment["DOCKER_CONFIG"] = str(local_registry.folder / "none")
-    cloud.edit_code()
-    seen.append(cloud.up(fails=True))
-    assert "cannot be pushed" in seen[-1] or "its registry refuses" in seen[-1]
-    assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
-
-
-def test_a_build_secret_is_used_but_never_shown(cloud: CloudProject, local_registry: Registry) -> None:
-    buildx.install(local_registry.docker_config, buildx.program())
-    images = {"images": {"trainer": {"context": "trainer", "secrets": {"token": "${secrets.token}"}}}}
-    (cloud.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
-    dockerfile = cloud.root / "trainer" / "Dockerfile"
-    step = 'RUN --mount=type=secret,id=token test "$(md5sum < /run/secrets/token)" = '
-    read = hashlib.md5(TOKEN.encode(), usedforsecurity=False).hexdigest()
-    dockerfile.write_text(f"{dockerfile.read_text()}{step}'{read}  -'\n")
-    _set_secret(cloud)
-    seen = _collect_readable_texts(cloud)
-    dockerfile.write_text(f"{dockerfile.read_text()}{step}another\n")
-    seen.append(cloud.up(fails=True))
-    assert "trainer" in seen[-1] and "cannot be built; the last lines of its build" in seen[-1]
-    assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
+    def test_a_build_secret_is_used_but_never_shown(self, cloud: CloudProject, local_registry: Registry) -> None:
+        cloud.environment["DOCKER_CONFIG"] = str(local_registry.docker_config)
+        buildx.install(local_registry.docker_config, buildx.program())
+        images = {"images": {"trainer": {"context": "trainer", "secrets": {"token": "${secrets.token}"}}}}
+        (cloud.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
+        dockerfile = cloud.root / "trainer" / "Dockerfile"
+        step = 'RUN --mount=type=secret,id=token test "$(md5sum < /run/secrets/token)" = '
+        read = hashlib.md5(TOKEN.encode(), usedforsecurity=False).hexdigest()
+        dockerfile.write_text(f"{dockerfile.read_text()}{step}'{read}  -'\n")
+        seen = _collect_readable_texts(cloud)
+        dockerfile.write_text(f"{dockerfile.read_text()}{step}another\n")
+        seen.append(cloud.up(fails=True))
+        assert "trainer" in seen[-1] and "cannot be built; the last lines of its build" in seen[-1]
+        assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
 
 
 def _set_secret(cloud: CloudProject) -> None:
@@ -156,8 +164,8 @@ def _set_secret(cloud: CloudProject) -> None:
 
 def _collect_readable_texts(cloud: CloudProject) -> list[str]:
     """Bring the stack up, and return all that can be read of it and of its image."""
-    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
-    seen += [cloud.up(), cloud.pulumi("stack", "export", "--stack", "dev")]
+    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.up()]
+    seen.append(cloud.pulumi("stack", "export", "--stack", "dev"))
     seen.append(cloud.pulumi("stack", "output", "--json", "--stack", "dev"))
     uri = cloud.outputs()["images"]["trainer"]
     with closing(docker.from_env()) as client:
@@ -196,7 +204,7 @@ def _write_prod_stack(cloud: CloudProject, stack: str) -> Path:
         "vertex-training:images": {"trainer": {"stack": stack}},
     }
     file = cloud.root / "stacks" / "Pulumi.prod.yaml"
-    file.write_text(yaml.safe_dump({"config": config}))
+    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
     return file
 
 
