@@ -37,14 +37,13 @@ def test_a_preview_shows_cost_and_quota_once(cloud: CloudProject) -> None:
 def test_a_broken_guardrail_blocks_and_names_its_line(cloud: CloudProject) -> None:
     cloud.stack["vertex-training:guardrails"] = {"machineTypes": ["g2-*"], "requireTimeout": True, "maxHourlyCost": 0.2}
     cloud.declare()
-    for command in (["preview"], ["up", "--yes", "--skip-preview"]):
-        output = cloud.pulumi(*command, "--stack", "dev", fails=True)
-        assert "3 problems in what is declared:" in output
-        assert (
-            "training/jobs.yaml:11: customJobs.train.jobSpec.workerPoolSpecs[0].machineSpec.machineType: "
-            'guardrails.machineTypes: "n1-standard-4" is not allowed here; allowed: g2-*'
-        ) in output
-        assert "jobs.yaml:8: customJobs.train.jobSpec.scheduling.timeout: guardrails.requireTimeout: is requi" in output
-        assert "jobs.yaml:7: customJobs.train: guardrails.maxHourlyCost: 0.27 USD an hour by list price; all" in output
-        assert ESTIMATE not in output
+    output = cloud.up(fails=True)
+    assert "3 problems in what is declared:" in output
+    assert (
+        "training/jobs.yaml:11: customJobs.train.jobSpec.workerPoolSpecs[0].machineSpec.machineType: "
+        'guardrails.machineTypes: "n1-standard-4" is not allowed here; allowed: g2-*'
+    ) in output
+    assert "jobs.yaml:8: customJobs.train.jobSpec.scheduling.timeout: guardrails.requireTimeout: is requi" in output
+    assert "jobs.yaml:7: customJobs.train: guardrails.maxHourlyCost: 0.27 USD an hour by list price; all" in output
+    assert ESTIMATE not in output
     assert not cloud.record.exists()

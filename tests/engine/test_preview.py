@@ -17,6 +17,7 @@ class FirstPreview(NamedTuple):
 
     project: Project
     output: str
+    events: str
     program: dict[str, Any]
     provider: dict[str, Any]
 
@@ -28,12 +29,12 @@ def preview(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstPreview]:
     (reports := folder / "reports").mkdir()
     with create_project(folder) as project:
         witnessed = {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
-        project.environment |= witnessed
-        output = project.pulumi("preview", "--stack", "local", "--diff")
+        project.environment |= {**witnessed, "PULUMI_DEBUG_COMMANDS": "true"}
+        output, events = _preview_with_events(project, "--diff")
         seen = [json.loads(file.read_text()) for file in reports.iterdir()]
         (program,) = [report for report in seen if report["argv"] == ["."]]
         (provider,) = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
-        yield FirstPreview(project, output, program, provider)
+        yield FirstPreview(project, output, events, program, provider)
 
 
 class TestFirstPreview:
@@ -61,12 +62,16 @@ class TestFirstPreview:
         assert 'outputUriPrefix: "gs://vertex-training-local/train/' in spec
         assert 'imageUri: "localhost/vertex-training/trainer:' in spec
 
+    def test_debug_messages_are_sent_only_on_request(self, preview: FirstPreview) -> None:
+        message = "resource registration prepared"
+        assert message not in preview.output + preview.events
+        assert all(message in text for text in _preview_with_events(preview.project, "--debug"))
+
 
 def test_a_stack_may_have_no_jobs(project: Project) -> None:
     project.declarations = {"images": {"trainer": {"uri": "registry.test/team/trainer:1"}}}
     project.declare()
-    project.pulumi("preview", "--stack", "local")
-    project.up()
+    project.pulumi("up", "--yes", "--stack", "local")  # with its preview
     assert project.outputs() == {
         "images": {"trainer": "registry.test/team/trainer:1"},
         "pinnedImages": {"trainer": "registry.test/team/trainer:1"},
@@ -75,11 +80,8 @@ def test_a_stack_may_have_no_jobs(project: Project) -> None:
     }
 
 
-def test_debug_messages_are_sent_only_on_request(project: Project, tmp_path: Path) -> None:
-    """An event log has every message that the engine gets, printed or not."""
-    project.environment["PULUMI_DEBUG_COMMANDS"] = "true"
-    for option in ("--non-interactive", "--debug", "-d"):
-        events = tmp_path / f"events{option}.jsonl"
-        output = project.pulumi("preview", "--stack", "local", "--event-log", str(events), option)
-        messages = [text for text in (output, events.read_text()) if "resource registration prepared" in text]
-        assert len(messages) == (0 if option == "--non-interactive" else 2)
+def _preview_with_events(project: Project, option: str) -> tuple[str, str]:
+    """Return what a preview prints, and its event log: that has every message that the engine gets, printed or not."""
+    events = project.root.parent / "events.jsonl"
+    output = project.pulumi("preview", "--stack", "local", "--event-log", str(events), option)
+    return output, events.read_text()
