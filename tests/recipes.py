@@ -32,7 +32,10 @@ def github_steps(job: str, values: Mapping[str, str]) -> list[list[str]]:
 
 
 def gitlab_script(job: str) -> str:
-    """The shell code of a job, `before_script` and all, as GitLab's runner joins it."""
+    """The shell code of a job, variables, `before_script` and all, as GitLab's runner joins it."""
     pipeline = yaml.safe_load(texts()[1])
-    whole: dict[str, Any] = {**pipeline[pipeline[job]["extends"]], **pipeline[job]}
-    return "\n".join(["set -eo pipefail", *whole["before_script"], *whole["script"]])
+    base = pipeline[pipeline[job]["extends"]]
+    whole: dict[str, Any] = {**base, **pipeline[job]}
+    variables = {**base["variables"], **whole["variables"]}
+    exports = [f'export {name}="{value}"' for name, value in variables.items()]
+    return "\n".join(["set -eo pipefail", *exports, *whole["before_script"], *whole["script"]])

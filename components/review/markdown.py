@@ -52,17 +52,8 @@ def render_markdown(review: Review) -> str:
     return text
 
 
-def get_marker(review: Review) -> str:
-    """Return the first line of a stack's reviews, by which a comment is found and edited in place."""
-    name = "".join(c if c.isalnum() or c in "/._" else "-" for c in f"{review.project}/{review.stack}")
-    while "--" in name:  # ends a comment
-        name = name.replace("--", "-")
-    return f"<!-- vertex-training review: {name} -->"
-
-
 def _iterate_lines(review: Review, limits: Limits) -> Iterator[str]:
-    yield get_marker(review)
-    yield f"### Preview of {render_code(review.stack)}"
+    yield f"### Preview of {render_code(review.stack)}" if review.stack else "### Preview"
     yield ""
     if review.problems:
         yield f"**The preview failed: {count_noun(len(review.problems), 'problem')}.**"

@@ -4,7 +4,11 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +20,14 @@ from tests.engine.project import CHECKOUT
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 EXPRESSIONS = {"github.event.number": "42"}
+GH = """\
+#!/bin/sh
+echo "$*" >> gh-was-called-with
+case "$*" in *--paginate*) cat id-of-the-comment 2>/dev/null || true;; esac
+"""
+"""Writes down its calls, and finds the comment whose id is in a file."""
 VARIABLES = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/…", "DEPLOYER": "deployer@acme-dev", "GOOGLE_TOKEN": "token"}
+VARIABLES |= {"PREVIEWER": "previewer@acme-dev", "GITHUB_REPOSITORY": "acme/training"}
 
 
 @pytest.fixture
@@ -35,7 +46,7 @@ def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     project.pulumi("stack", "init", "prod")
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "gh").write_text('#!/bin/sh\necho "$*" > gh-was-called-with\n')
+    (programs / "gh").write_text(GH)
     (programs / "gh").chmod(0o755)
     project.environment |= {**VARIABLES, "PATH": f"{programs}:{os.environ['PATH']}"}
     return project
@@ -64,20 +75,67 @@ def run_gitlab_job(project: CloudProject, job: str) -> "subprocess.CompletedProc
     return run(project, ["bash", "-c", script])
 
 
-def test_workflows_comment_previews_and_leave_no_drift(checkout: CloudProject, vertex: RunningEmulator) -> None:
-    done = run_github_job(checkout, "preview")
-    assert done.returncode == 0, done.stdout + done.stderr
-    called = (checkout.root / "gh-was-called-with").read_text().split()
-    assert called[:3] == ["pr", "comment", "42"]
-    comment = (checkout.root / called[-1]).read_text()
-    assert comment.startswith("```\n") and comment.endswith("```\n") and "\x1b" not in comment
-    assert "+ pulumi-python:dynamic/vertex:CustomJob: (create)" in comment
+def run_github_preview_until_comment(project: CloudProject) -> "tuple[int, list[str]]":
+    """Run the preview, and the step that comments on it whatever came before; its exit code, and the calls of `gh`."""
+    preview, comment = recipes.github_steps("preview", EXPRESSIONS)
+    done = run(project, preview)
+    (project.root / "gh-was-called-with").unlink(missing_ok=True)
+    assert run(project, comment).returncode == 0
+    return done.returncode, (project.root / "gh-was-called-with").read_text().splitlines()
+
+
+@pytest.fixture
+def notes(checkout: CloudProject) -> Iterator[list[dict[str, Any]]]:
+    """The notes of a merge request in a GitLab of this machine."""
+    notes: list[dict[str, Any]] = [{"id": 1, "body": "Looks good"}]
+
+    class Notes(BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            body = json.loads(self.rfile.read(length))["body"] if length else ""
+            assert self.headers["PRIVATE-TOKEN"] == "of the project"
+            if self.command == "POST":
+                notes.append({"id": len(notes) + 1, "body": body})
+            elif self.command == "PUT":
+                notes[int(self.path.rpartition("/")[2]) - 1]["body"] = body
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(notes).encode())
+
+        do_GET = do_POST = do_PUT = respond  # noqa: N815
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Notes) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        checkout.environment |= {"CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4"}
+        checkout.environment |= {"CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "42", "REVIEW_TOKEN": "of the project"}
+        yield notes
+        server.shutdown()
+
+
+def test_workflows_apply_what_was_reviewed_and_leave_no_drift(checkout: CloudProject, vertex: RunningEmulator) -> None:
+    code, calls = run_github_preview_until_comment(checkout)
+    assert code == 0 and "--paginate repos/acme/training/issues/42/comments" in calls[0]
+    assert calls[1] == "api --silent repos/acme/training/issues/42/comments -F body=@review.md"
+    comment = (checkout.root / "review.md").read_text()
+    assert comment.startswith("<!-- review of dev -->\n### Preview of `dev`\n")
+    assert "- 1 job to submit: `train`" in comment and "| USD an hour | 0.00 | 0.27 |" in comment
     assert not checkout.record.exists()
 
-    done = run_github_job(checkout, "up")
+    done = run_github_job(checkout, "dev")
+    assert done.returncode == 0 and "Updating (dev)" in done.stdout, done.stdout + done.stderr
+    checkout.environment["GITHUB_STEP_SUMMARY"] = str(checkout.root / "summary.md")
+    done = run_github_job(checkout, "plan")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.index("Updating (dev)") < done.stdout.index("Updating (prod)")
+    assert (checkout.root / "summary.md").read_text().startswith("### Preview of `prod`\n")
+    done = run_github_job(checkout, "prod")
+    assert done.returncode == 0 and "Updating (prod)" in done.stdout, done.stdout + done.stderr
     assert run_github_job(checkout, "drift").returncode == 0
+    # The plan is used up: run again, it would be one that nobody reviewed.
+    done = run_gitlab_job(checkout, "prod")
+    assert done.returncode != 0 and "plan.json: is older than the state: " in done.stderr
+    assert "Updating (prod)" not in done.stdout
 
     job = json.loads(checkout.pulumi("stack", "output", "jobs", "--json", "--stack", "prod"))["train"]["name"]
     vertex.call("DELETE", f"v1/{job}")
@@ -88,10 +146,22 @@ def test_workflows_comment_previews_and_leave_no_drift(checkout: CloudProject, v
     assert vertex.answer(f"v1/{job}").status_code == 404  # looked, and touched nothing
 
 
-def test_a_preview_with_a_mistake_fails_the_workflow(checkout: CloudProject) -> None:
+def test_a_preview_with_a_mistake_fails_and_edits_the_comment(
+    checkout: CloudProject, notes: list[dict[str, Any]]
+) -> None:
+    done = run_gitlab_job(checkout, "preview")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(notes) == 2 and "- 1 job to submit: `train`" in notes[1]["body"]
+
     checkout.container["imageUri"] = "${images.trainr}"
     checkout.declare()
-    for done in (run_github_job(checkout, "preview"), run_gitlab_job(checkout, "preview")):
-        assert done.returncode != 0
-        assert "${images.trainr} is not declared; did you mean trainer?" in done.stdout + done.stderr
-    assert not (checkout.root / "gh-was-called-with").exists()
+    mistake = "${images.trainr} is not declared; did you mean trainer?`"
+    done = run_gitlab_job(checkout, "preview")
+    assert done.returncode != 0
+    assert len(notes) == 2 and notes[1]["body"].startswith("<!-- review of dev -->\n") and mistake in notes[1]["body"]
+
+    (checkout.root / "id-of-the-comment").write_text("17\n")
+    code, calls = run_github_preview_until_comment(checkout)
+    assert code != 0
+    assert calls[1] == "api --silent --method PATCH repos/acme/training/issues/comments/17 -F body=@review.md"
+    assert mistake in (checkout.root / "review.md").read_text()

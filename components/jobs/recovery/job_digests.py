@@ -1,10 +1,12 @@
-"""Digests that tell jobs apart: the digest of a run, the token of a job, the mark of a name in a ledger."""
+"""Digests that tell jobs apart: the digest of a run, the token of a job, a name's mark in a ledger, declarations."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vertex_api.validation.canonical_spec import CanonicalSpec
+
+from ...schema.declared_job import DeclaredJob
 
 
 def compute_run_digest(spec: CanonicalSpec, rerun: int, upstream_run_digests: Sequence[str] = ()) -> str:
@@ -31,6 +33,13 @@ def compute_idempotency_token(
 def compute_mark_label_value(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
     return f"{ledger_id}-{_compute_digest(job_name)[:16]}"
+
+
+def compute_declarations_digest(jobs: Iterable[DeclaredJob]) -> str:
+    """Return 16 hex digits that differ whenever what is declared of any job differs, its lifecycle included."""
+    return _compute_digest(
+        {job.name: (job.kind.collection, job.required_valid_spec.fields, job.lifecycle) for job in jobs}
+    )[:16]
 
 
 def _compute_digest(*parts: object) -> str:

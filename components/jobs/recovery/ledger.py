@@ -8,6 +8,9 @@ or is gone: then it would run on unseen. So each job has a mark of the ledger of
 - the ledger removes jobs with the mark of a name that is no longer declared, and with any mark when it is deleted,
 
 except jobs that the state records, which Pulumi removes itself, and those that `lifecycle.onDelete` keeps.
+
+All jobs depend on the ledger, so it is also where an update plan (`pulumi up --plan`) refuses jobs that are declared
+otherwise than in the plan, or another version of this package, before any job is submitted.
 """
 
 import uuid
@@ -17,6 +20,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
+from vertex_api import __version__
 from vertex_api.job_kinds import KINDS
 
 from ...runtime import api_target
@@ -28,19 +32,22 @@ from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
 from .submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
+_FOR_PLANS = ("declarations", "packageVersion")
+
 
 class LedgerProvider(Provider):
-    """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names).
+    """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names), and for update
+    plans `declarations` (a digest of them) and `packageVersion`.
 
     `check` adds `gone`, which is like `jobs`, and `goings`, how many updates have had one: by that number `diff` tells
     names that are gone now from those that a refresh reads from the state.
 
-    New names in `jobs` change the inputs, but no preview shows them. A name that is gone, or a new one in `kept`, is an
-    update.
+    New names in `jobs`, and what is for plans, change the inputs, but no preview shows them. A name that is gone, or a
+    new one in `kept`, is an update.
     """
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        inputs = {name: news[name] for name in ("stack", "parent", "jobs")}
+        inputs = {name: news[name] for name in ("stack", "parent", "jobs", *_FOR_PLANS) if name in news}
         # For good: a job that has been kept once has the mark of its name for as long as it exists.
         inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})
         previous_jobs = olds.get("jobs", {})
@@ -82,7 +89,10 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
     def __init__(
         self, name: str, jobs: Iterable[DeclaredJob], parent: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
+        jobs = list(jobs)
         props = {
+            "declarations": job_digests.compute_declarations_digest(jobs),
+            "packageVersion": __version__,
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},

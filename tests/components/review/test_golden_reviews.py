@@ -1,7 +1,6 @@
 """Reviews of recorded previews: `python -m tests.components.review.recorded_previews` writes the golden files anew."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -97,10 +96,3 @@ def test_unchanged_jobs_that_are_not_listed_are_told() -> None:
     text = render_markdown(build_review(parse(fields)))
     assert "unchanged resources not counted: preview with `--show-sames` to count all jobs" in text
     assert "--show-sames" not in recorded_previews.render_case("machine-change")
-
-
-def test_a_comment_of_a_stack_is_found_by_its_first_line() -> None:
-    review = build_review(parse(read_recorded("first")))
-    assert render_markdown(review).startswith("<!-- vertex-training review: vertex-training/dev -->\n")
-    hostile = replace(review, stack="a--><img src=x>")
-    assert render_markdown(hostile).splitlines()[0] == "<!-- vertex-training review: vertex-training/a-img-src-x- -->"

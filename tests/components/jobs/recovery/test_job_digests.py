@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from components.jobs.recovery.job_digests import compute_idempotency_token, compute_mark_label_value, compute_run_digest
+from components.jobs.recovery.job_digests import (
+    compute_declarations_digest,
+    compute_idempotency_token,
+    compute_mark_label_value,
+    compute_run_digest,
+)
+from components.schema import config_types
+from components.schema.declared_job import DeclaredJob
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -85,3 +92,19 @@ def test_marks_are_valid_labels_per_name_and_ledger() -> None:
     }
     assert len(marks) == 6
     assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)
+
+
+def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
+    spec = CanonicalSpec(CUSTOM_JOB, SPEC)
+    digests = [
+        compute_declarations_digest([DeclaredJob(CUSTOM_JOB, name, edited_spec, lifecycle)])
+        for name, edited_spec, lifecycle in (
+            ("digits", spec, {}),
+            ("other", spec, {}),
+            ("digits", CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--edited"])), {}),
+            ("digits", spec, config_types.Lifecycle(wait=True)),
+        )
+    ]
+    assert len(set(digests)) == 4 and all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)
+    both = [DeclaredJob(CUSTOM_JOB, name, spec, {}) for name in ("a", "b")]
+    assert compute_declarations_digest(both) == compute_declarations_digest(reversed(both))

@@ -74,6 +74,13 @@ def ended(api: FakeClient) -> None:
         api.jobs[name] = {**api.jobs[name], "state": "JOB_STATE_SUCCEEDED"}
 
 
+def test_a_preview_shows_neither_new_declarations_nor_versions() -> None:
+    before = ledger.check({}, inputs(declarations="1", packageVersion="0.1.0")).inputs
+    after = ledger.check(before, inputs(declarations="2", packageVersion="0.2.0")).inputs
+    assert (after["declarations"], after["packageVersion"]) == ("2", "0.2.0")
+    assert not ledger.diff("ledger", before, after).changes
+
+
 def test_a_preview_shows_removed_but_not_added_names(api: FakeClient) -> None:
     state = State()
     assert state.up("digits")

@@ -1,0 +1,100 @@
+"""Update plans: what was reviewed is what runs, and nothing else is submitted."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.cli import main
+from tests.engine.project import CHECKOUT, SEARCH, Project
+from tests.vertex_emulator.running import IMAGE
+
+
+def declare_every_kind(project: Project) -> None:
+    """Declare an image, a package, two custom jobs, a search, and a pipeline that takes the search's result."""
+    (project.root / "task.py").write_text("print('trained')\n")
+    project.declarations["packages"] = {"task": {"script": "task.py"}}
+    project.declarations["hyperparameterTuningJobs"] = {"search": json.loads(json.dumps(SEARCH))}
+    pool: dict[str, Any] = {"machineSpec": {"machineType": "n1-standard-4"}}
+    package = {"executorImageUri": IMAGE, "packageUris": ["${packages.task}"], "pythonModule": "task"}
+    pools = [{**pool, "pythonPackageSpec": package}]
+    project.declarations["customJobs"]["packaged"] = {"jobSpec": {"workerPoolSpecs": pools}}
+    best = {"imageUri": IMAGE, "command": ["true"], "args": ["${jobs.search.bestTrial.parameters.lr}"]}
+    inputs = {"workerPoolSpecs": [{**pool, "containerSpec": best}]}
+    project.declarations["trainingPipelines"] = {"pipeline": {"trainingTaskInputs": inputs}}
+    project.declare()
+
+
+def save_plan(project: Project, file: Path) -> str:
+    """Save a plan with a preview, and return the file's name."""
+    project.pulumi("preview", "--stack", project.name, "--save-plan", str(file))
+    return str(file)
+
+
+def check_plan(project: Project, plan: str) -> int:
+    """Return the exit code of `vertex-training check-plan` for a plan and the stack's state of now."""
+    state = project.root.parent / "exported.json"
+    project.pulumi("stack", "export", "--stack", project.name, "--file", str(state))
+    return main(["check-plan", plan, str(state)])
+
+
+def list_job_names(project: Project) -> set[str]:
+    """Return the names of all custom jobs that the emulator has."""
+    return {job["name"] for job in project.list_jobs()}
+
+
+def test_a_plan_runs_what_was_reviewed_and_nothing_else(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.use_own_image("plans")
+    declare_every_kind(project)
+    project.up("--plan", save_plan(project, tmp_path / "first.json"))
+    assert len(project.list_jobs("trainingPipelines")) == 1
+    project.assert_no_changes()
+
+    project.container["args"] = ["--epochs=2"]
+    project.declare()
+    plan, submitted = save_plan(project, tmp_path / "plan.json"), list_job_names(project)
+    assert check_plan(project, plan) == 0
+
+    def assert_refused(input_name: str) -> None:
+        output = project.up("--plan", plan, fails=True)
+        violations = [line for line in output.splitlines() if "violates plan: properties changed: " in line]
+        assert violations and input_name in violations[0], output
+        assert list_job_names(project) == submitted
+
+    code = (project.root / "trainer" / "train.py").read_text()
+    project.edit_code()
+    assert_refused("files")
+    (project.root / "trainer" / "train.py").write_text(code)
+
+    project.declarations["customJobs"]["packaged"]["labels"] = {"not": "reviewed"}
+    project.declare()
+    assert_refused("declarations")
+    del project.declarations["customJobs"]["packaged"]["labels"]
+
+    project.stack["vertex-training:guardrails"] = {"maxReplicas": 7}
+    project.declare()
+    assert_refused("guardrails")
+    del project.stack["vertex-training:guardrails"]
+    project.declare()
+
+    (project.root / "vertex_api").unlink()
+    shutil.copytree(CHECKOUT / "vertex_api", project.root / "vertex_api")
+    package = project.root / "vertex_api" / "__init__.py"
+    package.write_text(package.read_text().replace('__version__ = "', '__version__ = "7.'))
+    assert_refused("packageVersion")
+    shutil.rmtree(project.root / "vertex_api")
+    (project.root / "vertex_api").symlink_to(CHECKOUT / "vertex_api")
+
+    # Somebody else updates the stack. Pulumi applies the plan all the same, and replaces a job that nobody reviewed.
+    project.container["args"] = ["--epochs=3"]
+    project.declare()
+    project.up()
+    assert check_plan(project, plan) == 1
+    assert "is older than the state: " in capsys.readouterr().err
+    project.container["args"] = ["--epochs=2"]
+    project.declare()
+    assert "replaced" in project.up("--plan", plan)
