@@ -28,11 +28,18 @@ def grants() -> set[Grant]:
     return {(role, who, on) for role, everyone, on in rows for who in everyone.split(", ")}
 
 
+def types_needing_roles() -> set[str]:
+    """The types of resources, such as `projects.Service`, for which the page names the roles of the deployer."""
+    table = PAGE[PAGE.index("## What the deployer needs") :]
+    rows = re.findall(r"^\| `roles/\S+` \| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
 def made(inputs: Iterable[Mapping[str, Any]], who: Mapping[str, str], on: Mapping[str, str]) -> set[Grant]:
     """The grants among inputs of resources. `on` has the page's name of each key, bucket, account or project."""
     found = set()
     for given in inputs:
-        if "member" in given:
+        if "member" in given and given["role"].startswith("roles/"):
             target = next(given[key] for key in _TARGETS if key in given)
             found.add((given["role"], who[given["member"]], on[target]))
     return found

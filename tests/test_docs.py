@@ -12,7 +12,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("access", "adopting", "ci", "clients", "configuration", "editors", "environments", "install", "interrupted")
-PAGES += ("python", "regions", "security")
+PAGES += ("first-run", "python", "regions", "security")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 

@@ -91,6 +91,7 @@ class Registry(Shape, total=False):
     labels: dict[str, String]
     protect: Boolean
     legacyBuckets: list[formats.BucketName]
+    legacyAgent: Boolean
 
 
 class Identity(Shape, total=False):
@@ -99,6 +100,7 @@ class Identity(Shape, total=False):
     account: formats.AccountId
     existing: formats.AccountEmail
     submitters: list[formats.Member]
+    useVertexAi: Boolean
 
 
 class Bucket(Shape, total=False):
@@ -119,6 +121,7 @@ class Peering(Shape, total=False):
     network: Required[formats.NetworkName]
     reservedIpRanges: list[String]
     prefixLength: formats.Positive
+    name: formats.ComputeName
 
 
 class DnsPeering(Shape, total=False):
@@ -134,6 +137,7 @@ class Attachment(Shape, total=False):
 
     existing: formats.AttachmentName
     subnetwork: String
+    name: formats.ComputeName
     dnsPeering: list[DnsPeering]
 
 

@@ -76,6 +76,8 @@ KeyName = Annotated[String, _Pattern(_KEY, "projects/P/locations/R/keyRings/K/cr
 """Keys of buckets and registries may be in a multi-region such as `us`, unlike those of jobs."""
 NetworkName = Annotated[String, _Format(text_formats.NETWORK)]
 AttachmentName = Annotated[String, _Format(text_formats.NETWORK_ATTACHMENT)]
+_COMPUTE_NAME = "a name of Compute Engine: lowercase letters, digits and hyphens, at most 63, a letter first"
+ComputeName = Annotated[String, _Pattern("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", _COMPUTE_NAME)]
 PersistentResourceId = Annotated[String, _Format(text_formats.PERSISTENT_RESOURCE_ID)]
 # A Dockerfile's COPY interprets these characters as patterns, variables or quotes.
 CopiedPath = Annotated[

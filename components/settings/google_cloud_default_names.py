@@ -17,16 +17,37 @@ def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapp
     cloud = {key: values[key] for key in config_types.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
     if _is_created_here(registry):
-        registry.setdefault("repository", _generate_name(63, pulumi_project, stack))
+        registry.setdefault("repository", _generate_name_with_first_letter(pulumi_project, stack))
     if _is_created_here(identity):
         identity.setdefault("account", _generate_account_id(pulumi_project, stack))
     if _is_created_here(bucket):
         bucket.setdefault("name", _generate_name(63, values["project"], pulumi_project, stack))
+    network = _name_network(pulumi_project, stack, values)
     labels = values.get("labels", {})
     for part in (registry, bucket):
         if labels and _is_created_here(part):
             part["labels"] = {**labels, **part.get("labels", {})}
-    return cast(config_types.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
+    return cast(config_types.Cloud, {**cloud, **network, "registry": registry, "identity": identity, "bucket": bucket})
+
+
+def generate_role_id(project: str, pulumi_project: str, stack: str) -> str:
+    """Return the id of the stack's custom role: letters, digits and underscores, at most 64 (IAM's page on roles)."""
+    return _generate_name(63, "vertex-training", project, pulumi_project, stack).replace("-", "_")
+
+
+def _name_network(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key `network`, if there is one, with names of a range and an attachment that are created here.
+
+    A network is often shared by several projects, so the range's name has the project's.
+    """
+    network = dict(values.get("network", {}))
+    if "prefixLength" in network.get("peering", {}):
+        default = _generate_name_with_first_letter(values["project"], pulumi_project, stack)
+        network["peering"] = {"name": default, **network["peering"]}
+    if "subnetwork" in network.get("attachment", {}):
+        default = _generate_name_with_first_letter(pulumi_project, stack)
+        network["attachment"] = {"name": default, **network["attachment"]}
+    return {"network": network} if network else {}
 
 
 def _is_created_here(part: Mapping[str, Any]) -> bool:
@@ -45,6 +66,11 @@ def _generate_name(max_length: int, *parts: str, prefix: str = "") -> str:
         return name
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{name[: max_length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
+
+
+def _generate_name_with_first_letter(*parts: str) -> str:
+    """Repositories, ranges and attachments have at most 63 characters and begin with a letter."""
+    return _generate_name(63, *parts, prefix="" if _build_slug(*parts)[:1].isalpha() else "train-")
 
 
 def _generate_account_id(*parts: str) -> str:

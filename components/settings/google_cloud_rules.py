@@ -22,9 +22,10 @@ _CHOICES = {
 }
 _ONLY_IF_CREATED = {
     "registry": ("project", "location", "immutableTags", "keep", "deleteUntaggedAfter", "kmsKey", "labels", "protect"),
-    "identity": ("submitters",),
+    "identity": ("submitters", "useVertexAi"),
     "bucket": ("deleteAfterDays", "kmsKey", "labels", "protect"),
 }
+_CREATING_KEYS = {"peering": "prefixLength", "attachment": "subnetwork"}
 
 
 def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
@@ -45,6 +46,8 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
         if chosen and name_key not in chosen:
             message = f"has no effect on an existing resource; remove it, or name the resource with {name_key}"
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
+    if stack_values.get("registry", {}).get("legacyAgent") and "legacyBuckets" not in stack_values["registry"]:
+        yield ("registry", "legacyAgent"), "has no effect without legacyBuckets; remove it"
     yield from _find_network_config_violations(stack_values.get("network"))
     for at, pool in iterate_resource_pools_with_paths(stack_values):
         yield from _find_resource_pool_violations(pool, at)
@@ -75,6 +78,9 @@ def _find_network_config_violations(network_config: Mapping[str, Any] | None) ->
     attachment = network_config.get("attachment")
     if attachment is not None and ("existing" in attachment) == ("subnetwork" in attachment):
         yield ("network", "attachment"), "needs exactly one of existing and subnetwork"
+    for part, creating_key in _CREATING_KEYS.items():
+        if "name" in network_config.get(part, {}) and creating_key not in network_config[part]:
+            yield ("network", part, "name"), f"has no effect without {creating_key}: the stack creates nothing to name"
     length = network_config.get("peering", {}).get("prefixLength")
     if length is not None and not 8 <= length <= 24:
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
@@ -105,6 +111,13 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
     location = values.get("bucket", {}).get("location", region).lower()
     if location != region:
         yield ("bucket", "location"), f'"{location}" must be the region of the jobs, {region}: Vertex AI refuses others'
+    registry = values.get("registry", {})
+    if "kmsKey" in registry and not registry.keys() & {"existing", "url"}:
+        # Artifact Registry's page on customer-managed keys: a repository in a multi-region needs a key of that one.
+        location, key_location = registry.get("location", region).lower(), registry["kmsKey"].split("/")[3]
+        if key_location != location:
+            message = f'the key is in "{key_location}"; it must be in the location of the repository, {location}'
+            yield ("registry", "kmsKey"), message
     for path in (("kmsKey",), ("bucket", "kmsKey"), ("network", "attachment", "existing")):
         name = get_value_at(values, path)
         if name and (location := name.split("/")[3]) != region:

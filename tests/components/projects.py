@@ -34,14 +34,14 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         file.write_text(textwrap.dedent(text))
 
 
-def load(root: Path, stack: str, **files: str) -> Settings:
-    """The settings of stack `dev`; keys of `files` are file names, and `jobs` is short for `jobs.yaml`."""
+def load(root: Path, stack: str, stack_name: str = "dev", **files: str) -> Settings:
+    """The settings of a stack; keys of `files` are file names, and `jobs` is short for `jobs.yaml`."""
     named = {"jobs.yaml" if name == "jobs" else name: text for name, text in files.items()}
-    write(root, {"stacks/Pulumi.dev.yaml": stack, **named})
+    write(root, {f"stacks/Pulumi.{stack_name}.yaml": stack, **named})
     given = yaml.safe_load(textwrap.dedent(stack))["config"]
     # As the engine hands it over: texts as they are, everything else as JSON.
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    return Settings.load_from_config("team", "dev", root, config)
+    return Settings.load_from_config("team", stack_name, root, config)
 
 
 def problems(root: Path, stack: str, **files: str) -> list[str]:

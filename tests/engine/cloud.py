@@ -45,9 +45,9 @@ class CloudProject(Project):
         return [json.loads(line) for line in self.record.read_text().splitlines()]
 
 
-def create_cloud_project(folder: Path, vertex: RunningEmulator) -> CloudProject:
-    """Create a stack `dev` of the target gcp with one job, whose image was built elsewhere."""
-    project = CloudProject(folder, vertex)
+def create_cloud_project(folder: Path, vertex: RunningEmulator, name: str = "dev") -> CloudProject:
+    """Create a stack of the target gcp with one job, whose image was built elsewhere."""
+    project = CloudProject(folder, vertex, name)
     project.declarations["images"] = {"trainer": {"uri": IMAGE}}
     project.container["command"] = ["true"]
     project.declare()

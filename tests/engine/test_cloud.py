@@ -1,6 +1,7 @@
 """The target gcp through the real engine: a stand-in for the gcp provider, the emulator in place of Vertex AI."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
 def first_up(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) -> tuple[CloudProject, str]:
     """A stack that is up, and what its first `up` has printed, for which IAM did not know the accounts at once."""
     cloud = create_cloud_project(tmp_path_factory.mktemp("cloud"), vertex)
-    cloud.environment["GCP_STANDIN_UNKNOWN"] = "2"
+    cloud.environment["GCP_STANDIN_UNKNOWN"] = "1"
     return cloud, cloud.up()
 
 
@@ -58,7 +59,7 @@ class TestFirstUp:
         kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
         services = [index for index, kind in enumerate(kinds) if kind == "Service"]
         assert services == list(range(len(services))), kinds
-        assert [line["operation"] for line in made].count("refuse") == 2
+        assert [line["operation"] for line in made].count("refuse") == 3  # once for each account
         resources = cloud.resources()
         needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
         assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed
@@ -87,6 +88,39 @@ class TestFirstUp:
         cloud.assert_no_changes()
 
 
+def test_the_first_up_of_dev_and_prod_passes(tmp_path: Path, vertex: RunningEmulator) -> None:
+    """With every option, in two fresh projects, where all that is new is unknown to the first attempt."""
+    dev, prod = (create_cloud_project(_create_folder(tmp_path / name), vertex, name) for name in ("dev", "prod"))
+    pools = [{"machineSpec": MACHINE}]
+    zone = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    every = {
+        "vertex-training:kmsKey": KEY,
+        "vertex-training:bucket": {"kmsKey": KEY, "deleteAfterDays": 30},
+        "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
+        "vertex-training:labels": {"team": "vision"},
+        "vertex-training:persistentResource": {"name": "training", "resourcePools": pools},
+    }
+    dev.stack |= every | {
+        "vertex-training:registry": {"repository": "training", "kmsKey": KEY, "protect": True},
+        "vertex-training:network": {"attachment": {"subnetwork": "sub", "dnsPeering": [zone]}},
+    }
+    prod.stack |= every | {
+        "vertex-training:project": "acme-prod",
+        "vertex-training:projectNumber": "210987654321",
+        "vertex-training:registry": {"existing": "projects/acme-dev/locations/europe-west4/repositories/training"},
+        "vertex-training:network": {"peering": {"network": "projects/1/global/networks/n", "prefixLength": 16}},
+    }
+    for cloud in (dev, prod):
+        # One world: what dev has made is there for prod, and names collide.
+        cloud.environment |= {"GCP_STANDIN_UNKNOWN": "1", "GCP_STANDIN_RECORD": str(dev.record)}
+        cloud.declare()
+        output = cloud.up()
+        for reason in ("IAM does not know the account yet", "Cloud KMS does not know the grant of the key yet"):
+            assert f"{reason}; trying again in 1 s" in output
+        assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+        cloud.assert_no_changes()
+
+
 def test_mistakes_in_the_stack_are_one_line_each(cloud: CloudProject) -> None:
     cloud.stack |= {
         "vertex-training:projectNumber": "acme",
@@ -109,6 +143,11 @@ def test_mistakes_in_the_stack_are_one_line_each(cloud: CloudProject) -> None:
     cloud.declare()
     assert "vertex-training:projectNumber: is required by the target gcp" in cloud.up(fails=True)
     assert not cloud.record.exists()
+
+
+def _create_folder(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def _find_unknowns(text: str) -> list[str]:

@@ -5,10 +5,12 @@ from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import config_types
-from .grant_creation_retries import create_grant_options
+from .creation_retries import create_retrying_options
 from .service_agents import ServiceAgentMembers, grant_key_use
 
-OBJECT_ADMIN = "roles/storage.objectAdmin"
+ROLES = {"write": "roles/storage.objectUser", "read": "roles/storage.legacyBucketReader"}
+"""Of the account that jobs run as: its objects, without their access lists, and the bucket's own properties, which
+clients read first (`storage.buckets.get`)."""
 
 
 class StagingBucket(pulumi.ComponentResource):
@@ -34,16 +36,19 @@ class StagingBucket(pulumi.ComponentResource):
         self.resource = None
         if "existing" not in bucket:
             self.resource = self._create_bucket_and_key_grant(name, bucket, project, project_number, region)
-        options = create_grant_options(self, [self.resource] if self.resource else [])
-        storage.BucketIAMMember(f"{name}-write", bucket=self.name, role=OBJECT_ADMIN, member=member, opts=options)
+        options = create_retrying_options(self, [self.resource] if self.resource else [])
+        for suffix, role in ROLES.items():
+            storage.BucketIAMMember(f"{name}-{suffix}", bucket=self.name, role=role, member=member, opts=options)
         self.register_outputs({"uri": self.uri})
 
     def _create_bucket_and_key_grant(
         self, name: str, bucket: config_types.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
-        agent = ServiceAgentMembers(project_number).storage
-        key_grants = [grant_key_use(f"{name}-key", key, agent, create_grant_options(self, []))] if key else []
+        key_grants = []
+        if key:
+            agent = self._create_storage_agent(project, project_number)
+            key_grants.append(grant_key_use(f"{name}-key", key, agent, create_retrying_options(self)))
         return storage.Bucket(
             name,
             name=self.name,
@@ -56,5 +61,25 @@ class StagingBucket(pulumi.ComponentResource):
             labels=bucket.get("labels"),
             # Models outlive the stack, unless someone empties the bucket first.
             force_destroy=False,
-            opts=ResourceOptions(parent=self, depends_on=key_grants, protect=bucket.get("protect")),
+            opts=create_retrying_options(self, key_grants, protect=bucket.get("protect")),
         )
+
+    def _create_storage_agent(self, project: str, project_number: str) -> pulumi.Input[str]:
+        """Return the member for Cloud Storage's agent, which exists once someone has asked for its e-mail.
+
+        Source: the provider's page on `get_project_service_account` (terraform-provider-google #9730, #9969). A preview
+        does not ask: the API may not be enabled yet, and the e-mail is known.
+        """
+        member = ServiceAgentMembers(project_number).storage
+        if pulumi.runtime.is_dry_run():
+            return member
+        options = pulumi.InvokeOutputOptions(parent=self)
+
+        async def create_agent() -> str:
+            # Known when this component is registered, which is after what it depends on: the enabled API. `apply` would
+            # make the grant wait for the component, and with it for itself.
+            await self.urn.future()
+            await storage.get_project_service_account_output(project=project, opts=options).future()
+            return member
+
+        return create_agent()

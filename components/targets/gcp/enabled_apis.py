@@ -7,8 +7,19 @@ from pulumi_gcp import projects
 
 from ...schema import config_types
 
-ALWAYS_REQUIRED = ("aiplatform", "artifactregistry", "iam", "logging", "storage")
-"""The APIs that every stack needs: for jobs, images, service accounts, logs and outputs."""
+ALWAYS_REQUIRED = (
+    "aiplatform",
+    "artifactregistry",
+    # The provider reads the project before it enables an API or grants a role (terraform-provider-google #6101,
+    # #11435). docs/first-run.md has these two enabled by hand, once; here they are recorded with the others.
+    "cloudresourcemanager",
+    "serviceusage",
+    "iam",
+    "logging",
+    "storage",
+    "workloadidentity",
+)
+"""The APIs that every stack needs: for jobs, images, grants, service accounts, logs, outputs and service agents."""
 
 
 def get_required_api_short_names(cloud: config_types.Cloud) -> set[str]:

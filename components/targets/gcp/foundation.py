@@ -11,10 +11,11 @@ from vertex_api.resource_names import build_parent
 from ...jobs.recovery.ledger import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
 from ...schema import config_types
+from ...settings.google_cloud_default_names import generate_role_id
 from ...settings.settings import Settings
 from .bucket import StagingBucket
 from .enabled_apis import Services, get_required_api_short_names
-from .identity import TrainingIdentity
+from .identity import TrainingIdentity, is_account_of_project
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry
@@ -42,9 +43,13 @@ class GcpFoundation(pulumi.ComponentResource):
         )
         identity, training = stack["identity"], None
         if "account" in identity:
-            submitters = identity.get("submitters", [])
             training = TrainingIdentity(
-                "identity", identity["account"], project=project, submitters=submitters, opts=depend_on()
+                "identity",
+                identity["account"],
+                project=project,
+                submitters=identity.get("submitters", []),
+                uses_vertex_ai=identity.get("useVertexAi", True),
+                opts=depend_on(),
             )
         account = training.email if training else identity["existing"]
         bucket = StagingBucket(
@@ -63,9 +68,14 @@ class GcpFoundation(pulumi.ComponentResource):
             repository=registry.repository,
             kms_key=kms_key,
             legacy_buckets=tuple(stack["registry"].get("legacyBuckets", [])),
+            has_legacy_agent=stack["registry"].get("legacyAgent", False),
             dns_projects=network.dns_projects if network else (),
             # The service agent creates tokens for an account of another project.
-            foreign_account=None if account.endswith(f"@{project}.iam.gserviceaccount.com") else account,
+            foreign_account=None if is_account_of_project(account, project, number) else account,
+            # The owner of an attachment in another project grants its use there.
+            attachment_role_id=generate_role_id(project, settings.pulumi_project, settings.stack)
+            if network and network.attachment_project in (project, number)
+            else None,
         )
         access = ServiceAgentAccess("access", grants, project=project, project_number=number, opts=depend_on(registry))
         machines = None

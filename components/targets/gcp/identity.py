@@ -6,17 +6,20 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import projects, serviceaccount
 
-from .grant_creation_retries import create_grant_options
+from .creation_retries import create_retrying_options
 
-ROLES = {"logs": "roles/logging.logWriter", "vertex": "roles/aiplatform.user"}
-"""In its own project: without logWriter a job has no logs; aiplatform.user is for experiments and models."""
+LOG_WRITER = "roles/logging.logWriter"
+"""In its own project: without it a job has no logs."""
+VERTEX_USER = "roles/aiplatform.user"
+"""In its own project: for experiments, TensorBoard and models, and with it for changes of jobs."""
 ACT_AS = "roles/iam.serviceAccountUser"
 
 
 class TrainingIdentity(pulumi.ComponentResource):
     """A service account for jobs. `submitters` are the IAM members that may submit jobs with it (`actAs`).
 
-    `email` and `member` are plain text, so a preview shows them.
+    With `uses_vertex_ai` training code may call Vertex AI itself. `email` and `member` are plain text, so a preview
+    shows them.
     """
 
     def __init__(
@@ -26,17 +29,19 @@ class TrainingIdentity(pulumi.ComponentResource):
         *,
         project: str,
         submitters: Sequence[str] = (),
+        uses_vertex_ai: bool = True,
         opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:TrainingIdentity", name, None, opts)
-        self.email = f"{account}@{project}.iam.gserviceaccount.com"
+        self.email = build_account_email(account, project)
         self.member = f"serviceAccount:{self.email}"
-        options = ResourceOptions(parent=self)
+        options = create_retrying_options(self)
         self.resource = serviceaccount.Account(
             name, project=project, account_id=account, display_name="Vertex AI training", opts=options
         )
-        options = create_grant_options(self, [self.resource])
-        for suffix, role in ROLES.items():
+        options = create_retrying_options(self, [self.resource])
+        roles = {"logs": LOG_WRITER, **({"vertex": VERTEX_USER} if uses_vertex_ai else {})}
+        for suffix, role in roles.items():
             projects.IAMMember(f"{name}-{suffix}", project=project, role=role, member=self.member, opts=options)
         resource_name = f"projects/{project}/serviceAccounts/{self.email}"
         for submitter in submitters:
@@ -44,3 +49,22 @@ class TrainingIdentity(pulumi.ComponentResource):
                 f"{name}-{submitter}", service_account_id=resource_name, role=ACT_AS, member=submitter, opts=options
             )
         self.register_outputs({"email": self.email})
+
+
+def build_account_email(account_id: str, project: str) -> str:
+    """Return the e-mail of a project's account. Of a domain's project `d:p` it has `p.d` (IAM's page on accounts)."""
+    return f"{account_id}@{_build_email_part(project)}.iam.gserviceaccount.com"
+
+
+def is_account_of_project(email: str, project: str, project_number: str) -> bool:
+    """Whether an account belongs to a project: one of its own, or the default one of Compute Engine or App Engine."""
+    part = _build_email_part(project)
+    return email.partition("@")[2] == f"{part}.iam.gserviceaccount.com" or email in (
+        f"{project_number}-compute@developer.gserviceaccount.com",
+        f"{part}@appspot.gserviceaccount.com",
+    )
+
+
+def _build_email_part(project: str) -> str:
+    domain, _, name = project.rpartition(":")
+    return f"{name}.{domain}" if domain else name

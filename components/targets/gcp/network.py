@@ -8,6 +8,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import compute, servicenetworking
 
 from ...schema.config_types import Attachment, Network, Peering
+from .creation_retries import create_retrying_options
 
 PEER = "servicenetworking.googleapis.com"
 
@@ -16,7 +17,8 @@ class JobNetwork(pulumi.ComponentResource):
     """The resources in a private network that jobs need, and the fields of jobs that refer to them.
 
     `network` has `peering` or `attachment`. `fields` are those of a CustomJobSpec, as plain text, so a preview shows
-    them. `dns_projects` are the projects whose zones jobs resolve names in.
+    them. `dns_projects` are the projects whose zones jobs resolve names in, `attachment_project` has the
+    network attachment.
     """
 
     def __init__(
@@ -30,45 +32,65 @@ class JobNetwork(pulumi.ComponentResource):
         )
         zones = network.get("attachment", {}).get("dnsPeering", [])
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in zones}))
+        interface = self.fields.get("pscInterfaceConfig")
+        self.attachment_project = interface["networkAttachment"].split("/")[1] if interface else None
         self.register_outputs({"fields": self.fields})
 
     def _build_peering_fields_and_create_if_new(self, name: str, peering: Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         network, ranges = peering["network"], peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
+            range_name = peering.get("name", name)
             address = compute.GlobalAddress(
                 name,
-                name=name,
+                name=range_name,
                 project=network.split("/")[1],
                 purpose="VPC_PEERING",
                 address_type="INTERNAL",
                 prefix_length=peering["prefixLength"],
                 network=network,
-                opts=ResourceOptions(parent=self),
+                # Jobs need the network's project by its number; Compute Engine answers with the project's id, and the
+                # provider would replace the range at each update. Only another network in the stack does.
+                opts=ResourceOptions(parent=self, ignore_changes=["network"], replacement_trigger=network),
             )
-            ranges = [*ranges, name]
-            options = ResourceOptions(parent=self, depends_on=[address])
             servicenetworking.Connection(
-                name, network=network, service=PEER, reserved_peering_ranges=ranges, opts=options
+                name,
+                network=network,
+                service=PEER,
+                reserved_peering_ranges=[*ranges, range_name],
+                # A network has one connection to Google's services, and creating it again fails with "Cannot modify
+                # allocated ranges in CreateConnection" (terraform-provider-google #3294, #16697). The provider can
+                # update the one that is there, but the update drops each range that is not named: only who has named
+                # the present ones gets it.
+                update_on_creation_fail=bool(ranges),
+                # Others may use the connection, and Google releases it only some time after the last of them
+                # (terraform-provider-google #16275, #19908).
+                deletion_policy="ABANDON",
+                opts=ResourceOptions(parent=self, depends_on=[address]),
             )
+            ranges = [*ranges, range_name]
         return {"network": network, **({"reservedIpRanges": ranges} if ranges else {})}
 
     def _build_attachment_fields_and_create_if_new(
         self, name: str, attachment: Attachment, project: str, region: str
     ) -> dict[str, Any]:
         """Connect jobs by a Private Service Connect interface (Google's page on it), and return the fields."""
+        attachment_name = attachment.get("name", name)
         if "subnetwork" in attachment:
             compute.NetworkAttachment(
                 name,
-                name=name,
+                name=attachment_name,
                 project=project,
                 region=region,
                 connection_preference="ACCEPT_MANUAL",
                 subnetworks=[attachment["subnetwork"]],
                 # Vertex AI adds its own projects to the accepted ones when a job uses the attachment.
-                opts=ResourceOptions(parent=self, ignore_changes=["producerAcceptLists"]),
+                opts=ResourceOptions.merge(
+                    create_retrying_options(self), ResourceOptions(ignore_changes=["producerAcceptLists"])
+                ),
             )
-        resource_name = attachment.get("existing") or f"projects/{project}/regions/{region}/networkAttachments/{name}"
+        own_name = f"projects/{project}/regions/{region}/networkAttachments/{attachment_name}"
+        resource_name = attachment.get("existing") or own_name
         interface: dict[str, Any] = {"networkAttachment": resource_name}
         if "dnsPeering" in attachment:
             interface["dnsPeeringConfigs"] = [dict(zone) for zone in attachment["dnsPeering"]]

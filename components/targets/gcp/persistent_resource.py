@@ -9,6 +9,7 @@ import pulumi
 from pulumi_gcp import vertex
 
 from ...schema import config_types
+from .creation_retries import create_retrying_options
 
 
 class PersistentResource(pulumi.ComponentResource):
@@ -46,7 +47,7 @@ class PersistentResource(pulumi.ComponentResource):
             encryption_spec={"kms_key_name": kms_key} if kms_key else None,
             labels=labels or None,
             resource_runtime_spec={"service_account_spec": {"enable_custom_service_account": True}},
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=create_retrying_options(self),
         )
         self.register_outputs({"id": self.id})
 

@@ -7,7 +7,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
 from ...schema.config_types import Registry
-from .grant_creation_retries import create_grant_options
+from .creation_retries import create_retrying_options
 from .service_agents import ServiceAgentMembers, grant_key_use
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
@@ -29,8 +29,8 @@ class RepositoryName:
 
     @property
     def image_prefix(self) -> str:
-        """The prefix of the URIs of its images."""
-        return f"{self.location}-docker.pkg.dev/{self.project}/{self.name}"
+        """The prefix of the URIs of its images. A domain's project `d:p` is `d/p` there (Artifact Registry's page)."""
+        return f"{self.location}-docker.pkg.dev/{self.project.replace(':', '/')}/{self.name}"
 
 
 def find_google_repository_name(
@@ -83,10 +83,10 @@ class ImageRegistry(pulumi.ComponentResource):
                 f"{name}-agent",
                 project=project,
                 service="artifactregistry.googleapis.com",
-                opts=ResourceOptions(parent=self),
+                opts=create_retrying_options(self),
             )
             member = ServiceAgentMembers(project_number).artifact_registry
-            options = create_grant_options(self, [agent])
+            options = create_retrying_options(self, [agent])
             key_grants.append(grant_key_use(f"{name}-key", registry["kmsKey"], member, options))
         artifactregistry.Repository(
             name,
@@ -99,8 +99,13 @@ class ImageRegistry(pulumi.ComponentResource):
             cleanup_policies=build_cleanup_policies(registry),
             kms_key_name=registry.get("kmsKey"),
             labels=registry.get("labels"),
-            opts=ResourceOptions(parent=self, depends_on=key_grants, protect=registry.get("protect")),
+            opts=create_retrying_options(self, key_grants, protect=registry.get("protect")),
         )
+        if "keep" in registry and not registry.get("immutableTags", True) and pulumi.runtime.is_dry_run():
+            pulumi.log.warn(
+                f"registry.keep: without immutable tags, all but the newest {registry['keep']} versions of an image "
+                "are deleted, also one whose digest another stack runs; raise keep, or remove immutableTags: false"
+            )
 
 
 def build_cleanup_policies(registry: Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:

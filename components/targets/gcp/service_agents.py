@@ -6,7 +6,7 @@ grant.
 
 from dataclasses import dataclass
 
-from pulumi import ResourceOptions
+from pulumi import Input, ResourceOptions
 from pulumi_gcp import kms
 
 KEY_USER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
@@ -52,6 +52,6 @@ class ServiceAgentMembers:
         return f"serviceAccount:service-{self.project_number}@{service}.iam.gserviceaccount.com"
 
 
-def grant_key_use(name: str, key: str, member: str, options: ResourceOptions) -> kms.CryptoKeyIAMMember:
+def grant_key_use(name: str, key: str, member: Input[str], options: ResourceOptions) -> kms.CryptoKeyIAMMember:
     """Grant a service agent the right to encrypt and decrypt with a customer-managed key."""
     return kms.CryptoKeyIAMMember(name, crypto_key_id=key, role=KEY_USER, member=member, opts=options)

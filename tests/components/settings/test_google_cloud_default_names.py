@@ -1,10 +1,11 @@
 """What a stack creates in its Google Cloud project is named after the stack and has its labels."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from components.settings.google_cloud_default_names import build_cloud_with_default_names
+from components.settings.google_cloud_default_names import build_cloud_with_default_names, generate_role_id
 from tests.components.settings.test_google_cloud_rules import EXCLUSIVE, REQUIRED, completed
 
 
@@ -46,6 +47,33 @@ def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
 )
 def test_the_account_id_is_valid(project: str, stack_name: str, account: str) -> None:
     assert build_cloud_with_default_names(project, stack_name, REQUIRED)["identity"]["account"] == account
+
+
+@pytest.mark.parametrize(("project", "name"), [("team", "team-dev"), ("9lives", "train-9lives-dev")])
+def test_repository_and_attachment_begin_with_a_letter(project: str, name: str) -> None:
+    values = {**REQUIRED, "network": {"attachment": {"subnetwork": "sub"}}}
+    made = build_cloud_with_default_names(project, "dev", values)
+    assert made["registry"]["repository"] == made["network"]["attachment"]["name"] == name
+
+
+def test_ranges_and_attachments_differ_between_stacks() -> None:
+    def name(part: str, stack: str, **network: Any) -> Any:
+        made = build_cloud_with_default_names("team", stack, {**REQUIRED, "network": {part: network}})
+        return dict(made["network"])[part].get("name")
+
+    peering = {"network": "projects/1/global/networks/n", "prefixLength": 16}
+    # A network of another project is shared by several.
+    names = [name("peering", stack, **peering) for stack in ("dev", "prod")]
+    assert names == ["acme-dev-team-dev", "acme-dev-team-prod"]
+    assert name("peering", "dev", **peering, name="mine") == "mine"
+    assert name("peering", "dev", network=peering["network"]) is None
+    assert [name("attachment", stack, subnetwork="s") for stack in ("dev", "prod")] == ["team-dev", "team-prod"]
+
+
+def test_the_role_of_a_stack_has_a_valid_id() -> None:
+    role = generate_role_id("acme-dev", "Team.One", "dev")
+    assert role == "vertex_training_acme_dev_team_one_dev"
+    assert len(generate_role_id("acme-dev", "t" * 80, "dev")) <= 64
 
 
 LONGEST = {

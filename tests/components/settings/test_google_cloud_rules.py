@@ -72,7 +72,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "labels": {"a": "b"},
         "protect": True,
     },
-    "identity": {"submitters": ["group:ml@example.com"]},
+    "identity": {"submitters": ["group:ml@example.com"], "useVertexAi": False},
     "bucket": {
         "deleteAfterDays": 3,
         "kmsKey": KEY.format("europe-west4"),
@@ -128,6 +128,19 @@ def test_what_is_made_has_them_all(tmp_path: Path) -> None:
             )
             for length in (7, 25)
         ),
+        (
+            {"peering": {"network": NETWORK, "name": "mine"}},
+            "network.peering.name: has no effect without prefixLength: the stack creates nothing to name",
+        ),
+        (
+            {"attachment": {"existing": ATTACHMENT.format("europe-west4"), "name": "mine"}},
+            "network.attachment.name: has no effect without subnetwork: the stack creates nothing to name",
+        ),
+        (
+            {"attachment": {"subnetwork": "s", "name": "9lives"}},
+            'network.attachment.name: "9lives" is not a name of Compute Engine: lowercase letters, digits and hyphens, '
+            "at most 63, a letter first",
+        ),
     ],
 )
 def test_an_invalid_network_is_rejected(tmp_path: Path, network: dict[str, Any], expected: str) -> None:
@@ -145,7 +158,9 @@ def test_an_invalid_network_is_rejected(tmp_path: Path, network: dict[str, Any],
     ],
 )
 def test_a_valid_network_is_unchanged(tmp_path: Path, network: dict[str, Any]) -> None:
-    assert completed(tmp_path, network=network)["network"] == network
+    (part,) = network
+    made = completed(tmp_path, network=network)["network"][part]
+    assert made == {**network[part], **({"name": made["name"]} if "name" in made else {})}
 
 
 @pytest.mark.parametrize(
@@ -166,6 +181,18 @@ def test_a_valid_network_is_unchanged(tmp_path: Path, network: dict[str, Any]) -
         (
             {"bucket": {"kmsKey": KEY.format("global")}},
             'bucket.kmsKey: the key is in "global"; it must be in the region of the jobs, europe-west4',
+        ),
+        (
+            {"registry": {"kmsKey": KEY.format("europe")}},
+            'registry.kmsKey: the key is in "europe"; it must be in the location of the repository, europe-west4',
+        ),
+        (
+            {"registry": {"location": "us", "kmsKey": KEY.format("europe-west4")}},
+            'registry.kmsKey: the key is in "europe-west4"; it must be in the location of the repository, us',
+        ),
+        (
+            {"registry": {"legacyAgent": True}},
+            "registry.legacyAgent: has no effect without legacyBuckets; remove it",
         ),
     ],
 )

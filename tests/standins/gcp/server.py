@@ -1,9 +1,10 @@
 """The stand-in as a Pulumi provider plugin.
 
 It checks every input as `properties` says, records what it is told to do in the file of `GCP_STANDIN_RECORD` (one JSON
-line an operation), and answers with what the real provider would know. The first `GCP_STANDIN_UNKNOWN` grants fail
-with IAM's words for an account that is not known yet. `GCP_STANDIN_EXISTS` is what can be imported: inputs by id, as
-JSON. What it answers about quotas is in `quotas`.
+line an operation), refuses what `world` does not know, and answers with what the real provider would know. What is new
+is unknown to the first `GCP_STANDIN_UNKNOWN` attempts that use it. What the record has from earlier commands, also of
+other stacks, exists. `GCP_STANDIN_EXISTS` is what can be imported: inputs by id, as JSON. `GCP_STANDIN_CONNECTED` are
+the ranges of networks that are peered already, as JSON. What it answers about quotas is in `quotas`.
 """
 
 from __future__ import annotations
@@ -27,18 +28,28 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from tests.standins.gcp.functions import argument_problems
 from tests.standins.gcp.properties import problems
 from tests.standins.gcp.quotas import answer_quota_infos
+from tests.standins.gcp.world import STORAGE_AGENT, World
 
 _FUNCTIONS = {"gcp:cloudquota/getSQuotaInfos:getSQuotaInfos": answer_quota_infos}
-_GRANTS = ("IAMMember", "IamMember")
+_NETWORK_BY_ID = "https://www.googleapis.com/compute/v1/projects/by-id/"
 
 
 class StandIn(provider_pb2_grpc.ResourceProviderServicer):
     """The calls that an engine makes of a provider."""
 
     def __init__(self) -> None:
-        self._refusals = int(os.environ.get("GCP_STANDIN_UNKNOWN", "0"))
+        connected = json.loads(os.environ.get("GCP_STANDIN_CONNECTED", "{}"))
+        self._world = World(int(os.environ.get("GCP_STANDIN_UNKNOWN", "0")), connected=connected)
         self._record = Path(os.environ["GCP_STANDIN_RECORD"])
         self._lock = threading.Lock()
+        for line in self._record.read_text().splitlines() if self._record.exists() else ():
+            entry = json.loads(line)
+            if entry["operation"] == "create":
+                self._world.create(entry["type"], entry["inputs"])
+            elif entry["operation"] == "delete":
+                self._world.delete(entry["type"], entry["inputs"])
+            elif entry["operation"] == "invoke":
+                self._world.invoke(entry["type"], entry["inputs"])
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
         return plugin_pb2.PluginInfo(version=metadata.version("pulumi_gcp"))
@@ -63,10 +74,16 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         olds, news = MessageToDict(request.old_inputs), MessageToDict(request.news)
         changed = sorted(key for key in olds.keys() | news.keys() if olds.get(key) != news.get(key))
+        # Compute Engine answers with the id of a project that was given by its number.
+        shown = MessageToDict(request.olds).get("network", "")
+        is_other = str(shown).startswith(_NETWORK_BY_ID) and shown != news.get("network")
+        replaces = ["network"] if is_other and "network" not in request.ignoreChanges else []
+        changed = sorted({*changed, *replaces})
         update = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.UPDATE, inputDiff=True)
         return provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE,
             diffs=changed,
+            replaces=replaces,
             detailedDiff=dict.fromkeys(changed, update),
             hasDetailedDiff=True,
         )
@@ -78,13 +95,15 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.CreateResponse(properties=request.properties)
         inputs = MessageToDict(request.properties)
         with self._lock:
-            if token.endswith(_GRANTS) and self._refusals:
-                self._refusals -= 1
+            if refusal := self._world.find_refusal(token, inputs):
                 self._write("refuse", token, name, inputs)
-                context.abort(grpc.StatusCode.UNKNOWN, f"Error 400: {inputs['member']} does not exist., badRequest")
+                context.abort(grpc.StatusCode.UNKNOWN, refusal)
+            self._world.create(token, inputs)
             self._write("create", token, name, inputs)
         properties = struct_pb2.Struct()
         properties.update(inputs)
+        if token.endswith(":GlobalAddress"):
+            properties["network"] = _NETWORK_BY_ID + inputs["network"].split("/", 2)[2]
         return provider_pb2.CreateResponse(id=f"standin-{name}", properties=properties)
 
     def Read(self, request: Any, context: Any) -> Any:
@@ -99,6 +118,11 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         arguments = MessageToDict(request.args)
         if found := list(argument_problems(request.tok, arguments)):
             return provider_pb2.InvokeResponse(failures=[provider_pb2.CheckFailure(reason=reason) for reason in found])
+        if request.tok == STORAGE_AGENT:
+            with self._lock:
+                self._world.invoke(request.tok, arguments)
+                self._write("invoke", request.tok, "", arguments)
+            return provider_pb2.InvokeResponse()
         try:
             result = _FUNCTIONS[request.tok](**arguments)
         except PermissionError as refusal:
@@ -112,7 +136,12 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.UpdateResponse(properties=request.news)
 
     def Delete(self, request: Any, context: Any) -> Any:
-        self._write("delete", request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3], {})
+        token, name = request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3]
+        inputs = MessageToDict(request.old_inputs)
+        with self._lock:
+            if refusal := self._world.delete(token, inputs):
+                context.abort(grpc.StatusCode.UNKNOWN, refusal)
+            self._write("delete", token, name, inputs)
         return empty_pb2.Empty()
 
     def Cancel(self, request: Any, context: Any) -> Any:

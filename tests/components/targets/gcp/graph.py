@@ -18,6 +18,8 @@ class Graph:
 
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[str, set[str]]] = field(default_factory=list)
+    """Functions of providers that were called, each with what was registered before."""
 
     def parent(self, name: str) -> str:
         """The parent of a resource."""
@@ -38,7 +40,9 @@ def short(urn: str) -> str:
     return f"{types.rpartition('$')[2].rpartition(':')[2]}/{name}"
 
 
-def graph(program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] | None = None) -> Graph:
+def graph(
+    program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] | None = None, *, preview: bool = False
+) -> Graph:
     """Return what a program registers. `outputs` has, by kind, what a provider adds to the inputs."""
     found = Graph()
 
@@ -56,8 +60,9 @@ def graph(program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] |
             found.inputs[f"{kind}/{args.name}"] = dict(args.inputs)
             return args.resource_id or f"{args.name}-id", {**args.inputs, **(outputs or {}).get(kind, {})}
 
-        def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-            raise AssertionError(args.token)
+        def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+            found.calls.append((args.token, set(found.requests)))
+            return {}, []
 
     urns: set[str] = set()
     hooks: set[str] = set()
@@ -68,7 +73,7 @@ def graph(program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] |
         return asyncio.ensure_future(asyncio.sleep(0))
 
     async def run() -> None:
-        mocks.set_mocks(Cloud(), preview=False, monitor=Monitor(Cloud()))
+        mocks.set_mocks(Cloud(), preview=preview, monitor=Monitor(Cloud()))
 
         async def described() -> None:
             program()

@@ -20,7 +20,7 @@ from components.targets.gcp import (
     TrainingIdentity,
 )
 from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
-from components.targets.gcp.grant_creation_retries import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
+from components.targets.gcp.identity import build_account_email, is_account_of_project
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -115,6 +115,10 @@ def test_a_stack_requires_only_the_apis_it_uses() -> None:
     assert beyond(network={"attachment": {"existing": "a", "dnsPeering": [{}]}}) == {"compute", "dns"}
 
 
+def test_apis_that_the_provider_and_agents_need_are_enabled() -> None:
+    assert {"cloudresourcemanager", "serviceusage", "workloadidentity"} <= set(ALWAYS_REQUIRED)
+
+
 def test_services_stay_enabled_after_destroy() -> None:
     made = graph(lambda: Services("apis", {"iam", "storage"}, project="acme"))
     assert made.of("Service") == {
@@ -142,7 +146,11 @@ def test_a_repository_is_created_in_another_project() -> None:
 def test_existing_resources_are_not_created() -> None:
     assert set(registry(existing="projects/p/locations/l/repositories/r").inputs) == {"ImageRegistry/images"}
     assert set(registry(url="registry.example.com/team").inputs) == {"ImageRegistry/images"}
-    assert set(bucket(existing="theirs").inputs) == {"StagingBucket/out", "BucketIAMMember/out-write"}
+    assert set(bucket(existing="theirs").inputs) == {
+        "StagingBucket/out",
+        "BucketIAMMember/out-read",
+        "BucketIAMMember/out-write",
+    }
 
 
 def test_a_key_is_granted_before_its_use() -> None:
@@ -155,13 +163,36 @@ def test_a_key_is_granted_before_its_use() -> None:
     assert made.inputs["CryptoKeyIAMMember/out-key"]["member"] == agent("gs-project-accounts")
 
 
+ASK_FOR_STORAGE_AGENT = "gcp:storage/getProjectServiceAccount:getProjectServiceAccount"
+
+
+def test_the_storage_agent_exists_before_its_grant() -> None:
+    def program() -> None:
+        first = Services("first", ["storage"], project="acme")
+        options = pulumi.ResourceOptions(depends_on=[first])
+        StagingBucket("out", {"name": "out", "kmsKey": KEY}, member=MEMBER, **WHERE, opts=options)
+
+    made = graph(program)
+    ((token, before),) = made.calls
+    assert token == ASK_FOR_STORAGE_AGENT
+    assert "Service/first-storage" in before and "CryptoKeyIAMMember/out-key" not in before
+    previewed = graph(program, preview=True)
+    assert previewed.calls == []
+    assert previewed.inputs["CryptoKeyIAMMember/out-key"] == made.inputs["CryptoKeyIAMMember/out-key"]
+    assert bucket(name="out").calls == []
+
+
 def test_a_bucket_is_regional_and_never_public() -> None:
     made = bucket(name="out", deleteAfterDays=30)
     inputs = made.inputs["Bucket/out"]
     assert (inputs["location"], inputs["publicAccessPrevention"]) == ("EUROPE-WEST4", "enforced")
     assert inputs["uniformBucketLevelAccess"] and not inputs["forceDestroy"]
     assert inputs["lifecycleRules"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
-    assert made.needs("BucketIAMMember/out-write") >= {"Bucket/out"}
+    assert {grant["role"] for grant in made.of("BucketIAMMember").values()} == {
+        "roles/storage.objectUser",
+        "roles/storage.legacyBucketReader",
+    }
+    assert all("Bucket/out" in made.needs(name) for name in made.of("BucketIAMMember"))
 
 
 def test_an_account_has_least_privileges_and_submitters() -> None:
@@ -174,6 +205,8 @@ def test_an_account_has_least_privileges_and_submitters() -> None:
         *(("roles/iam.serviceAccountUser", member) for member in people),
     }
     assert all("Account/train" in made.needs(name) for name in made.of("IAMMember"))
+    made = graph(lambda: TrainingIdentity("train", "train", project="acme", uses_vertex_ai=False))
+    assert {inputs["role"] for inputs in made.of("IAMMember").values()} == {"roles/logging.logWriter"}
 
 
 def test_both_agents_can_pull_from_an_existing_repository() -> None:
@@ -186,17 +219,49 @@ def test_both_agents_can_pull_from_an_existing_repository() -> None:
     for name, inputs in grants.items():
         assert (inputs["project"], inputs["location"], inputs["repository"]) == ("images", "europe", "team")
         assert inputs["role"] == "roles/artifactregistry.reader"
-        assert "ServiceIdentity/access" in made.needs(name)
+        assert "WorkloadIdentityServiceAgent/access" in made.needs(name)
+
+
+def test_all_agents_exist_with_their_roles_and_stay() -> None:
+    made = access(Grants(None))
+    (agents,) = made.of("WorkloadIdentityServiceAgent").values()
+    assert agents == {"parent": f"projects/{NUMBER}/locations/global/serviceProducers/aiplatform.googleapis.com"}
+    assert {(inputs["role"], inputs["member"]) for inputs in made.of("IAMMember").values()} == {
+        ("roles/aiplatform.serviceAgent", agent("gcp-sa-aiplatform")),
+        ("roles/aiplatform.customCodeServiceAgent", agent("gcp-sa-aiplatform-cc")),
+    }
+    for name in made.of("IAMMember"):
+        assert "WorkloadIdentityServiceAgent/access" in made.needs(name)
+        assert made.requests[name].retainOnDelete
+    assert made.requests["WorkloadIdentityServiceAgent/access"].retainOnDelete
+
+
+def test_vertex_ai_may_join_an_attachment() -> None:
+    made = access(Grants(None, attachment_role_id="training"))
+    (role,) = made.of("IAMCustomRole").values()
+    assert (role["project"], role["roleId"], role["permissions"]) == (
+        "acme",
+        "training",
+        ["compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get"],
+    )
+    assert made.inputs["IAMMember/access-attachment"] == {
+        "project": "acme",
+        "role": "projects/acme/roles/training",
+        "member": agent("gcp-sa-aiplatform"),
+    }
+    needed = {"IAMCustomRole/access-attachment", "WorkloadIdentityServiceAgent/access"}
+    assert made.needs("IAMMember/access-attachment") >= needed
 
 
 def test_grants_outside_the_project_are_created() -> None:
-    made = access(Grants(None, None, ("artifacts.old.appspot.com",), ("dns-host",), "t@other.iam.gserviceaccount.com"))
+    buckets = ("artifacts.old.appspot.com",)
+    foreign_account = "t@other.iam.gserviceaccount.com"
+    made = access(Grants(None, None, buckets, dns_projects=("dns-host",), foreign_account=foreign_account))
+    readers = {agent("gcp-sa-aiplatform"), agent("gcp-sa-aiplatform-cc")}
+    assert {inputs["member"] for inputs in made.of("BucketIAMMember").values()} == readers
     legacy = f"serviceAccount:service-{NUMBER}@cloud-ml.google.com.iam.gserviceaccount.com"
-    assert {inputs["member"] for inputs in made.of("BucketIAMMember").values()} == {
-        agent("gcp-sa-aiplatform"),
-        agent("gcp-sa-aiplatform-cc"),
-        legacy,
-    }
+    with_legacy = access(Grants(None, None, buckets, has_legacy_agent=True)).of("BucketIAMMember").values()
+    assert {inputs["member"] for inputs in with_legacy} == {*readers, legacy}
     assert (
         made.inputs["IAMMember/access-dns-dns-host"].items()
         >= {"project": "dns-host", "role": "roles/dns.peer"}.items()
@@ -206,50 +271,54 @@ def test_grants_outside_the_project_are_created() -> None:
         "role": "roles/iam.serviceAccountTokenCreator",
         "member": agent("gcp-sa-aiplatform"),
     }
-    assert set(access(Grants(None)).inputs) == {"ServiceAgentAccess/access", "ServiceIdentity/access"}
 
 
-def network(declared: config_types.Network) -> tuple[Graph, JobNetwork]:
-    made: list[JobNetwork] = []
-    found = graph(lambda: made.append(JobNetwork("net", declared, project="acme", region="europe-west4")))
-    return found, made[0]
+def test_whatever_may_come_too_early_is_retried() -> None:
+    retried = {"Bucket", "Repository", "CryptoKeyIAMMember", "IAMMember", "IAMCustomRole", "ServiceIdentity"}
+    retried |= {"WorkloadIdentityServiceAgent", "Account", "NetworkAttachment", "AiPersistentResource"}
+    grants = Grants(REPOSITORY, kms_key=KEY, attachment_role_id="training")
+    made = graph(
+        lambda: [
+            *(make(None) for token, make in COMPONENTS.items() if not token.endswith("Access")),
+            ServiceAgentAccess("one", grants, project="acme", project_number=NUMBER),
+        ]
+    )
+    hooked = {name.partition("/")[0] for name, request in made.requests.items() if request.hooks.on_error}
+    assert hooked >= retried | {"BucketIAMMember", "RepositoryIamMember"}
 
 
-def test_a_peering_is_created_with_its_range() -> None:
-    peering: config_types.Peering = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
-    found, made = network({"peering": peering})
-    assert set(found.inputs) == {"JobNetwork/net"}
-    assert made.fields == peering
-    found, made = network({"peering": {**peering, "prefixLength": 16}})
-    assert found.inputs["GlobalAddress/net"]["prefixLength"] == 16
-    assert found.inputs["Connection/net"]["reservedPeeringRanges"] == ["old", "net"]
-    assert "GlobalAddress/net" in found.needs("Connection/net")
-    assert made.fields["reservedIpRanges"] == ["old", "net"]
+DEFAULT_ACCOUNTS = (f"{NUMBER}-compute@developer.gserviceaccount.com", "acme@appspot.gserviceaccount.com")
 
 
-def test_an_attachment_is_created_in_a_subnetwork() -> None:
-    zone: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
-    found, made = network({"attachment": {"subnetwork": "sub", "dnsPeering": [zone]}})
-    assert found.inputs["NetworkAttachment/net"]["subnetworks"] == ["sub"]
-    name = "projects/acme/regions/europe-west4/networkAttachments/net"
-    assert made.fields == {"pscInterfaceConfig": {"networkAttachment": name, "dnsPeeringConfigs": [zone]}}
-    assert made.dns_projects == ("dns-host",)
-    found, made = network({"attachment": {"existing": "theirs"}})
-    assert set(found.inputs) == {"JobNetwork/net"}
+@pytest.mark.parametrize("email", ["t@acme.iam.gserviceaccount.com", *DEFAULT_ACCOUNTS])
+def test_default_accounts_belong_to_their_project(email: str) -> None:
+    assert is_account_of_project(email, "acme", NUMBER)
+    assert not is_account_of_project(email, "other", "210987654321")
 
 
-def test_a_grant_to_an_unknown_account_is_retried() -> None:
-    unknown = "Error 400: Service account x does not exist., badRequest"
-    assert [compute_retry_pause([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
-    assert compute_retry_pause([unknown] * (MAX_TRIES - 1)) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause([unknown] * MAX_TRIES) is None
-    assert compute_retry_pause(["Error 403: denied", unknown]) is None
+def test_a_domain_project_has_valid_names() -> None:
+    email = build_account_email("train", "example.com:acme")
+    assert email == "train@acme.example.com.iam.gserviceaccount.com"
+    assert is_account_of_project(email, "example.com:acme", NUMBER)
+    prefix = RepositoryName("example.com:acme", "europe", "team").image_prefix
+    assert prefix == "europe-docker.pkg.dev/example.com/acme/team"
+
+
+def test_keep_with_mutable_tags_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", warnings.append)
+    for declared, count in [({"keep": 3}, 0), ({"immutableTags": False}, 0), ({"keep": 3, "immutableTags": False}, 1)]:
+        warnings.clear()
+        given = config_types.Registry(**declared)  # type: ignore[typeddict-item]
+        graph(lambda given=given: ImageRegistry("images", given, **WHERE), preview=True)  # type: ignore[misc]
+        assert len(warnings) == count, declared
+    assert "all but the newest 3 versions" in warnings[0]
 
 
 def test_machines_have_network_key_and_labels_of_jobs() -> None:
     zone: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
-    _, attached = network({"attachment": {"existing": "theirs", "dnsPeering": [zone]}})
-    _, peered = network({"peering": {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}})
+    attached = {"pscInterfaceConfig": {"networkAttachment": "theirs", "dnsPeeringConfigs": [zone]}}
+    peered = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
     pool: config_types.ResourcePool = {
         "machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1},
         "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
@@ -263,7 +332,7 @@ def test_machines_have_network_key_and_labels_of_jobs() -> None:
         return found.inputs["AiPersistentResource/machines"]
 
     own = {"serviceAccountSpec": {"enableCustomServiceAccount": True}}
-    whole = made(attached.fields, kms_key=KEY, labels={"team": "vision"})
+    whole = made(attached, kms_key=KEY, labels={"team": "vision"})
     assert whole == {
         "name": "training",
         "project": "acme",
@@ -280,6 +349,4 @@ def test_machines_have_network_key_and_labels_of_jobs() -> None:
         "labels": {"team": "vision"},
         "resourceRuntimeSpec": own,
     }
-    assert (
-        made(peered.fields).items() >= {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}.items()
-    )
+    assert made(peered).items() >= peered.items()

@@ -33,6 +33,5 @@ def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
         ("acme-images", "us", "training")
     }
     of_bucket = made.of("BucketIAMMember").values()
-    legacy = f"serviceAccount:service-{NUMBER}@cloud-ml.google.com.iam.gserviceaccount.com"
-    assert {each["member"] for each in of_bucket if "artifacts" in each["bucket"]} == AGENTS | {legacy}
+    assert {each["member"] for each in of_bucket if "artifacts" in each["bucket"]} == AGENTS
     assert made.of("Repository") == {}

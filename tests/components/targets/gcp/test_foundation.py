@@ -31,7 +31,7 @@ PLAIN: dict[str, Any] = {
 }
 ALL: dict[str, Any] = {
     "kmsKey": KEY,
-    "registry": {"kmsKey": KEY, "legacyBuckets": ["artifacts.old.appspot.com"]},
+    "registry": {"kmsKey": KEY, "legacyBuckets": ["artifacts.old.appspot.com"], "legacyAgent": True},
     "bucket": {"kmsKey": KEY, "deleteAfterDays": 30},
     "identity": {"submitters": ["group:ml@example.com"]},
     "network": {"attachment": {"subnetwork": "sub", "dnsPeering": [ZONE]}},
@@ -53,7 +53,8 @@ customJobs:
 CLOUD = "Gcp/gcp"
 PARTS = {
     "Services/services": {f"Service/services-{api}" for api in ("aiplatform", "artifactregistry", "iam", "logging")}
-    | {f"Service/services-{api}" for api in ("storage", "compute", "dns", "cloudkms")},
+    | {f"Service/services-{api}" for api in ("storage", "compute", "dns", "cloudkms", "cloudresourcemanager")}
+    | {f"Service/services-{api}" for api in ("serviceusage", "workloadidentity")},
     "ImageRegistry/registry": {
         "Repository/registry",
         "ServiceIdentity/registry-agent",
@@ -65,11 +66,19 @@ PARTS = {
         "IAMMember/identity-vertex",
         "IAMMember/identity-group:ml@example.com",
     },
-    "StagingBucket/bucket": {"Bucket/bucket", "BucketIAMMember/bucket-write", "CryptoKeyIAMMember/bucket-key"},
+    "StagingBucket/bucket": {
+        "Bucket/bucket",
+        "BucketIAMMember/bucket-read",
+        "BucketIAMMember/bucket-write",
+        "CryptoKeyIAMMember/bucket-key",
+    },
     "JobNetwork/network": {"NetworkAttachment/network"},
     "PersistentResource/machines": {"AiPersistentResource/machines"},
     "ServiceAgentAccess/access": {
-        "ServiceIdentity/access",
+        "WorkloadIdentityServiceAgent/access",
+        "IAMCustomRole/access-attachment",
+        "IAMMember/access-attachment",
+        *(f"IAMMember/access-role-{agent}" for agent in ("vertex", "custom-code")),
         *(f"RepositoryIamMember/access-pull-{agent}" for agent in ("vertex", "custom-code")),
         *(f"CryptoKeyIAMMember/access-key-{agent}" for agent in ("vertex", "custom-code")),
         *(f"BucketIAMMember/access-artifacts.old.appspot.com-{agent}" for agent in ("vertex", "custom-code", "legacy")),
@@ -163,22 +172,23 @@ def test_images_and_packages_wait_for_repository_and_bucket(whole: Graph) -> Non
 
 
 def test_grants_wait_for_their_member_and_resource(whole: Graph) -> None:
-    for name in PARTS["ServiceAgentAccess/access"] - {"ServiceIdentity/access"}:
-        assert list_upstream(whole, name) >= {"ServiceIdentity/access", "Repository/registry"}, name
+    agents = "WorkloadIdentityServiceAgent/access"
+    for name in PARTS["ServiceAgentAccess/access"] - {agents, "IAMCustomRole/access-attachment"}:
+        assert list_upstream(whole, name) >= {agents, "Repository/registry"}, name
         assert name in list_upstream(whole, "AiPersistentResource/machines")
     assert list_upstream(whole, "BucketIAMMember/bucket-write") >= {"Bucket/bucket", "Account/identity"}
 
 
-@pytest.mark.parametrize(
-    "stack",
-    [
-        {},
-        ALL,
-        {"network": PEERED},
-        {"identity": {"existing": "t@other.iam.gserviceaccount.com"}},
-        {"registry": {"project": "images", "location": "europe", "keep": 20}, "bucket": {"existing": "theirs"}},
-    ],
-)
+STACKS: list[dict[str, Any]] = [
+    {},
+    ALL,
+    {"network": PEERED},
+    {"identity": {"existing": "t@other.iam.gserviceaccount.com"}},
+    {"registry": {"project": "images", "location": "europe", "keep": 20}, "bucket": {"existing": "theirs"}},
+]
+
+
+@pytest.mark.parametrize("stack", STACKS)
 def test_the_real_provider_has_every_property(tmp_path: Path, stack: dict[str, Any]) -> None:
     made = build_foundation_graph(settings(tmp_path, **stack))
     resources = {name: request.type for name, request in made.requests.items() if request.custom and name != LEDGER}
@@ -186,6 +196,41 @@ def test_the_real_provider_has_every_property(tmp_path: Path, stack: dict[str, A
     assert {name: list(problems(token, made.inputs[name])) for name, token in resources.items()} == {
         name: [] for name in resources
     }
+
+
+def short_module(token: str) -> str:
+    """`projects` of `gcp:projects/service:Service`, `vertex` of `pulumi-python:dynamic/vertex:CustomJob`."""
+    module, _, last = token.split(":")[1].partition("/")
+    return last if module == "dynamic" else module
+
+
+def test_the_deployers_roles_are_documented_for_all_resources(whole: Graph, tmp_path: Path) -> None:
+    graphs = [whole, *(build_foundation_graph(settings(tmp_path, **stack)) for stack in STACKS)]
+    tokens = {request.type for made in graphs for request in made.requests.values() if request.custom}
+    tokens |= {f"pulumi-python:dynamic/vertex:{name}" for name in ("HyperparameterTuningJob", "TrainingPipeline")}
+    types = {f"{short_module(token)}.{token.rpartition(':')[2]}" for token in tokens}
+    assert types == access_page.types_needing_roles()
+
+
+def test_an_attachment_elsewhere_is_granted_by_its_owner(tmp_path: Path) -> None:
+    def roles(project: str) -> list[str]:
+        existing = f"projects/{project}/regions/europe-west4/networkAttachments/a"
+        made = build_foundation_graph(settings(tmp_path, network={"attachment": {"existing": existing}}))
+        return list(made.of("IAMCustomRole"))
+
+    own = ["IAMCustomRole/access-attachment"]
+    assert (roles("acme-dev"), roles("123456789012"), roles("host")) == (own, own, [])
+
+
+def test_a_default_account_gets_no_grant_of_tokens(tmp_path: Path) -> None:
+    existing = "123456789012-compute@developer.gserviceaccount.com"
+    made = build_foundation_graph(settings(tmp_path, identity={"existing": existing}))
+    assert "IAMMember/access-tokens" not in made.inputs
+
+
+def test_training_code_may_go_without_vertex_ai(tmp_path: Path) -> None:
+    made = build_foundation_graph(settings(tmp_path, identity={"useVertexAi": False}))
+    assert "IAMMember/identity-vertex" not in made.inputs
 
 
 def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
@@ -220,7 +265,10 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
     of_prod = access_page.made(found[1], who, on | {"theirs": "what exists"})
     assert of_prod == {
         *((role, to, "what exists") for role, to, _ in reader),
-        ("roles/storage.objectAdmin", "training account", "what exists"),
+        ("roles/storage.objectUser", "training account", "what exists"),
+        ("roles/storage.legacyBucketReader", "training account", "what exists"),
+        ("roles/aiplatform.serviceAgent", "Vertex AI agent", "the project"),
+        ("roles/aiplatform.customCodeServiceAgent", "Custom Code agent", "the project"),
         ("roles/iam.serviceAccountTokenCreator", "Vertex AI agent", "an `identity.existing` of another project"),
     }
     assert granted | {grant for grant in of_prod if grant[2] != "what exists"} == access_page.grants()

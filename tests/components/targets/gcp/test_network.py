@@ -1,0 +1,73 @@
+"""What a stack creates in a private network: names of its own, and a connection that others may share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from components.schema import config_types
+from components.targets.gcp import JobNetwork
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+NETWORK = "projects/1/global/networks/n"
+THEIRS = "projects/host/regions/europe-west4/networkAttachments/theirs"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Close the event loops, so that no later test warns of them."""
+    yield
+    forget_loops()
+
+
+def network(declared: config_types.Network) -> tuple[Graph, JobNetwork]:
+    made: list[JobNetwork] = []
+    found = graph(lambda: made.append(JobNetwork("net", declared, project="acme", region="europe-west4")))
+    return found, made[0]
+
+
+def test_a_peering_is_created_with_its_range() -> None:
+    peering: config_types.Peering = {"network": NETWORK, "reservedIpRanges": ["old"]}
+    found, made = network({"peering": peering})
+    assert set(found.inputs) == {"JobNetwork/net"}
+    assert made.fields == peering
+    found, made = network({"peering": {**peering, "prefixLength": 16, "name": "training"}})
+    address = found.inputs["GlobalAddress/net"]
+    assert (address["name"], address["prefixLength"]) == ("training", 16)
+    assert found.inputs["Connection/net"]["reservedPeeringRanges"] == ["old", "training"]
+    assert "GlobalAddress/net" in found.needs("Connection/net")
+    assert made.fields["reservedIpRanges"] == ["old", "training"]
+    assert made.attachment_project is None
+
+
+def test_a_connection_is_updated_only_with_its_ranges_named() -> None:
+    found, _ = network({"peering": {"network": NETWORK, "prefixLength": 16}})
+    assert found.inputs["Connection/net"]["updateOnCreationFail"] is False
+    found, _ = network({"peering": {"network": NETWORK, "prefixLength": 16, "reservedIpRanges": ["old"]}})
+    assert found.inputs["Connection/net"]["updateOnCreationFail"] is True
+
+
+def test_a_connection_stays_for_others_after_destroy() -> None:
+    found, _ = network({"peering": {"network": NETWORK, "prefixLength": 16}})
+    assert found.inputs["Connection/net"]["deletionPolicy"] == "ABANDON"
+
+
+def test_only_another_network_replaces_the_range() -> None:
+    found, _ = network({"peering": {"network": NETWORK, "prefixLength": 16}})
+    request = found.requests["GlobalAddress/net"]
+    assert list(request.ignoreChanges) == ["network"]
+    assert request.replacement_trigger.string_value == NETWORK
+
+
+def test_an_attachment_is_created_in_a_subnetwork() -> None:
+    zone: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    found, made = network({"attachment": {"subnetwork": "sub", "name": "training", "dnsPeering": [zone]}})
+    inputs = found.inputs["NetworkAttachment/net"]
+    assert (inputs["name"], inputs["subnetworks"]) == ("training", ["sub"])
+    name = "projects/acme/regions/europe-west4/networkAttachments/training"
+    assert made.fields == {"pscInterfaceConfig": {"networkAttachment": name, "dnsPeeringConfigs": [zone]}}
+    assert (made.dns_projects, made.attachment_project) == (("dns-host",), "acme")
+    found, made = network({"attachment": {"existing": THEIRS}})
+    assert set(found.inputs) == {"JobNetwork/net"}
+    assert made.attachment_project == "host"
