@@ -9,6 +9,7 @@ from .findings import Review
 from .image_findings import ImageFinding
 from .input_changes import shorten
 from .job_findings import Cause, JobFinding
+from .job_groups import JobGroup, group_jobs
 from .markdown_text import count_noun, render_code, render_code_list
 from .markdown_totals import render_totals
 from .resource_findings import DataLoss, Grant, OtherChange
@@ -62,7 +63,7 @@ def _iterate_lines(review: Review, limits: Limits) -> Iterator[str]:
     yield from _render_section("", review.problems, limits.items * 2, _render_message)
     yield from _render_section("⚠️ Data that is lost", review.data_losses, limits.items, _render_data_loss)
     yield from _render_section("Images and packages", review.images, limits.items, partial(_render_image, limits.names))
-    groups = _group_jobs(review.jobs)
+    groups = group_jobs(review.jobs, limits.items)
     yield from _render_section("Jobs", groups, limits.items, partial(_render_job_group, limits.names))
     yield from _render_section("Grants", review.grants, limits.items, _render_grant)
     yield from render_totals(review, limits.items)
@@ -156,31 +157,25 @@ def _render_image(max_names: int, image: ImageFinding) -> str:
     return f"{name} is rebuilt: {'; '.join(reasons) or 'by request, as by `--replace`'}"
 
 
-def _group_jobs(jobs: Sequence[JobFinding]) -> list[list[JobFinding]]:
-    """Return the jobs by what happens to them for the same reasons, the largest group first."""
-    groups: dict[tuple[str, tuple[Cause, ...], str], list[JobFinding]] = {}
-    for job in jobs:
-        groups.setdefault((job.action, job.causes, job.on_delete), []).append(job)
-    return sorted(groups.values(), key=len, reverse=True)
-
-
-def _render_job_group(max_names: int, jobs: Sequence[JobFinding]) -> str:
-    names = render_code_list([job.name for job in jobs], max_names)
-    return f"{count_noun(len(jobs), 'job')} {_render_action(jobs[0])}: {names}"
+def _render_job_group(max_names: int, group: JobGroup) -> str:
+    names = render_code_list([job.name for job in group.jobs], max_names)
+    text = f"{count_noun(len(group.jobs), 'job')} {_render_action(group.jobs[0], group.shared_causes)}"
+    others = f" ({group.count_with_other_causes:,} also for other reasons)" if group.count_with_other_causes else ""
+    return f"{text}{others}: {names}"
 
 
 def _render_job(job: JobFinding) -> str:
-    return f"{render_code(job.name)} ({job.type}): {_render_action(job)}"
+    return f"{render_code(job.name)} ({job.type}): {_render_action(job, job.causes)}"
 
 
-def _render_action(job: JobFinding) -> str:
+def _render_action(job: JobFinding, causes: Sequence[Cause]) -> str:
     phrase = _ACTIONS[job.action]
     if job.action == "run again" and job.on_delete != "delete":
         phrase += " (the earlier run is cancelled)" if job.on_delete == "cancel" else " (the earlier run is kept)"
-    if not job.causes:
+    if not causes:
         return phrase
-    shown = "; ".join(map(_render_cause, job.causes[:_MAX_CAUSES]))
-    more = f"; and {len(job.causes) - _MAX_CAUSES:,} more" if len(job.causes) > _MAX_CAUSES else ""
+    shown = "; ".join(map(_render_cause, causes[:_MAX_CAUSES]))
+    more = f"; and {len(causes) - _MAX_CAUSES:,} more" if len(causes) > _MAX_CAUSES else ""
     return f"{phrase} because of {shown}{more}"
 
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from components.review.findings import build_review
+from components.review.job_findings import Cause, JobFinding
+from components.review.job_groups import group_jobs
 from components.review.json_text import render_json
 from components.review.markdown import MAX_LENGTH, render_markdown
 from tests.components.review import recorded_previews
@@ -65,6 +67,18 @@ def test_jobs_with_the_same_cause_share_a_line() -> None:
     text = render_markdown(build_review(parse(fields)))
     assert "- 501 jobs to run again because of image `trainer`: `train`, `train-0`, " in text
     assert " and 491 more\n" in text
+
+
+def test_many_jobs_are_grouped_by_their_commonest_cause() -> None:
+    machine = Cause("field", "machineType", "n1-standard-4", "n1-standard-8")
+    jobs = [
+        JobFinding(f"job-{number}", "CustomJob", "run again", (Cause("field", f"args[{number}]"), machine))
+        for number in range(3)
+    ]
+    jobs.append(JobFinding("plain", "CustomJob", "run again", (machine,)))
+    assert [len(group.jobs) for group in group_jobs(jobs, 4)] == [1, 1, 1, 1]
+    (group,) = group_jobs(jobs, 3)
+    assert group.shared_causes == (machine,) and group.count_with_other_causes == 3
 
 
 def test_a_secret_stays_hidden_in_a_review() -> None:
