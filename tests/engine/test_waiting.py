@@ -2,14 +2,22 @@
 
 import json
 import signal
-from typing import Any
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from tests.engine.cloud import CloudProject
+import pytest
+
+from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.project import SEARCH, SLEEP
 from tests.engine.stalling_proxy import StallingProxy
-from tests.vertex_emulator.running import IMAGE, until
+from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
 
 PARENT = "/v1/projects/acme-dev/locations/europe-west4"
+COLLECTIONS = [f"{PARENT}/customJobs", f"{PARENT}/hyperparameterTuningJobs"]
+GO = "/gcs/tests/go"
+"""A file that a job waits for."""
 REPORT = "import json, os; open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w').write(json.dumps({'%s': '0.5'}))"
 
 
@@ -21,40 +29,76 @@ def search(metric: str) -> dict[str, Any]:
     return job
 
 
-def test_jobs_are_listed_once_and_replaced_once_stopped(cloud: CloudProject) -> None:
-    cloud.container.update({"command": SLEEP, "args": ["600"]})
-    job = {"jobSpec": cloud.job["jobSpec"]}
-    cloud.declarations["customJobs"] = {f"job{number}": job for number in range(6)}
+class Running(NamedTuple):
+    """A stack with a job that runs, what its calls of the API go through, and those of the first `up`."""
+
+    cloud: CloudProject
+    proxy: StallingProxy
+    first_calls: list[str]
+
+    def up(self, *options: str) -> list[str]:
+        """Bring the stack up, and return the calls that change anything."""
+        self.proxy.seen.clear()
+        self.cloud.up(*options)
+        return [call for call in self.proxy.seen if not call.startswith("GET")]
+
+
+@pytest.fixture(scope="class")
+def running(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) -> Iterator[Running]:
+    """Six jobs, of which the first one sleeps, and two searches."""
+    cloud = create_cloud_project(tmp_path_factory.mktemp("running"), vertex)
+    cloud.declarations["customJobs"] = {f"job{number}": deepcopy(cloud.job) | {"lifecycle": {}} for number in range(6)}
+    (pool,) = cloud.declarations["customJobs"]["job0"]["jobSpec"]["workerPoolSpecs"]
+    pool["containerSpec"] |= {"command": SLEEP, "args": ["600"]}
     cloud.declarations["hyperparameterTuningJobs"] = {f"search{number}": search("score") for number in range(2)}
     cloud.declare()
-    proxy = StallingProxy(cloud.vertex.url, "", "never")
+    proxy = StallingProxy(vertex.url, "", "never")
     with proxy.serving() as url:
         cloud.environment["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"] = url
         cloud.up()
-        calls = [f"{PARENT}/customJobs", f"{PARENT}/hyperparameterTuningJobs"]
-        assert sorted(proxy.seen) == sorted(
-            [f"GET {path}" for path in calls] + [f"POST {calls[0]}"] * 6 + [f"POST {calls[1]}"] * 2
+        yield Running(cloud, proxy, [*proxy.seen])
+
+
+class TestRunningJobs:
+    """Tests of one stack, in order: the last one removes the job that runs."""
+
+    def test_jobs_are_listed_once(self, running: Running) -> None:
+        assert sorted(running.first_calls) == sorted(
+            [f"GET {path}" for path in COLLECTIONS] + [f"POST {COLLECTIONS[0]}"] * 6 + [f"POST {COLLECTIONS[1]}"] * 2
         )
 
-        proxy.seen.clear()
-        resources = cloud.resources()
-        old, forced = resources["job0"]["id"], resources["job1"]["id"]
-        cloud.declarations["customJobs"]["job0"] = {**job, "labels": {"team": "vision"}}
-        cloud.declare()
-        cloud.up()
-        changes = [call for call in proxy.seen if not call.startswith("GET")]
-        assert changes == [f"POST /v1/{old}:cancel", f"DELETE /v1/{old}", f"POST {calls[0]}"]
-
+    def test_a_job_is_replaced_once_stopped(self, running: Running) -> None:
+        job = running.cloud.resources()["job0"]
+        running.cloud.declarations["customJobs"]["job0"]["labels"] = {"team": "vision"}
+        running.cloud.declare()
+        assert running.up() == [f"POST /v1/{job['id']}:cancel", f"DELETE /v1/{job['id']}", f"POST {COLLECTIONS[0]}"]
         # Nor is an equal job taken for its own replacement.
-        proxy.seen.clear()
-        cloud.up("--replace", resources["job1"]["urn"])
-        changes = [call for call in proxy.seen if not call.startswith("GET")]
-        assert changes == [f"POST /v1/{forced}:cancel", f"DELETE /v1/{forced}", f"POST {calls[0]}"]
-        cloud.destroy()
+        job = running.cloud.resources()["job0"]
+        changes = running.up("--replace", job["urn"])
+        assert changes == [f"POST /v1/{job['id']}:cancel", f"DELETE /v1/{job['id']}", f"POST {COLLECTIONS[0]}"]
+
+    def test_a_failing_wait_names_the_removed_job(self, running: Running) -> None:
+        cloud = running.cloud
+        container = {"imageUri": IMAGE, "command": ["false"]}
+        pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+        bad = {"jobSpec": {"workerPoolSpecs": [pool]}, "lifecycle": {"wait": True}}
+        removed = cloud.declarations["customJobs"].keys()
+        cloud.declarations = {"customJobs": {"bad": bad}}
+        cloud.declare()
+        for _ in range(2):  # whether its name is gone just now, or was so before
+            output = cloud.up(fails=True)
+            assert "bad failed: " in output
+            assert "still running, though no longer declared: job0. Pulumi deletes such resources last" in output
+            assert removed <= cloud.resources().keys()
+
+        output = cloud.up("--continue-on-error", fails=True)
+        assert "bad failed: " in output
+        assert not removed & cloud.resources().keys()
+        assert "no longer declared" not in cloud.up(fails=True)
 
 
 def test_the_next_up_resumes_a_timed_out_wait(cloud: CloudProject) -> None:
-    cloud.container.update({"command": SLEEP, "args": ["10"]})
+    cloud.container.update({"command": ["sh", "-c", f"until [ -e {GO} ]; do sleep 0.1; done"], "args": []})
     cloud.job["lifecycle"] = {"wait": True, "deadline": "1s"}
     cloud.declare()
     output = cloud.up(fails=True)
@@ -77,32 +121,13 @@ def test_the_next_up_resumes_a_timed_out_wait(cloud: CloudProject) -> None:
     assert up.returncode != 0
     assert "Traceback" not in "".join(shown) + rest
 
+    file = cloud.vertex.data / "gcs" / Path(GO).relative_to("/gcs")
+    file.parent.mkdir(parents=True)
+    file.touch()
     cloud.up()
     assert cloud.resources()["train"]["id"] == job
     assert cloud.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
-
-
-def test_a_failing_wait_names_the_removed_job(cloud: CloudProject) -> None:
-    old, bad = (json.loads(json.dumps({"jobSpec": cloud.job["jobSpec"]})) for _ in range(2))
-    bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["command"] = ["false"]
-    bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = []
-    old["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].update({"command": SLEEP, "args": ["600"]})
-    cloud.declarations["customJobs"] = {"old": old}
-    cloud.declare()
-    cloud.up()
-    cloud.declarations["customJobs"] = {"bad": {**bad, "lifecycle": {"wait": True}}}
-    cloud.declare()
-    for _ in range(2):  # whether its name is gone just now, or was so before
-        output = cloud.up(fails=True)
-        assert "bad failed: " in output
-        assert "still running, though no longer declared: old. Pulumi deletes such resources last" in output
-        assert "old" in cloud.resources()
-
-    output = cloud.up("--continue-on-error", fails=True)
-    assert "bad failed: " in output
-    assert "old" not in cloud.resources()
-    assert "no longer declared" not in cloud.up(fails=True)
 
 
 def test_refresh_shows_trials_and_waits_name_missing_metrics(cloud: CloudProject) -> None:
