@@ -1,8 +1,6 @@
 """The client of the training API: Google's own (`aiplatform_v1` over REST), for the cloud and the emulator alike."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -12,6 +10,9 @@ from typing import Any, Protocol
 from pydantic.alias_generators import to_snake
 
 from vertex_api import client_errors
+from vertex_api.calls.caller import Caller
+from vertex_api.calls.error_translation import translate_errors
+from vertex_api.calls.retry_rules import Verb
 from vertex_api.deferred_packages import register_deferred_package
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
@@ -27,8 +28,20 @@ class JobClient(Protocol):
     Every method raises VertexError.
     """
 
-    def create(self, kind: Kind, parent: str, job: Job) -> Job:
-        """Submit a job to `projects/P/locations/R` and return it as the service stores it."""
+    def create(
+        self,
+        kind: Kind,
+        parent: str,
+        job: Job,
+        *,
+        check_before: Callable[[], None],
+        find_created: Callable[[], Job | None],
+    ) -> Job:
+        """Submit a job to `projects/P/locations/R` and return it as the service stores it.
+
+        `check_before` is called right before the request is sent. If its answer is lost, `find_created` looks for the
+        job before it is sent again.
+        """
 
     def require(self, name: ResourceName) -> Job:
         """Return the current job. Raises NotFound."""
@@ -66,50 +79,89 @@ class Endpoint:
 
 
 class RestClient:
-    """JobClient over REST. Application Default Credentials for https; for http, as of the emulator, at most a token."""
+    """JobClient over REST, whose calls are all made by its `caller`.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    Application Default Credentials for https; for http, as of the emulator, at most a token.
+    """
+
+    def __init__(self, endpoint: Endpoint, caller: Caller | None = None) -> None:
         self._endpoint = endpoint
+        self._caller = caller or Caller()
 
-    def create(self, kind: Kind, parent: str, job: Job) -> Job:
-        message = self._build_proto_message(kind, job)
-        return self._call_for_job("create", kind, parent=parent, **{to_snake(kind.type): message})
+    def create(
+        self,
+        kind: Kind,
+        parent: str,
+        job: Job,
+        *,
+        check_before: Callable[[], None],
+        find_created: Callable[[], Job | None],
+    ) -> Job:
+        request = {"parent": parent, to_snake(kind.type): self._build_proto_message(kind, job)}
+        return self._caller.call(
+            "create",
+            lambda: _to_job(self._send("create", kind, request)),
+            check_before=check_before,
+            find_done=find_created,
+        )
 
     def require(self, name: ResourceName) -> Job:
-        return self._call_for_job("get", name.kind, name=str(name))
+        return self._caller.call("get", lambda: _to_job(self._send("get", name.kind, {"name": str(name)})))
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
-        with _translate_errors():
-            request = {"parent": parent, "filter": filter, "page_size": 100}
-            return list(map(_to_job, self._get_client_method("list", kind)(request=request, timeout=CALL_TIMEOUT)))
+        request = {"parent": parent, "filter": filter, "page_size": 100}
+
+        def list_all_pages() -> Sequence[Job]:
+            with translate_errors():
+                return list(map(_to_job, self._send("list", kind, request)))
+
+        return self._caller.call("list", list_all_pages)
 
     def cancel(self, name: ResourceName) -> None:
-        with _translate_errors():
-            self._get_client_method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+        self._caller.call("cancel", lambda: self._send("cancel", name.kind, {"name": str(name)}))
 
     def delete_and_wait(self, name: ResourceName) -> None:
-        with _translate_errors():
-            operation = self._get_client_method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
-            operation.result(timeout=CALL_TIMEOUT)
+        tries = 0
+
+        def delete() -> Any:
+            nonlocal tries
+            tries += 1
+            try:
+                return self._send("delete", name.kind, {"name": str(name)})
+            except client_errors.NotFound:
+                if tries > 1:
+                    return None  # an earlier try, whose answer was lost, has deleted it
+                raise
+
+        if operation := self._caller.call("delete", delete):
+
+            def wait_for_end() -> None:
+                with translate_errors():
+                    operation.result(timeout=CALL_TIMEOUT)
+
+            self._caller.call("get", wait_for_end)
 
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
+        return self._caller.call("read_log", lambda: self._send_log_query(name, count, replica))
+
+    def _send_log_query(self, name: ResourceName, count: int, replica: str | None) -> Sequence[str]:
         from google.api_core.exceptions import from_http_response
 
         task = f'="{replica}"' if replica else '!="service"'
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
         body: dict[str, Any] = {"resourceNames": [f"projects/{name.project}"], "filter": filter}
         body |= {"orderBy": "timestamp desc", "pageSize": count}
-        with _translate_errors():
+        with translate_errors():
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
             if not reply.ok:
                 raise from_http_response(reply)
             return [_get_log_entry_text(entry) for entry in reversed(reply.json().get("entries", []))]
 
-    def _call_for_job(self, verb: str, kind: Kind, **request: Any) -> Job:
-        with _translate_errors():
-            return _to_job(self._get_client_method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
+    def _send(self, verb: Verb, kind: Kind, request: dict[str, Any]) -> Any:
+        with translate_errors():
+            return self._get_client_method(verb, kind)(request=request, timeout=CALL_TIMEOUT)
 
-    def _get_client_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
+    def _get_client_method(self, verb: Verb, kind: Kind) -> Callable[..., Any]:
         noun = to_snake(kind.collection if verb == "list" else kind.type)
         client = self._pipeline_client if kind == TRAINING_PIPELINE else self._job_client
         return getattr(client, f"{verb}_{noun}")  # type: ignore[no-any-return]
@@ -135,7 +187,7 @@ class RestClient:
             return Credentials(self._endpoint.token)
         if self._endpoint.jobs.startswith("http://"):
             return AnonymousCredentials()
-        with _translate_errors():
+        with translate_errors():
             return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0]
 
     @cached_property
@@ -183,53 +235,3 @@ def _to_job(message: Any) -> Job:
 def _get_log_entry_text(entry: dict[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
     return str(entry.get("textPayload") or payload.get("message") or payload)
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Raise errors of Google's libraries as those of `vertex_api.client_errors`, one line each."""
-    import requests
-    from google.api_core import exceptions as api
-    from google.auth import exceptions as auth
-    from google.protobuf import json_format
-
-    try:
-        yield
-    except (api.NotFound, api.MethodNotImplemented) as error:
-        raise client_errors.NotFound(_shorten_error_message(error)) from error
-    except (api.Unauthorized, api.Forbidden) as error:
-        raise client_errors.PermissionDenied(_shorten_error_message(error)) from error
-    except api.TooManyRequests as error:
-        raise client_errors.QuotaExceeded(_shorten_error_message(error)) from error
-    except api.ClientError as error:
-        raise client_errors.InvalidRequest(_shorten_error_message(error)) from error
-    except (api.GoogleAPICallError, api.RetryError) as error:
-        raise client_errors.Unavailable(_shorten_error_message(error)) from error
-    except (json_format.ParseError, requests.JSONDecodeError) as error:
-        raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
-    except TimeoutError as error:
-        raise client_errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
-    except (requests.RequestException, auth.TransportError) as error:
-        message = f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
-        raise client_errors.Unavailable(message) from error
-    except auth.GoogleAuthError as error:
-        message = f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
-        raise client_errors.PermissionDenied(message) from error
-
-
-def _shorten_error_message(error: Any) -> str:
-    """Return the service's message in one line, without the URL that Google's client puts before it."""
-    text = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
-    return text if len(text) <= 500 else f"{text[:497]}..."
-
-
-def _describe_address(error: Any) -> str:
-    request = getattr(error, "request", None)
-    return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
-
-
-def _describe_root_cause(error: BaseException) -> str:
-    """Return the operating system's text for the error below the layers of HTTP libraries."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
-    return getattr(error, "strerror", None) or type(error).__name__

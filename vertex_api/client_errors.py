@@ -1,19 +1,27 @@
 """Errors of calls to the API. Every message is one line that can be shown to users.
 
 VertexError
-├── InvalidRequest      the service rejects the request (400, 409, 412)
-├── PermissionDenied    credentials are missing, or lack a permission (401, 403)
-├── NotFound            the job does not exist (404)
-├── QuotaExceeded       the quota is exceeded (429)
-└── Unavailable         the service cannot be reached or fails (5xx, no connection)
+├── InvalidRequest          the service rejects the request (400, 409, 412)
+├── PermissionDenied        credentials are missing, or lack a permission (401, 403)
+├── NotFound                the job does not exist (404)
+├── QuotaExceeded           the project's quota does not cover the request (429)
+├── RateLimited             there are too many requests in a minute (429)
+└── Unavailable             the service cannot be reached or fails (5xx, no connection)
+    └── OperationUnfinished what the service has accepted is not done in time
 """
+
+from collections.abc import Sequence
 
 CREDENTIALS_REMEDY = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
 """What to do if there are no valid Google credentials."""
 
 
 class VertexError(Exception):
-    """A call to the training API failed."""
+    """A call to the training API failed. `retry_after` is how many seconds the service asks to wait, if it does."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class InvalidRequest(VertexError):
@@ -29,8 +37,20 @@ class NotFound(VertexError):
 
 
 class QuotaExceeded(VertexError):
-    """The project's quota does not cover the request."""
+    """The project's quota does not cover the request. `metrics` are the names of the quotas, if the service says so."""
+
+    def __init__(self, message: str, metrics: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.metrics = tuple(metrics)
+
+
+class RateLimited(VertexError):
+    """The project has sent more requests in a minute than the service takes."""
 
 
 class Unavailable(VertexError):
     """The service cannot be reached, or fails."""
+
+
+class OperationUnfinished(Unavailable):
+    """The service has accepted a request and has not finished it in time."""

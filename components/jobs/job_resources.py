@@ -17,19 +17,13 @@ from ..schema import config_types
 from . import named_job_adoption
 from .argument_validation import canonicalize_spec_and_lifecycle
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
+from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
 from .results import list_available_result_names
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
 TrainingPipelineArgs = pipeline_declaration_types.TrainingPipeline
-
-_REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
-_REPLACE_ADOPTED = ["parent"]
-"""An edit of what is declared of an adopted job compares it anew, and replaces nothing.
-
-Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
-"""
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
@@ -108,7 +102,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
-            replace_on_changes=_REPLACE_ADOPTED if adopt else _REPLACE,
+            replace_on_changes=list(REPLACING_INPUTS_OF_ADOPTED if adopt else REPLACING_INPUTS),
             delete_before_replace=True,
             depends_on=[*foundation.job_dependencies],
         )

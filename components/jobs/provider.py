@@ -21,12 +21,13 @@ from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from . import drift, named_job_adoption, progress
 from .pipeline_backing_jobs import fetch_tuning_job_or_itself
-from .provider_inputs import JobInputs
+from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_removal import remove_job
 from .recovery.labels import find_reserved_label_violations
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from .result_references import fetch_result_values_by_reference
 from .submission import remove_orphans_find_or_submit_job
+from .submission_counting import count_submissions
 
 
 class JobProvider(Provider):
@@ -35,7 +36,7 @@ class JobProvider(Provider):
     kind: ClassVar[Kind]
     input_names = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
         adopt, declared = inputs.get("adopt"), inputs["spec"]
         spec, problems = canonicalize_declared_spec_and_find_problems(self.kind, declared, is_name_required=not adopt)
@@ -54,13 +55,18 @@ class JobProvider(Provider):
         elif spec:
             for path, message in find_reserved_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
+        if not olds:
+            count_submissions(inputs, None, is_replaced=False)
         shown, more = split_off_excess(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
 
-    def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
-        is_other_job = news.get("adopt") and not named_job_adoption.is_same_job(news["adopt"], id_)
+        is_other_job = bool(news.get("adopt")) and not named_job_adoption.is_same_job(news["adopt"], id_)
+        replacing = REPLACING_INPUTS_OF_ADOPTED if news.get("adopt") else REPLACING_INPUTS
+        is_edited = any(olds.get(name) != news.get(name) for name in replacing)
+        count_submissions(news, olds, is_replaced=is_other_job or is_edited)
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:

@@ -11,6 +11,14 @@ from ..schema import interpolation
 from ..schema.declared_job import get_deletion_policy
 from ..schema.interpolation import Tables
 
+REPLACING_INPUTS = ("spec", "secrets", "jobs", "rerun", "parent", "adopt")
+"""An edit of one of these replaces a submitted job."""
+REPLACING_INPUTS_OF_ADOPTED = ("parent",)
+"""An edit of what is declared of an adopted job compares it anew, and replaces nothing.
+
+Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
+"""
+
 
 @dataclass(frozen=True)
 class JobInputs:

@@ -1,6 +1,7 @@
 """Submission of a job, once: an equivalent job is found again, and jobs that a killed run has left are removed."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..runtime import engine_liveness
@@ -11,6 +12,7 @@ from .recovery.job_digests import compute_idempotency_token
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
 from .recovery.submitted_jobs_cache import SubmittedJobsCache
+from .refusals import explain_refusals
 
 Job = Mapping[str, Any]
 
@@ -37,5 +39,11 @@ def remove_orphans_find_or_submit_job(
         return equivalent_job
     job = interpolation.resolve_known_references_and_unescape(inputs.spec.fields, tables)
     job["labels"] = {**job.get("labels", {}), **labels}
-    engine_liveness.require_engine_alive(inputs.error_prefix)
-    return api.client.create(kind, api.parent, job)
+    with explain_refusals(inputs.spec, api):
+        return api.client.create(
+            kind,
+            api.parent,
+            job,
+            check_before=partial(engine_liveness.require_engine_alive, inputs.error_prefix),
+            find_created=partial(jobs_cache.find_created_job, api, kind, qualified_stack_name, token),
+        )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from vertex_api.client_errors import QuotaExceeded, Unavailable
+from vertex_api.client_errors import RateLimited, Unavailable
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
@@ -18,8 +18,6 @@ from .progress import Progress
 from .results import build_job_results
 
 Job = Mapping[str, Any]
-UNREACHABLE_SECONDS = 120.0
-"""How long the API may be out of reach before the wait fails; the jobs themselves go on."""
 
 
 def poll_until_all_succeed(
@@ -36,40 +34,50 @@ def poll_until_all_succeed(
     progress, capacity_advice = Progress(), CapacityAdvice(api_parent)
     jobs: dict[str, Job] = {}
     pending = dict(resource_names_by_job)
-    start = last_contact = time.monotonic()
+    start = time.monotonic()
     while True:
         engine_liveness.require_engine_alive("waiting")
         try:
             latest = fetch_existing_jobs_with_tuning_jobs(api_parent, qualified_stack_name, pending)
-        except (Unavailable, QuotaExceeded) as error:
-            if time.monotonic() - last_contact > UNREACHABLE_SECONDS:
-                raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
-        else:
-            last_contact = time.monotonic()
-            jobs |= latest
-            _print_lines(*progress.take_change_and_heartbeat_lines(jobs, time.time()))
-            _print_lines(*capacity_advice.take_lines(jobs, time.time()))
-            if missing := pending.keys() - latest.keys():
-                raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
-            if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = api_target.resolve_target_and_start_emulator(api_parent)
-                reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
-                raise TrainingFailed("\n".join(reports))
-            if all(map(_has_ended, jobs.values())):
-                for name, job in jobs.items():
-                    notes = failure_diagnosis.render_unreported_metric_lines(job.get(TUNING_JOB, job))
-                    _print_lines(*(f"{name}: {note}" for note in notes))
-                return {name: build_job_results(job) for name, job in jobs.items()}
+        except (Unavailable, RateLimited) as error:  # the client has tried for minutes
+            _raise_if_overdue(api_parent, pending, jobs, deadlines_by_job, time.monotonic() - start)
+            raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
+        jobs |= latest
+        _print_lines(*progress.take_change_and_heartbeat_lines(jobs, time.time()))
+        _print_lines(*capacity_advice.take_lines(jobs, time.time()))
+        if missing := pending.keys() - latest.keys():
+            raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
+        if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
+            api = api_target.resolve_target_and_start_emulator(api_parent)
+            reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
+            raise TrainingFailed("\n".join(reports))
+        if all(map(_has_ended, jobs.values())):
+            for name, job in jobs.items():
+                notes = failure_diagnosis.render_unreported_metric_lines(job.get(TUNING_JOB, job))
+                _print_lines(*(f"{name}: {note}" for note in notes))
+            return {name: build_job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
         pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
-        remaining = {name: deadlines_by_job.get(name, inf) - waited for name in pending}
-        if overdue := [name for name, seconds in remaining.items() if seconds <= 0]:
-            links = api_target.resolve_target_and_start_emulator(api_parent).links
-            pages = {name: links.get_job_page_url(ResourceName.parse(pending[name])) for name in overdue}
-            lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited) for name in overdue)
-            raise TrainingFailed("\n".join(lines))
+        _raise_if_overdue(api_parent, pending, jobs, deadlines_by_job, waited)
+        remaining = (deadlines_by_job.get(name, inf) - waited for name in pending)
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.
-        time.sleep(min(max(0.3, waited / 20), 15, *remaining.values()))
+        time.sleep(min(max(0.3, waited / 20), 15, *remaining))
+
+
+def _raise_if_overdue(
+    api_parent: str,
+    pending: Mapping[str, str],
+    jobs: Mapping[str, Job],
+    deadlines_by_job: Mapping[str, float],
+    waited_seconds: float,
+) -> None:
+    """Raise TrainingFailed if a pending job, of those by resource name, misses its deadline."""
+    overdue = [name for name in pending if deadlines_by_job.get(name, inf) <= waited_seconds]
+    if overdue:
+        links = api_target.resolve_target_and_start_emulator(api_parent).links
+        pages = {name: links.get_job_page_url(ResourceName.parse(pending[name])) for name in overdue}
+        lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited_seconds) for name in overdue)
+        raise TrainingFailed("\n".join(lines))
 
 
 def fetch_existing_jobs_with_tuning_jobs(

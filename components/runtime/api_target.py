@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
+from vertex_api.calls.caller import Caller
+from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE, SubmissionPace
 from vertex_api.client import Endpoint, JobClient, RestClient
 from vertex_api.client_errors import VertexError
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
@@ -13,11 +15,13 @@ from vertex_api.resource_names import ResourceName
 
 from ..errors import SubmitFailed
 from . import emulator_process
+from .submission_pacing import get_submission_pacing
 
 _GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 LOCAL_PREFIX = "//local/"
 """The prefix of full resource names on this machine."""
 CLOUD_PREFIX = "//aiplatform.googleapis.com/"
+_QUOTA_PAGE = "https://console.cloud.google.com/iam-admin/quotas"
 ENDPOINT_VARIABLES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
 """gcloud's own variables for another address of an API; the emulator's `env` prints them."""
 
@@ -31,6 +35,10 @@ class EmulatorLinks:
     def get_job_page_url(self, job_name: ResourceName) -> str:
         """Return the address of a job's page."""
         return f"{self.url}/jobs/{job_name.kind.collection}/{job_name.id}"
+
+    def get_quota_page_url(self) -> str:
+        """Return where to ask for more quota: the emulator has none, and the quotas that it injects are Google's."""
+        return _QUOTA_PAGE
 
     def get_log_command_or_pipeline_page_url(self, job_name: ResourceName) -> str:
         """Return the command that prints a job's log: every job has one."""
@@ -47,6 +55,10 @@ class GoogleCloudLinks:
         """Return the address of a job's page."""
         page = f"https://console.cloud.google.com/vertex-ai/locations/{job_name.region}/training/{job_name.id}"
         return f"{page}?project={self.project}"
+
+    def get_quota_page_url(self) -> str:
+        """Return where to ask for more quota."""
+        return f"{_QUOTA_PAGE}?project={self.project}"
 
     def get_log_command_or_pipeline_page_url(self, job_name: ResourceName) -> str:
         """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
@@ -72,12 +84,19 @@ def resolve_target_and_start_emulator(full_location_name: str) -> Target:
     if full_location_name.startswith(LOCAL_PREFIX):
         endpoint = emulator_process.start_emulator()
         parent = full_location_name.removeprefix(LOCAL_PREFIX)
-        return Target(_get_client(endpoint), parent, EmulatorLinks(endpoint.jobs))
+        return Target(_get_client(endpoint, full_location_name), parent, EmulatorLinks(endpoint.jobs))
     if full_location_name.startswith(CLOUD_PREFIX):
         parent = full_location_name.removeprefix(CLOUD_PREFIX)
         _, project, _, region = parent.split("/")
-        return Target(_get_client(_build_endpoint_with_overrides(region)), parent, GoogleCloudLinks(project))
+        endpoint = _build_endpoint_with_overrides(region)
+        return Target(_get_client(endpoint, full_location_name), parent, GoogleCloudLinks(project))
     raise SubmitFailed(f'"{full_location_name}" in the state is of no target that this version knows (local, gcp)')
+
+
+def get_pace(full_location_name: str) -> SubmissionPace | None:
+    """Return the pace of submissions to a location; `None` if they are not paced, as those to the emulator."""
+    default = SUBMISSIONS_PER_MINUTE if full_location_name.startswith(CLOUD_PREFIX) else None
+    return get_submission_pacing().get_pace(full_location_name, default)
 
 
 def _build_endpoint_with_overrides(region: str) -> Endpoint:
@@ -96,5 +115,8 @@ def translate_api_errors(error_prefix: str) -> Iterator[None]:
 
 
 @cache
-def _get_client(endpoint: Endpoint) -> JobClient:
-    return RestClient(endpoint)
+def _get_client(endpoint: Endpoint, full_location_name: str) -> JobClient:
+    is_local = full_location_name.startswith(LOCAL_PREFIX)
+    # An emulator that has been killed starts again, at the same port.
+    before_retry = emulator_process.start_emulator if is_local else lambda: None
+    return RestClient(endpoint, Caller(get_pace(full_location_name), before_retry, partial(print, flush=True)))

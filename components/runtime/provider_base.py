@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 
 from . import engine_liveness
+from .submission_pacing import CONFIG_KEY, get_submission_pacing
 
 
 class Provider(dynamic.ResourceProvider):
@@ -15,8 +16,12 @@ class Provider(dynamic.ResourceProvider):
     input_names: ClassVar[Sequence[str]] = ()
     """Those properties that are inputs; all others are outputs."""
 
-    def configure(self, _req: dynamic.ConfigureRequest) -> None:
-        """Start the watch on the engine, with which this process ends. Pulumi calls this once, before anything else."""
+    def configure(self, req: dynamic.ConfigureRequest) -> None:
+        """Take the pace of the stack, and start the watch on the engine, with which this process ends.
+
+        Pulumi calls this once, before anything else.
+        """
+        get_submission_pacing().set_override(req.config.get(CONFIG_KEY))
         engine_liveness.start_engine_watcher()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:

@@ -233,6 +233,7 @@ class Stack(Declarations, Cloud, total=False):
     project: String
     region: String
     emulator: Emulator
+    submissionsPerMinute: formats.Positive
     guardrails: Guardrails
 
 

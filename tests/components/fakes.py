@@ -11,6 +11,7 @@ from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
 from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from components.runtime.submission_pacing import get_submission_pacing
 from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
@@ -20,6 +21,7 @@ from vertex_api.resource_names import ResourceName
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
     get_submitted_jobs_cache.cache_clear()
+    get_submission_pacing.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()
@@ -30,7 +32,8 @@ class FakeClient:
     """`vertex_api.client.JobClient` over a dict of jobs by resource name.
 
     `calls` are the verbs in order, `sent` the bodies of what was created, `filters` those of lists. `coming` has states
-    that a job takes, one at every look at it. `failing` has errors by verb.
+    that a job takes, one at every look at it. `failing` has errors by verb. With `lost_answer_state` the answer to a
+    `create` is lost, and the job has that state when it is looked for.
     """
 
     def __init__(self) -> None:
@@ -41,6 +44,7 @@ class FakeClient:
         self.coming: dict[str, list[str]] = {}
         self.logs: dict[str, list[str]] = {}
         self.failing: dict[str, Exception] = {}
+        self.lost_answer_state: str | None = None
         self.before: Callable[[str], None] = lambda verb: None
 
     def add(self, name: str, **fields: Any) -> Job:
@@ -48,7 +52,16 @@ class FakeClient:
         self.jobs[name] = {"name": name, "createTime": f"2026-01-31T12:00:{len(self.jobs):02}Z", **fields}
         return self.jobs[name]
 
-    def create(self, kind: Kind, parent: str, job: Job) -> Job:
+    def create(
+        self,
+        kind: Kind,
+        parent: str,
+        job: Job,
+        *,
+        check_before: Callable[[], None],
+        find_created: Callable[[], Job | None],
+    ) -> Job:
+        check_before()
         self._called("create")
         self.sent.append(job)
         # Through Google's messages, as the service's answers come: it refuses unknown fields and writes int64 as text.
@@ -56,7 +69,13 @@ class FakeClient:
         json_format.ParseDict(job, type(message).pb(message))
         held = json_format.MessageToDict(type(message).pb(message))
         state = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
-        return self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state=state)
+        created = self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state=state)
+        if self.lost_answer_state is None:
+            return created
+        created["state"] = self.lost_answer_state
+        found = find_created()
+        assert found is not None, "a second job would be created"
+        return found
 
     def require(self, name: ResourceName) -> Job:
         self._called("get")

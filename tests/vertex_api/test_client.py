@@ -11,10 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
 from vertex_api import client_errors
-from vertex_api.client import Endpoint, RestClient
+from vertex_api.calls import caller as caller_module
+from vertex_api.client import Endpoint, Job, RestClient
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName, build_parent
 
@@ -32,6 +34,8 @@ class Api:
     answer: Any = field(default_factory=dict)
     pages: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, list[str]], Any]] = field(default_factory=list)
+    first: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
+    """Status, body and headers of the first answers; `answer` is that of all later ones."""
 
     def replies(self, answer: Any, status: int = 200) -> None:
         self.answer, self.status = answer, status
@@ -52,8 +56,11 @@ def server() -> Iterator[ThreadingHTTPServer]:
             query = parse_qs(url.query)
             api.asked.append((self.command, url.path, query, json.loads(body) if body else None))
             answer = api.pages.get(query.get("pageToken", [""])[0], api.answer)
+            status, answer, headers = api.first.pop(0) if api.first else (api.status, answer, {})
             text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(api.status)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("content-length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
@@ -73,6 +80,14 @@ def server() -> Iterator[ThreadingHTTPServer]:
     server.server_close()
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Pauses before retries pass at once."""
+    clock = Clock()
+    monkeypatch.setattr(caller_module, "time", clock)
+    return clock
+
+
 @pytest.fixture
 def api(server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> Api:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
@@ -86,6 +101,10 @@ def client(api: Api) -> RestClient:
     return RestClient(Endpoint.for_server(f"http://127.0.0.1:{api.port}"))
 
 
+def create(client: RestClient, kind: Kind, job: Job) -> Job:
+    return client.create(kind, PARENT, job, check_before=lambda: None, find_created=lambda: None)
+
+
 def unused_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
@@ -95,7 +114,7 @@ def unused_port() -> int:
 def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: RestClient) -> None:
     job = job_of(kind) | {"labels": {"team_name": "vision"}}
     api.replies({**HELD, "name": f"{PARENT}/{kind.collection}/7"})
-    created = client.create(kind, PARENT, job)
+    created = create(client, kind, job)
     ((method, path, _, sent),) = api.asked
     assert (method, path) == ("POST", f"/v1/{PARENT}/{kind.collection}")
     pools = sent[kind.spec_field]["workerPoolSpecs"]
@@ -107,7 +126,7 @@ def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: RestCl
 
 
 def test_create_sends_all_study_parameters(api: Api, client: RestClient) -> None:
-    client.create(HYPERPARAMETER_TUNING_JOB, PARENT, job_of(HYPERPARAMETER_TUNING_JOB))
+    create(client, HYPERPARAMETER_TUNING_JOB, job_of(HYPERPARAMETER_TUNING_JOB))
     study = api.asked[0][3]["studySpec"]
     assert [metric["metricId"] for metric in study["metrics"]] == ["accuracy"]
     assert [parameter["parameterId"] for parameter in study["parameters"]] == ["rate", "units", "batch", "activation"]
@@ -191,7 +210,7 @@ def test_a_silent_job_has_no_log_lines(api: Api, client: RestClient) -> None:
 
 
 CALLS: dict[str, Callable[[RestClient], object]] = {
-    "create": lambda client: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB)),
+    "create": lambda client: create(client, CUSTOM_JOB, job_of(CUSTOM_JOB)),
     "get": lambda client: client.require(NAME),
     "list": lambda client: client.list(CUSTOM_JOB, PARENT, ""),
     "cancel": lambda client: client.cancel(NAME),
@@ -205,7 +224,7 @@ ERRORS = {
     404: client_errors.NotFound,
     409: client_errors.InvalidRequest,
     412: client_errors.InvalidRequest,
-    429: client_errors.QuotaExceeded,
+    429: client_errors.RateLimited,
     500: client_errors.Unavailable,
     503: client_errors.Unavailable,
 }
@@ -218,6 +237,66 @@ def test_http_statuses_map_to_client_errors(status: int, call: str, api: Api, cl
     with pytest.raises(client_errors.VertexError) as failure:
         CALLS[call](client)
     assert type(failure.value) is ERRORS[status]
+
+
+def too_many(message: str, *details: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details}
+    return 429, {"error": error}, {}
+
+
+RATE_LIMIT = "Quota exceeded for quota metric 'Resource management (CRUD) requests' and limit '… per minute per region'"
+REASON = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED"}
+CAPACITY = "The following quota metrics exceed quota limits: "
+L4, CPUS = (f"aiplatform.googleapis.com/custom_model_training_{name}" for name in ("nvidia_l4_gpus", "cpus"))
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [too_many(RATE_LIMIT), too_many(RATE_LIMIT, REASON), too_many("Resource has been exhausted"), too_many("", REASON)],
+)
+def test_a_limit_a_minute_is_waited_for(refusal: Any, api: Api, client: RestClient, clock: Clock) -> None:
+    api.first, api.answer = [refusal], HELD
+    assert create(client, CUSTOM_JOB, job_of(CUSTOM_JOB))["name"] == str(NAME)
+    assert len(clock.naps) == 1
+
+
+@pytest.mark.parametrize("metrics", [[L4], [L4, CPUS]], ids=len)
+def test_a_quota_that_is_too_small_names_its_metrics(metrics: list[str], api: Api, client: RestClient) -> None:
+    api.first = [too_many(CAPACITY + ", ".join(metrics))]
+    with pytest.raises(client_errors.QuotaExceeded) as failure:
+        create(client, CUSTOM_JOB, job_of(CUSTOM_JOB))
+    assert failure.value.metrics == tuple(metrics)
+    assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (503, {"error": {"code": 503, "message": "x"}}, {"Retry-After": "17"}),
+        too_many(RATE_LIMIT, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}),
+    ],
+    ids=["Retry-After", "RetryInfo"],
+)
+def test_the_service_may_say_when_to_try_again(answer: Any, api: Api, client: RestClient, clock: Clock) -> None:
+    api.first, api.answer = [answer], HELD
+    client.require(NAME)
+    assert clock.naps == [17.0]
+
+
+def test_a_deletion_whose_answer_was_lost_is_done(api: Api, client: RestClient) -> None:
+    api.first = [(503, {"error": {"code": 503, "message": "x"}}, {})]
+    api.fails(404, "not there")
+    client.delete_and_wait(NAME)
+    assert len(api.asked) == 2
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_without_faults_every_call_is_one_request(call: str, api: Api, client: RestClient, clock: Clock) -> None:
+    done = {"name": "1", "done": True, "response": {"@type": "type.googleapis.com/google.protobuf.Empty"}}
+    api.replies(done if call == "delete" else {})
+    CALLS[call](client)
+    assert len(api.asked) == 1
+    assert not clock.naps
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 429, 503])
@@ -320,5 +399,5 @@ def test_what_google_s_client_rejects_is_not_sent(api: Api, client: RestClient) 
         "modelToUpload": {"baseModelSource": {"genieSource": {}, "modelGardenSource": {}}}
     }
     with pytest.raises(client_errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
-        client.create(TRAINING_PIPELINE, PARENT, job)
+        create(client, TRAINING_PIPELINE, job)
     assert api.asked == []

@@ -26,6 +26,7 @@ from vertex_api.job_kinds import KINDS
 from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
 from ...runtime.provider_base import Provider
+from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
 from .labels import MARK_LABEL, build_stack_filter
@@ -53,8 +54,11 @@ class LedgerProvider(Provider):
         previous_jobs = olds.get("jobs", {})
         # With the collection, because a job that changes its kind leaves its old collection.
         current_jobs = inputs["jobs"] if olds.get("parent", inputs["parent"]) == inputs["parent"] else {}
-        if gone := {name: kind for name, kind in previous_jobs.items() if current_jobs.get(name) != kind}:
+        gone = {name: kind for name, kind in previous_jobs.items() if current_jobs.get(name) != kind}
+        if gone:
             inputs["gone"] = gone
+        new_names = inputs["jobs"].keys() - previous_jobs.keys()
+        get_submission_pacing().count.expect_jobs(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]}))
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])

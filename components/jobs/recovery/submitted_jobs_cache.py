@@ -87,6 +87,17 @@ class SubmittedJobsCache:
             summaries.remove(newest)
         return None
 
+    def find_created_job(self, api: Target, kind: Kind, qualified_stack_name: str, token: str) -> dict[str, Any] | None:
+        """Return the job with a token that has been created since this run listed the jobs, whatever its state.
+
+        It is the job of a call whose answer was lost. Raises VertexError.
+        """
+        listed = {job["name"] for job in self._list_remaining_jobs(api, kind, qualified_stack_name, token)}
+        filter_ = f'{labels.build_stack_filter(qualified_stack_name)} AND labels.{labels.TOKEN_LABEL}="{token}"'
+        created = [job for job in api.client.list(kind, api.parent, filter_) if job["name"] not in listed]
+        remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
+        return max(remaining, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
+
     def find_marked_job_resource_names(
         self, api: Target, kind: Kind, qualified_stack_name: str, mark: str
     ) -> list[str]:

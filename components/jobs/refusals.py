@@ -1,0 +1,39 @@
+"""What to do about a job that the API refuses for a quota, or because the caller may not use its account."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vertex_api.calls.retry_rules import MISSING_ACT_AS
+from vertex_api.client_errors import InvalidRequest, PermissionDenied, QuotaExceeded
+from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
+from vertex_api.validation.canonical_spec import CanonicalSpec
+
+from ..runtime.api_target import Target
+
+
+@contextmanager
+def explain_refusals(spec: CanonicalSpec, api: Target) -> Iterator[None]:
+    """Raise refusals that users meet again and again with what to do about them, in one line."""
+    try:
+        yield
+    except QuotaExceeded as error:
+        if not error.metrics:
+            raise
+        region, page = api.parent.rpartition("/")[2], api.links.get_quota_page_url()
+        raise QuotaExceeded(render_quota_refusal(error.metrics, spec, region, page), error.metrics) from error
+    except (InvalidRequest, PermissionDenied) as error:
+        if not MISSING_ACT_AS.search(str(error)):
+            raise
+        remedy = "add who runs `pulumi` to identity.submitters, or grant them roles/iam.serviceAccountUser on it"
+        raise type(error)(f"{error}; {remedy}") from error
+
+
+def render_quota_refusal(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page: str) -> str:
+    """Return what a job needs of the quotas that do not cover it in `region`, and the `page` to ask for more."""
+    needs = estimate_quota_by_metric(spec)
+
+    def render_need(metric: str) -> str:
+        amount = needs.get(metric.removeprefix(METRIC_PREFIX))
+        return metric if amount is None else f"{metric} (this job needs {amount:,})"
+
+    return f"the quota in {region} does not cover {', '.join(map(render_need, metrics))}; ask for more at {page}"

@@ -1,0 +1,19 @@
+"""How many submissions a job of this run needs: creating and deleting it count."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..runtime import api_target
+from ..runtime.submission_pacing import get_submission_pacing
+from ..schema.declared_job import get_deletion_policy
+
+
+def count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, *, is_replaced: bool) -> None:
+    """Count the submissions for a resource whose inputs are `news`; `olds` are its old ones, `None` if it is new."""
+    submissions = 0
+    if olds is None or is_replaced:
+        submissions += not news.get("adopt")
+    if olds is not None and is_replaced:
+        submissions += get_deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
+    job_name = news["owner"].rpartition("/")[2]
+    get_submission_pacing().decide(job_name, submissions, api_target.get_pace(news["parent"]))

@@ -1,0 +1,86 @@
+"""The errors of Google's libraries as those of `vertex_api.client_errors`, one line each."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from vertex_api import client_errors
+
+_CAPACITY = re.compile(r"exceed quota limits: (.+)|quota metric '[^']*custom_model_training")
+"""A quota of machines, as the service's refusals are quoted in stable-diffusion-on-gcp#12 and xmanager#29."""
+_METRIC = re.compile(r"[\w.-]+\.googleapis\.com/[\w-]+")
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise errors of Google's libraries as a VertexError."""
+    import requests
+    from google.api_core import exceptions as api
+    from google.auth import exceptions as auth
+    from google.protobuf import json_format
+
+    try:
+        yield
+    except (api.NotFound, api.MethodNotImplemented) as error:
+        raise client_errors.NotFound(_shorten_error_message(error)) from error
+    except (api.Unauthorized, api.Forbidden) as error:
+        raise client_errors.PermissionDenied(_shorten_error_message(error)) from error
+    except api.TooManyRequests as error:
+        raise _translate_too_many_requests(error) from error
+    except api.ClientError as error:
+        raise client_errors.InvalidRequest(_shorten_error_message(error)) from error
+    except (api.GoogleAPICallError, api.RetryError) as error:
+        raise client_errors.Unavailable(_shorten_error_message(error), _get_retry_after_seconds(error)) from error
+    except (json_format.ParseError, requests.JSONDecodeError) as error:
+        raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
+    except TimeoutError as error:
+        raise client_errors.OperationUnfinished("what the service has accepted is still not done") from error
+    except (requests.RequestException, auth.TransportError) as error:
+        message = f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
+        raise client_errors.Unavailable(message) from error
+    except auth.GoogleAuthError as error:
+        message = f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
+        raise client_errors.PermissionDenied(message) from error
+
+
+def _translate_too_many_requests(error: Any) -> client_errors.VertexError:
+    """Tell a quota that does not cover the request from a limit of requests a minute; both are 429.
+
+    The limit's text is "Quota exceeded for quota metric '…' and limit '… per minute per region'"
+    (vertex-ai-samples#1000), with the reason RATE_LIMIT_EXCEEDED. What is neither is a limit too: it was refused.
+    """
+    message = _shorten_error_message(error)
+    if error.reason != "RATE_LIMIT_EXCEEDED" and _CAPACITY.search(message):
+        return client_errors.QuotaExceeded(message, _METRIC.findall(message))
+    return client_errors.RateLimited(message, _get_retry_after_seconds(error))
+
+
+def _get_retry_after_seconds(error: Any) -> float | None:
+    """Return for how long the service asks to wait: by the header `Retry-After`, or a `google.rpc.RetryInfo`."""
+    headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
+    details = [detail for detail in getattr(error, "details", None) or [] if isinstance(detail, Mapping)]
+    infos = [detail for detail in details if str(detail.get("@type", "")).endswith("google.rpc.RetryInfo")]
+    delays = [str(info.get("retryDelay", "")).removesuffix("s") for info in infos]
+    for text in (headers.get("Retry-After", ""), *delays):
+        with suppress(ValueError):
+            return max(0.0, float(text))
+    return None
+
+
+def _shorten_error_message(error: Any) -> str:
+    """Return the service's message in one line, without the URL that Google's client puts before it."""
+    text = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
+    return text if len(text) <= 500 else f"{text[:497]}..."
+
+
+def _describe_address(error: Any) -> str:
+    request = getattr(error, "request", None)
+    return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
+
+
+def _describe_root_cause(error: BaseException) -> str:
+    """Return the operating system's text for the error below the layers of HTTP libraries."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return getattr(error, "strerror", None) or type(error).__name__
