@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_api import __version__
+from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
@@ -50,6 +51,7 @@ class App:
 
     def build_asgi_app(self) -> HostAndOriginMiddleware:
         """Return the ASGI application."""
+        request_faults = InjectedRequestFaults(self.database)
         storage = Storage(self.data.buckets, self.data.uploads)
         routes = [
             *build_routes(
@@ -57,7 +59,8 @@ class App:
                 ModelService(self.database),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
-                StatusAndFaultService(self.database, self.executor, self.data, self.capacity),
+                StatusAndFaultService(self.database, self.executor, self.data, self.capacity, request_faults),
+                request_faults,
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             Route("/healthz", self._check_health),

@@ -1,7 +1,7 @@
 """The errors of the emulator; their messages are for clients and users."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vertex_api.validation.problem_limit import split_off_excess
@@ -73,6 +73,10 @@ class ModelUploadRejected(EmulatorError):
         self.status = status
 
 
+class AnswerLost(EmulatorError):
+    """The connection of a request is to be cut before its answer, as an injected fault says."""
+
+
 class SearchSpaceExhausted(EmulatorError):
     """Every point of the grid has a trial already."""
 
@@ -86,15 +90,24 @@ class InvalidFault(EmulatorError):
 
 
 class ApiError(EmulatorError):
-    """An error reply: `status` is a google.rpc.Code name, `violations` are pairs of field and description."""
+    """An error reply: `status` is a google.rpc.Code name, `violations` are pairs of field and description.
+
+    `error_info` has the fields of a google.rpc.ErrorInfo.
+    """
 
     def __init__(
-        self, status: str, message: str, violations: Iterable[tuple[str, str]] = (), http: int | None = None
+        self,
+        status: str,
+        message: str,
+        violations: Iterable[tuple[str, str]] = (),
+        http: int | None = None,
+        error_info: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.violations = list(violations)
+        self.error_info = error_info
         self.http = http if http is not None else _HTTP_OF_STATUS[status]
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +116,8 @@ class ApiError(EmulatorError):
         if self.violations:
             violations = [{"field": field, "description": text} for field, text in self.violations]
             error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
+        if self.error_info:
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", **self.error_info}]
         return {"error": error}
 
 

@@ -1,4 +1,4 @@
-"""Faults that users inject into jobs to test how their code handles the service's errors."""
+"""Faults that users inject into jobs and requests to test how their code handles the service's errors."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,17 @@ FAULT_KINDS = {
     "fail": "the job fails with an error code and message, or because a replica exits with a code",
     "preempt": "the job's machines are preempted: a SPOT job is restarted, any other fails for lack of resources",
     "oom": "a replica runs out of memory",
+    "stockout": "a job with a machine of this type fails before it starts, as its region is out of such machines",
+    "rate": "creating and deleting jobs is limited to a number a minute for a project and region (429), until cleared",
+    "unavailable": "a request about jobs is rejected with 503 UNAVAILABLE",
+    "lost-answer": "a job is created, and the connection is cut before the answer",
+    "slow": "the answer to a request about jobs is late by some seconds",
 }
+RUN_FAULT_KINDS = ("fail", "preempt", "oom", "stockout")
+REQUEST_FAULT_KINDS = ("rate", "unavailable", "lost-answer", "slow")
+_OWN_FIELDS = {"per_minute": "rate", "seconds": "slow", "machine_type": "stockout"}
+"""Fields that one kind of fault needs, and that belong to no other."""
+_HIT_BY_KIND = {"unavailable": "request", "slow": "request"}
 _MAX_TIMES = 1000
 _TASK = re.compile(r"workerpool[0-9]-[0-9]+")
 _CODES = range(1, 17)  # google.rpc.Code without OK
@@ -25,6 +35,10 @@ class InjectedFault:
 
     It hits a job `after` seconds after its start or restart, `times` times if the job is restarted. Kind `fail` has
     either the `code` and `message` of the job's error, or the `exit_code` of `replica`; kind `oom` has `replica`.
+    Kind `stockout` hits jobs with a machine of `machine_type`, `after` seconds after their creation.
+
+    Faults of requests: kind `rate` stays until it is cleared and allows `per_minute` submissions; `unavailable` and
+    `slow`, by `seconds`, hit the next `count` requests about jobs, whatever their names.
     """
 
     kind: str
@@ -36,6 +50,9 @@ class InjectedFault:
     message: str | None = None
     exit_code: int | None = None
     replica: str = "workerpool0-0"
+    per_minute: int | None = None
+    seconds: float | None = None
+    machine_type: str | None = None
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> "InjectedFault":
@@ -44,9 +61,11 @@ class InjectedFault:
         for key, value in body.items():
             if key not in types:
                 raise InvalidFault(f"{key} is not one of the fields of a fault: {', '.join(types)}")
-            allowed = (int, float) if types[key] is float else get_args(types[key]) or (types[key],)
+            allowed = get_args(types[key]) or (types[key],)
+            type_name = allowed[0].__name__
+            allowed = (int, *allowed) if float in allowed else allowed
             if isinstance(value, bool) or not isinstance(value, allowed):
-                raise InvalidFault(f"{key} is {value!r}; it must be of type {allowed[0].__name__}")
+                raise InvalidFault(f"{key} is {value!r}; it must be of type {type_name}")
         if body.get("kind") not in FAULT_KINDS:
             source = f"kind is {body['kind']!r}" if "kind" in body else "kind is missing"
             raise InvalidFault(f"{source}; it must be {', '.join(FAULT_KINDS)}")
@@ -66,6 +85,16 @@ class InjectedFault:
             raise InvalidFault(f"code, message and exit_code belong to kind fail, not to {self.kind}")
         if self.kind == "fail" and (self.code is None) == (self.exit_code is None):
             raise InvalidFault("kind fail needs one of code (the job's error) and exit_code (a replica's end)")
+        for field, kind in _OWN_FIELDS.items():
+            value = getattr(self, field)
+            if (value is not None) != (self.kind == kind):
+                raise InvalidFault(f"kind {self.kind} {f'needs {field}' if value is None else f'has no {field}'}")
+        if self.per_minute is not None and not 1 <= self.per_minute <= 10**6:
+            raise InvalidFault(f"per_minute is {self.per_minute}; it must be from 1 to {10**6}")
+        if self.seconds is not None and not 0 <= self.seconds <= 600:
+            raise InvalidFault(f"seconds is {self.seconds}; it must be from 0 to 600")
+        if self.kind in ("rate", "unavailable", "slow") and self.name != "*":
+            raise InvalidFault(f"kind {self.kind} hits requests of any job and has no name")
         if self.code is not None and self.code not in _CODES:
             raise InvalidFault(f"code is {self.code}; it must be a google.rpc.Code, from 1 to 16")
         if self.exit_code is not None and not 1 <= self.exit_code <= 255:
@@ -77,7 +106,7 @@ class InjectedFault:
 
     def to_json_without_defaults(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as JSON."""
-        default = asdict(InjectedFault(self.kind))
+        default = asdict(InjectedFault(self.kind))  # without a check: some kinds need more fields
         return {key: value for key, value in asdict(self).items() if key == "kind" or value != default[key]}
 
 
@@ -87,5 +116,7 @@ FAULT_FIELDS = tuple(field.name for field in fields(InjectedFault))
 def describe_fault(fault_json: Mapping[str, Any], remaining_jobs: int) -> str:
     """Describe a fault in JSON form in one line: `fail for the next 2 jobs (name=a-*, code=13)`."""
     rest = ", ".join(f"{key}={value}" for key, value in fault_json.items() if key not in ("kind", "count"))
-    jobs = "the next job" if remaining_jobs == 1 else f"the next {remaining_jobs} jobs"
-    return f"{fault_json['kind']} for {jobs}{f' ({rest})' if rest else ''}"
+    kind = fault_json["kind"]
+    hit = _HIT_BY_KIND.get(kind, "job")
+    hits = f"for the next {hit}" if remaining_jobs == 1 else f"for the next {remaining_jobs} {hit}s"
+    return f"{kind} {'until cleared' if kind == 'rate' else hits}{f' ({rest})' if rest else ''}"

@@ -2,13 +2,16 @@
 
     python -m tests.faults.engine_kills --kills 100 --seed 1
     python -m tests.faults.engine_kills --kills 100 --seed 1 --same-again
+    python -m tests.faults.engine_kills --kills 50 --seed 1 --faulty-api
 
 Between the kills the declarations change. After one `up --refresh` that nothing disturbs, or one `destroy`, the
 emulator holds exactly the declared jobs: none twice, none that the state does not record, none lost. Without
 `--refresh` a job that a killed run had deleted and still records would be believed to be there.
 
 With `--same-again` what was killed is run again as it was, up to three times, and the last time nothing disturbs it:
-a plain `up`, or a `destroy`. Docker is needed. The exit code is 1 when what is left is not what is declared.
+a plain `up`, or a `destroy`. With `--faulty-api` the emulator limits submissions to 600 a minute in every run, and in
+those that are killed it also answers some requests with 503, late, or not at all. Docker is needed. The exit code is 1
+when what is left is not what is declared.
 """
 
 import argparse
@@ -25,6 +28,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import requests
 
 from tests.engine.project import Project
 from tests.faults.engine_load import COLLECTIONS, DeclaredJobs, setting_of
@@ -45,10 +51,11 @@ _MOST_SECONDS = 600.0
 
 @dataclass
 class Report:
-    """What was done: how often which process was killed in which run, and what was edited; and what was `wrong`."""
+    """What was killed in which run, what was edited, which faults were injected, and what is `wrong`."""
 
     kills: Counter[str] = field(default_factory=Counter)
     edits: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
     clean_runs: int = 0
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -62,10 +69,10 @@ class Report:
 class Stack:
     """A project whose `pulumi` is killed again and again, and whose jobs change in between."""
 
-    def __init__(self, project: Project, seed: int, jobs: int, *, same_again: bool) -> None:
+    def __init__(self, project: Project, seed: int, jobs: int, *, same_again: bool, faulty_api: bool) -> None:
         self.project = project
         self.report = Report()
-        self._same_again = same_again
+        self._same_again, self._faulty_api = same_again, faulty_api
         self._dice = random.Random(seed)
         self._jobs = DeclaredJobs(self._dice, jobs)
         # Seconds of a whole run, and of the part in which there is a provider: about what the last ones took.
@@ -95,6 +102,7 @@ class Stack:
 
     def _disturbed(self, verb: str) -> bool:
         """A run that is killed; False for one that was over before that."""
+        self._inject(disturbing=True)
         begin = time.monotonic()
         run = self.project.start_pulumi(*_arguments(verb))
         whole, provided = self._spans[verb]
@@ -138,6 +146,7 @@ class Stack:
 
     def _clean(self, verb: str) -> None:
         """A run that nothing disturbs, and what it must leave."""
+        self._inject(disturbing=False)
         refresh = ["--refresh"] if verb == "up" and not self._same_again else []
         try:
             self.project.pulumi(*_arguments(verb), *refresh)
@@ -148,6 +157,22 @@ class Stack:
         self.report.wrong += [f"after {self.report.killed} kills, {verb}: {line}" for line in self._wrong(verb)]
         if verb == "up":
             self.project.assert_no_changes()
+
+    def _inject(self, *, disturbing: bool) -> None:
+        """Let the emulator behave in the next run as the service does on a bad day."""
+        if not self._faulty_api:
+            return
+        if not (self.project.data / "endpoint.json").exists():
+            self.project.start_emulator()
+        url = f"{self.project.endpoint()['url']}/vertex_emulator/faults"
+        requests.delete(url, timeout=10).raise_for_status()
+        faults: list[dict[str, Any]] = [{"kind": "rate", "per_minute": 600}]
+        if disturbing:
+            faults += [{"kind": kind, "count": self._dice.randint(1, 3)} for kind in ("unavailable", "lost-answer")]
+            faults += [{"kind": "slow", "seconds": 0.5, "count": self._dice.randint(1, 6)}]
+        for fault in faults:
+            requests.post(url, json=fault, timeout=10).raise_for_status()
+            self.report.faults[fault["kind"]] += fault.get("count", 1)
 
     def _wrong(self, verb: str) -> Iterator[str]:
         declared = self._jobs.settings if verb == "up" else {}
@@ -169,10 +194,10 @@ class Stack:
         self.project.declare()
 
 
-def kill(kills: int, seed: int, jobs: int = JOBS, *, same_again: bool = False) -> Report:
+def kill(kills: int, seed: int, jobs: int = JOBS, *, same_again: bool = False, faulty_api: bool = False) -> Report:
     """Kill so many times; what came of it."""
     folder = Path(tempfile.mkdtemp(prefix="vertex-engine-kills-"))
-    stack = Stack(Project(folder), seed, jobs, same_again=same_again)
+    stack = Stack(Project(folder), seed, jobs, same_again=same_again, faulty_api=faulty_api)
     begin = time.monotonic()
     try:
         stack.run(kills)
@@ -205,12 +230,16 @@ def _descendants(parent: int) -> Iterator[tuple[int, str]]:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.faults.engine_kills", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=JOBS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--same-again", action="store_true", help="go on with what was killed, without --refresh")
+    parser.add_argument("--faulty-api", action="store_true", help="with a limit a minute, 503s, lost and late answers")
     options = parser.parse_args()
-    report = kill(options.kills, options.seed, same_again=options.same_again)
+    report = kill(
+        options.kills, options.seed, options.jobs, same_again=options.same_again, faulty_api=options.faulty_api
+    )
     print(f"seed {options.seed}: {report.killed} kills, {report.clean_runs} clean runs, {report.seconds:.0f} s")
-    for counter in (report.kills, report.edits):
+    for counter in (report.kills, report.edits, report.faults):
         for what, count in sorted(counter.items()):
             print(f"  {count:4} {what}")
     for line in report.wrong:

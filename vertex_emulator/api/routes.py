@@ -10,13 +10,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.job_kinds import KINDS
+from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
-from vertex_emulator.errors import ApiError
+from vertex_emulator.errors import AnswerLost, ApiError
+from vertex_emulator.http.access import ABORT_CONNECTION
 from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
@@ -57,15 +59,17 @@ def build_routes(
     operations: OperationService,
     logging: LoggingService,
     emulator: StatusAndFaultService,
+    request_faults: InjectedRequestFaults,
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
+    apply_faults = request_faults.apply_to
     one_job, one_model = "/{location:location}/{kind:kind}/{job_id:id}", "/{location:location}/models/{model:id}"
     training = [
-        _create_route("GET", "/{location:location}/{kind:kind}", jobs.list_jobs, LIST_PARAMETERS),
-        _create_route("POST", "/{location:location}/{kind:kind}", jobs.create, has_body=True),
-        _create_route("GET", one_job, jobs.get),
-        _create_route("DELETE", one_job, jobs.delete),
-        _create_route("POST", f"{one_job}:cancel", jobs.cancel_unless_ended),
+        _create_route("GET", "/{location:location}/{kind:kind}", apply_faults(jobs.list_jobs), LIST_PARAMETERS),
+        _create_route("POST", "/{location:location}/{kind:kind}", apply_faults(jobs.create, "create"), has_body=True),
+        _create_route("GET", one_job, apply_faults(jobs.get)),
+        _create_route("DELETE", one_job, apply_faults(jobs.delete, "delete")),
+        _create_route("POST", f"{one_job}:cancel", apply_faults(jobs.cancel_unless_ended)),
         _create_route("GET", "/{location:location}/models", models.list_models, ORDERED_LIST_PARAMETERS),
         _create_route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
         _create_route("GET", one_model, models.get),
@@ -114,7 +118,11 @@ def _create_route(
                 arguments["body"] = body
             return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])
 
-        return await respond_with_json_from_thread(request, call_handler)
+        try:
+            return await respond_with_json_from_thread(request, call_handler)
+        except AnswerLost:
+            request.scope["state"][ABORT_CONNECTION]()
+            return Response()  # which goes nowhere
 
     route = Route(path, respond, methods=[method])
     if parameters is not None:

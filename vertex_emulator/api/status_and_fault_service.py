@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, InvalidFault
@@ -20,6 +21,7 @@ class StatusAndFaultService:
     executor: Executor
     data: DataFolder
     capacity: int
+    request_faults: InjectedRequestFaults
 
     def get_status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), the replicas in use, what they reach, pending faults."""
@@ -54,14 +56,17 @@ class StatusAndFaultService:
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""
         with self.database.write_transaction() as transaction:
-            return {"cleared": transaction.injected_faults.clear()}
+            cleared = transaction.injected_faults.clear()
+        self.request_faults.reload()
+        return {"cleared": cleared}
 
     def inject_fault(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a fault for jobs to come. Raises ApiError."""
+        """Add a fault for jobs and requests to come. Raises ApiError."""
         try:
             fault = InjectedFault.parse(body)
         except InvalidFault as error:
             raise ApiError("INVALID_ARGUMENT", str(error)) from error
         with self.database.write_transaction() as transaction:
             transaction.injected_faults.add(fault)
+        self.request_faults.reload()
         return {"fault": fault.to_json_without_defaults()}

@@ -18,6 +18,11 @@ examples:
   vertex-emulator inject fail --exit-code 139 --replica workerpool1-0 --after 5 --name 'train-*'
   vertex-emulator inject preempt --after 10 --times 2
   vertex-emulator inject oom --count 3
+  vertex-emulator inject stockout --machine-type a2-highgpu-1g
+  vertex-emulator inject rate --per-minute 60
+  vertex-emulator inject unavailable --count 5
+  vertex-emulator inject lost-answer
+  vertex-emulator inject slow 2.5 --count 10
   vertex-emulator inject --list
 """
 
@@ -28,9 +33,9 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "inject",
         parents=[common],
-        help="make the next jobs fail, be preempted or exceed a quota, to test how your code handles it",
-        description="Inject a fault into the next job that you create. Pending faults are kept in the data\n"
-        "folder and survive a restart; each is used once. A trial of a tuning job counts as a job.",
+        help="make the next jobs or requests fail as the service's do, to test how your code handles it",
+        description="Inject a fault into the next job that you create, or the next request. Pending faults are kept\n"
+        "in the data folder and survive a restart; each is used once. A trial of a tuning job counts as a job.",
         epilog=_EPILOG.format(
             kinds="\n".join(f"  {kind:{width}}  {text}" for kind, text in faults.FAULT_KINDS.items())
         ),
@@ -39,8 +44,11 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind", nargs="?", choices=list(faults.FAULT_KINDS), metavar="KIND", help="kind of fault, see below"
     )
+    parser.add_argument("seconds", nargs="?", type=float, metavar="SECONDS", help="slow: how late the answer is")
+    parser.add_argument("--per-minute", type=int, metavar="N", help="rate: jobs created and deleted in a minute")
+    parser.add_argument("--machine-type", metavar="TYPE", help="stockout: the machine type that is not to be had")
     parser.add_argument("--name", metavar="PATTERN", help="only jobs whose display name matches; * and ? stand for any")
-    parser.add_argument("--count", type=int, metavar="N", help="how many jobs the fault hits (default: 1)")
+    parser.add_argument("--count", type=int, metavar="N", help="how many jobs or requests the fault hits (default: 1)")
     parser.add_argument("--after", type=float, metavar="SECONDS", help="how long the job runs before (default: 0)")
     parser.add_argument(
         "--times", type=int, metavar="N", help="how often the fault hits a job that is restarted (default: 1)"

@@ -1,11 +1,11 @@
 """The statements on injected faults: jobs use them up in the order of injection."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.injected_faults import RUN_FAULT_KINDS, InjectedFault
 
 
 class InjectedFaults(Statements):
@@ -20,12 +20,23 @@ class InjectedFaults(Statements):
         rows = self._connection.execute("SELECT remaining, fault FROM injected_faults ORDER BY sequence")
         return [(row["remaining"], InjectedFault(**json.loads(row["fault"]))) for row in rows]
 
-    def consume_run_fault(self, display_name: str, replicas: Sequence[Replica]) -> InjectedFault | None:
+    def consume_run_fault(
+        self, display_name: str, replicas: Sequence[Replica], machine_types: Collection[str]
+    ) -> InjectedFault | None:
         """Use the oldest fault that hits a custom job with these replicas once, and return it; None without one."""
         tasks = {replica.task for replica in replicas}
         return self._consume_first(
-            lambda fault: fault.kind != "quota" and fault.matches(display_name) and fault.replica in tasks
+            lambda fault: (
+                fault.kind in RUN_FAULT_KINDS
+                and fault.matches(display_name)
+                and fault.replica in tasks
+                and (fault.machine_type is None or fault.machine_type in machine_types)
+            )
         )
+
+    def consume_request_fault(self, kind: str, display_name: str) -> InjectedFault | None:
+        """Use the oldest fault of a kind that hits a request about a job of that name; None without one."""
+        return self._consume_first(lambda fault: fault.kind == kind and fault.matches(display_name))
 
     def consume_quota_fault(self, display_name: str) -> InjectedFault | None:
         """Use the oldest fault that rejects a job of that name once, and return it; None without one."""

@@ -46,7 +46,9 @@ class JobStatements(Statements):
             study=study,
             trial=trial,
             slots=len(replicas),
-            fault=InjectedFaults(self._connection).consume_run_fault(spec["displayName"], replicas),
+            fault=InjectedFaults(self._connection).consume_run_fault(
+                spec["displayName"], replicas, records.list_machine_types(kind, spec)
+            ),
         )
         return self._require_job(job_id)
 

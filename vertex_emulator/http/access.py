@@ -14,6 +14,8 @@ from vertex_emulator.errors import ApiError, StartError
 
 PEER_USER_ID = "peer_user_id"
 """The key of a connection's user id in `scope["state"]`."""
+ABORT_CONNECTION = "abort_connection"
+"""The key in `scope["state"]` of a function that cuts a request's connection at once."""
 _TOKEN_BYTES = 32
 _BEARER = "bearer "
 

@@ -5,12 +5,14 @@ import asyncio
 from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from vertex_emulator.http.access import PEER_USER_ID
+from vertex_emulator.http.access import ABORT_CONNECTION, PEER_USER_ID
 from vertex_emulator.http.peer_user import find_user_id_of_peer
 
 
 class IdentifiedConnection(H11Protocol):
     """An HTTP connection whose requests have the user id of the peer, or `None`, in `scope["state"][PEER_USER_ID]`.
+
+    `scope["state"][ABORT_CONNECTION]` cuts the connection.
 
     The connection keeps the id. A cache by address and port would give it to the next process with the same port.
     """
@@ -20,7 +22,7 @@ class IdentifiedConnection(H11Protocol):
         super().connection_made(transport)
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         user_id = find_user_id_of_peer(peer[:2], own[:2]) if peer and own else None
-        self.app_state = {**self.app_state, PEER_USER_ID: user_id}
+        self.app_state = {**self.app_state, PEER_USER_ID: user_id, ABORT_CONNECTION: transport.abort}
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request, after which an application that works on its head sends nothing more."""

@@ -72,6 +72,11 @@ class CustomJobReconciler:
 
     def _advance_launch_and_get_delay(self, job: Job) -> float | None:
         """Start the replicas at their current attempts, once all earlier attempts have ended."""
+        stockout = injected_fault_effects.compute_stockout_time(job)
+        if stockout is not None:
+            if now_ns() < stockout:
+                return (stockout - now_ns()) / 10**9
+            return self._record_ending_and_get_delay(job, custom_job_outcome.build_stockout_ending(job, now_ns()))
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)

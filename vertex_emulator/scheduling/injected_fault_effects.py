@@ -13,13 +13,20 @@ _OUT_OF_MEMORY = 137
 def compute_fault_time(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
     """Return when the job's fault hits (ns), counted from the start of its primary replica; None if none is left."""
     fault = job.fault
-    if fault is None or _is_used_up(job, fault):
+    if fault is None or fault.kind == "stockout" or _is_used_up(job, fault):
         return None
     primary = statuses.get(job.current_replicas[0])
     if primary is None or primary.started is None:
         return None
     due = primary.started + int(fault.after * 10**9)
     return due if primary.finished is None or due <= primary.finished else None
+
+
+def compute_stockout_time(job: Job) -> int | None:
+    """Return when a job fails that an injected fault leaves without machines (ns); None without such a fault."""
+    if job.fault is None or job.fault.kind != "stockout":
+        return None
+    return job.created + int(job.fault.after * 10**9)
 
 
 def simulate_fault_exit(

@@ -4,10 +4,11 @@ import signal
 from typing import Any
 
 import pytest
+import requests
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
 from vertex_emulator.errors import InvalidFault
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.injected_faults import FAULT_KINDS, InjectedFault
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(600)"
 
@@ -72,6 +73,14 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
         ({"kind": "oom", "after": float("nan")}, "after is nan"),
         ({"kind": "oom", "replica": "chief"}, "replica is chief"),
         ({"kind": "oom", "nmae": "x"}, "nmae is not one of the fields"),
+        ({"kind": "rate"}, "kind rate needs per_minute"),
+        ({"kind": "rate", "per_minute": 0}, "per_minute is 0"),
+        ({"kind": "rate", "per_minute": 60, "name": "x"}, "kind rate hits requests of any job"),
+        ({"kind": "oom", "per_minute": 60}, "kind oom has no per_minute"),
+        ({"kind": "slow"}, "kind slow needs seconds"),
+        ({"kind": "slow", "seconds": -1}, "seconds is -1"),
+        ({"kind": "slow", "seconds": "1"}, "seconds is '1'; it must be of type float"),
+        ({"kind": "stockout"}, "kind stockout needs machine_type"),
     ],
 )
 def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told: str) -> None:
@@ -90,9 +99,37 @@ def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> N
     assert "code is 99" in error["message"]
 
 
+def test_request_faults_hit_requests_about_jobs(own: RunningEmulator) -> None:
+    jobs = f"v1/{PARENT}/customJobs"
+    inject(own, "unavailable")
+    inject(own, "slow", "0.1", "--count", "2")
+    inject(own, "rate", "--per-minute", "10")
+    inject(own, "lost-answer", "--name", "lost")
+    assert inject(own, "--list").splitlines() == [
+        "unavailable for the next request",
+        "slow for the next 2 requests (seconds=0.1)",
+        "rate until cleared (per_minute=10)",
+        "lost-answer for the next job (name=lost)",
+    ]
+    assert own.call("GET", jobs, expect=503)["error"]["status"] == "UNAVAILABLE"
+
+    with pytest.raises(requests.ConnectionError):
+        own.create(custom_job(pool("pass"), name="lost"))
+    assert [job["displayName"] for job in own.call("GET", jobs)["customJobs"]] == ["lost"]
+
+    error = own.call("POST", jobs, custom_job(pool("pass")), expect=429)["error"]
+    assert error["message"].startswith("Quota exceeded for quota metric '")
+    assert (error["status"], error["details"][0]["reason"]) == ("RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED")
+    own.end(signal.SIGKILL)
+    own.start()
+    assert inject(own, "--list") == "rate until cleared (per_minute=10)\n"
+    inject(own, "--clear")
+    own.create(custom_job(pool("pass")))
+
+
 def test_help_shows_the_kinds_and_examples(tmp_path: Any) -> None:
     done = command("inject", "--help", data=tmp_path)
     assert done.returncode == 0
     assert "vertex-emulator inject preempt --after 10" in done.stdout
-    for kind in ("quota", "fail", "preempt", "oom"):
+    for kind in FAULT_KINDS:
         assert f"\n  {kind} " in done.stdout

@@ -145,3 +145,18 @@ def test_an_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> 
     submit(emulator)
     with emulator.database.read_transaction() as transaction:
         assert len(transaction.list_unfinished_job_ids()) == 1
+
+
+def test_a_stockout_fails_jobs_with_that_machine_type(emulator: Emulator) -> None:
+    inject(emulator, "stockout", machine_type="a2-highgpu-1g", after=30.0)
+    spared = submit(emulator)
+    accelerator = {"acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1}
+    struck = submit(
+        emulator, custom_job_spec(pool() | {"machineSpec": {"machineType": "a2-highgpu-1g", **accelerator}})
+    )
+    emulator.run()
+    assert emulator.job(spared).state == "JOB_STATE_SUCCEEDED"
+    job = emulator.job(struck)
+    assert job.ending and (job.ending.code, job.started) == (8, None)
+    assert job.ending.message.startswith("Resources are insufficient in region: us-central1.")
+    assert (job.ended or 0) - job.created >= 30 * 10**9

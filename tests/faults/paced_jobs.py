@@ -1,0 +1,102 @@
+"""Submit many jobs to an API that limits submissions, and compare the time with the least that the limit allows.
+
+    python -m tests.faults.paced_jobs --jobs 200 --per-minute 600
+    python -m tests.faults.paced_jobs --jobs 200 --per-minute 600 --faulty-api
+
+With `--faulty-api` the API also answers requests with 503 again and again, and cuts the connections of one job in ten
+after it was created. The exit code is 1 if a job is missing, is there twice, or the time
+is more than 1.1 times the ideal one. Docker is needed.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.engine.project import PARENT, SLEEP, Project, create_project
+from tests.vertex_emulator.running import IMAGE
+
+MAX_RATIO = 1.1
+_SECONDS_BETWEEN_FAULTS = 0.7
+"""At ten submissions a second, with the requests beside them, about one request in ten gets 503."""
+
+
+def declare_jobs(project: Project, jobs: int, per_minute: int) -> None:
+    container = {"imageUri": IMAGE, "command": [*SLEEP, "3600"]}
+    pools = [{"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}]
+    project.declarations = {
+        "customJobs": {f"job-{number}": {"jobSpec": {"workerPoolSpecs": pools}} for number in range(jobs)}
+    }
+    project.stack["vertex-training:submissionsPerMinute"] = per_minute
+    project.declare()
+
+
+def submit_jobs(project: Project, jobs: int, per_minute: int, *, faulty_api: bool) -> float:
+    """Bring the jobs up and return how many seconds `pulumi` took. Raises AssertionError if it fails."""
+    declare_jobs(project, jobs, per_minute)
+    project.start_emulator()
+    inject(project, kind="rate", per_minute=per_minute)
+    if faulty_api:
+        inject(project, kind="lost-answer", count=jobs // 10)
+    begin = time.monotonic()
+    run = project.start_pulumi("up", "--yes", "--skip-preview", "--stack", "local")
+    while run.poll() is None:
+        # From the first job on, as before there is one request at a time, and an API that rejects them all is down.
+        if faulty_api and list_all_jobs(project):
+            inject(project, kind="unavailable")
+        time.sleep(_SECONDS_BETWEEN_FAULTS)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    requests.delete(f"{project.endpoint()['url']}/vertex_emulator/faults", timeout=10).raise_for_status()
+    return time.monotonic() - begin
+
+
+def find_wrong_jobs(project: Project, jobs: int) -> dict[str, int]:
+    """Return how often each job exists that does not exist once."""
+    names = Counter(job["labels"]["pulumi_name"] for job in list_all_jobs(project))
+    declared = {f"job-{number}" for number in range(jobs)}
+    return {name: names[name] for name in declared | names.keys() if names[name] != (name in declared)}
+
+
+def inject(project: Project, **fault: Any) -> None:
+    url = f"{project.endpoint()['url']}/vertex_emulator/faults"
+    requests.post(url, json=fault, timeout=10).raise_for_status()
+
+
+def list_all_jobs(project: Project) -> list[dict[str, Any]]:
+    jobs, token = list[dict[str, Any]](), ""
+    while True:
+        try:
+            page = project.request("GET", f"{PARENT}/customJobs?pageSize=100&pageToken={token}")
+        except OSError:  # a fault that was injected for `pulumi`
+            continue
+        jobs += page.get("customJobs", [])
+        token = page.get("nextPageToken", "")
+        if not token:
+            return jobs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.faults.paced_jobs", description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--per-minute", type=int, default=600)
+    parser.add_argument("--faulty-api", action="store_true", help="with 503s and lost answers")
+    options = parser.parse_args()
+    with create_project(Path(tempfile.mkdtemp(prefix="vertex-paced-jobs-"))) as project:
+        seconds = submit_jobs(project, options.jobs, options.per_minute, faulty_api=options.faulty_api)
+        found, wrong = list_all_jobs(project), find_wrong_jobs(project, options.jobs)
+    times = sorted(datetime.fromisoformat(job["createTime"]).timestamp() for job in found)
+    taken, ideal = times[-1] - times[0], options.jobs * 60 / options.per_minute
+    print(f"{len(found)} jobs in {seconds:.1f} s of pulumi, missing or there more than once: {wrong or 'none'}")
+    print(f"first to last job {taken:.1f} s, ideal {ideal:.1f} s, ratio {taken / ideal:.2f} (at most {MAX_RATIO})")
+    return 1 if wrong or taken > MAX_RATIO * ideal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""Injected faults of requests about jobs: a limit a minute, 503, answers that are lost or late."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from vertex_api.calls.submission_pace import SUBMISSION_METRIC
+from vertex_emulator.database import Database
+from vertex_emulator.errors import AnswerLost, ApiError
+from vertex_emulator.injected_faults import REQUEST_FAULT_KINDS
+from vertex_emulator.resource_names import Location
+
+_Handler = Callable[..., Mapping[str, Any]]
+_LIMIT = "Job or long running operation submission requests"
+_BURSTS_PER_MINUTE = 10
+
+
+class InjectedRequestFaults:
+    """The pending faults of requests. Without any, a request costs no look into the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._limit_per_minute: int | None = None
+        self._next_even_request: dict[str, float] = {}
+        self._kinds: frozenset[str] = frozenset()
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the pending faults, after they have changed."""
+        with self._database.read_transaction() as transaction:
+            pending = [fault for _, fault in transaction.injected_faults.list_remaining_job_counts_and_faults()]
+        self._kinds = frozenset(fault.kind for fault in pending) & {*REQUEST_FAULT_KINDS}
+        self._limit_per_minute = min((fault.per_minute for fault in pending if fault.per_minute), default=None)
+
+    def apply_to(self, handler: _Handler, verb: Literal["create", "delete", "other"] = "other") -> _Handler:
+        """Return a handler of requests about jobs to which the pending faults happen.
+
+        It raises ApiError, and AnswerLost after the request has been handled.
+        """
+
+        def handle(**arguments: Any) -> Mapping[str, Any]:
+            if not self._kinds:
+                return handler(**arguments)
+            name = str(arguments.get("body", {}).get("displayName", ""))
+            if self._consume("unavailable", name):
+                raise ApiError("UNAVAILABLE", "The service is currently unavailable.")
+            if verb != "other":
+                self._require_turn(arguments["location"])
+            reply = handler(**arguments)
+            if slow := self._consume("slow", name):
+                time.sleep(slow.seconds or 0.0)
+            if verb == "create" and self._consume("lost-answer", name):
+                raise AnswerLost("the connection is cut")
+            return reply
+
+        return handle
+
+    def _consume(self, kind: str, display_name: str) -> Any:
+        if kind not in self._kinds:
+            return None
+        with self._database.write_transaction() as transaction:
+            fault = transaction.injected_faults.consume_request_fault(kind, display_name)
+        self.reload()
+        return fault
+
+    def _require_turn(self, location: Location) -> None:
+        """Take a request from the location's token bucket. Raises ApiError RESOURCE_EXHAUSTED if it is empty."""
+        limit = self._limit_per_minute
+        if limit is None:
+            return
+        burst, interval, now = max(1, limit // _BURSTS_PER_MINUTE), 60 / limit, time.monotonic()
+        key = location.name_with_project_number
+        with self._lock:
+            even_request = max(self._next_even_request.get(key, 0.0), now)
+            if even_request - now <= (burst - 1) * interval:
+                self._next_even_request[key] = even_request + interval
+                return
+        project = f"project_number:{location.project_number}"
+        raise ApiError(
+            "RESOURCE_EXHAUSTED",
+            f"Quota exceeded for quota metric '{_LIMIT}' and limit '{_LIMIT} per minute per region' of service "
+            f"'aiplatform.googleapis.com' for consumer '{project}'.",
+            error_info={
+                "reason": "RATE_LIMIT_EXCEEDED",
+                "domain": "googleapis.com",
+                "metadata": {
+                    "service": "aiplatform.googleapis.com",
+                    "quota_metric": SUBMISSION_METRIC,
+                    "quota_limit_value": str(limit),
+                    "quota_location": location.region,
+                    "consumer": f"projects/{location.project_number}",
+                },
+            },
+        )
