@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pulumi import dynamic
-from pulumi.runtime import rpc
+from pulumi.output import Unknown
 
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
@@ -40,11 +40,10 @@ class JobProvider(Provider):
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
         adopt, declared = inputs.get("adopt"), inputs["spec"]
         spec, problems = canonicalize_declared_spec_and_find_problems(self.kind, declared, is_name_required=not adopt)
-        # A value that is known only after the update is the engine's marker for such values.
         failures = [
             dynamic.CheckFailure(f"spec.{problem.path_text}", problem.message)
             for problem in problems
-            if get_value_at(declared, problem.path) != rpc.UNKNOWN
+            if not isinstance(get_value_at(declared, problem.path), Unknown)
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]

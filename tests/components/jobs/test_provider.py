@@ -5,8 +5,8 @@ import socket
 import sys
 from typing import Any
 
+import pulumi
 import pytest
-from pulumi.runtime import rpc
 
 from components.errors import SubmitFailed
 from components.jobs.provider import (
@@ -101,9 +101,10 @@ def test_check_rejects_reserved_labels_unless_adopting() -> None:
 
 
 def test_check_accepts_unknown_values() -> None:
-    spec = edited(custom_job(), *POOL, "replicaCount", to=rpc.UNKNOWN)
+    assert custom.check({}, inputs() | {"spec": pulumi.UNKNOWN}).failures == []
+    spec = edited(custom_job(), *POOL, "replicaCount", to=pulumi.UNKNOWN)
     assert custom.check({}, inputs(spec)).failures == []
-    spec = edited(custom_job(), *POOL, "containerSpec", to=rpc.UNKNOWN) | {"lables": {}}
+    spec = edited(custom_job(), *POOL, "containerSpec", to=pulumi.UNKNOWN) | {"lables": {}}
     failures = custom.check({}, inputs(spec)).failures
     assert [failure.property for failure in failures] == ["spec.lables"]
 
