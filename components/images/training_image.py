@@ -67,6 +67,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         self.build_context = context
         #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
+        foundation.program_jobs.built_image_names.add(_remove_tag(self.reference))
         is_listed = context.entry_count <= MAX_LISTED_FILES
         props: dict[str, Any] = {
             "uri": self.reference,

@@ -1,7 +1,6 @@
 """Arguments of a job in a program: validated by the rules for declarations, with the same messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, cast
 
 import pulumi
@@ -11,12 +10,13 @@ from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.problem_limit import take_problems
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
-from ..errors import DeclarationErrors, Problem
+from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import has_output
 from ..schema import config_types, formats, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
+from . import named_job_adoption
 from .recovery.labels import find_reserved_label_violations
 from .result_references import split_at_known_job_or_first_dot, unknown_result_message
 
@@ -30,50 +30,65 @@ ResultNamesByJob = Mapping[str, Sequence[str] | None]
 """By name of a job whose results are used: the names of its results, None if they are not known yet."""
 
 
-def canonicalize_spec_and_lifecycle(
+def validate_and_canonicalize(
     kind: Kind,
     name: str,
     spec: Any,
     lifecycle: Mapping[str, Any],
     *,
-    labels: Mapping[str, str],
+    foundation: Foundation,
     secrets: Mapping[str, Any],
     result_names_by_job: ResultNamesByJob,
 ) -> tuple[pulumi.Input[CanonicalSpec | None], config_types.Lifecycle]:
-    """Return the spec and the lifecycle of a job in canonical form. Raises DeclarationErrors with every problem.
+    """Return the spec and the lifecycle of a job in canonical form, and record every problem in the `program_jobs`.
 
-    `labels` are those of the foundation. Only the references are validated of a spec that has outputs of other
-    resources in it: its canonical form is an output too, None if it has problems, which the provider then reports.
+    The spec is None if the job has problems. Only the references are validated at once of a spec that has outputs of
+    other resources in it: its canonical form is an output too.
     """
-    file_only = lifecycle.keys() & _FILE_ONLY_KEYS.keys()
-    canonical_lifecycle, lifecycle_problems = canonicalize_and_find_shape_problems(
-        config_types.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
-    )
+    program_jobs, labels = foundation.program_jobs, foundation.job_labels
     is_adopted = "adopt" in lifecycle
-    validate = partial(canonicalize_declared_spec_and_find_problems, kind, is_name_required=not is_adopted)
-    violations: list[Violation] = []
-    if not formats.is_valid_name(name):
-        violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
-    violations += [
-        (("lifecycle", key), f"is for files of declarations: in a program {instead}")
-        for key, instead in _FILE_ONLY_KEYS.items()
-        if key in file_only
-    ]
-    violations += [(("lifecycle", *each.path), each.message) for each in lifecycle_problems]
-    canonical: pulumi.Input[CanonicalSpec | None]
-    if has_output(spec):
-        canonical = pulumi.Output.from_input(spec).apply(lambda spec: validate(spec)[0])
-    else:
-        canonical, spec_problems = validate(spec)
-        violations += [(problem.path, problem.message) for problem in spec_problems]
+
+    def validate(known_spec: Any) -> tuple[CanonicalSpec | None, list[Violation]]:
+        canonical, problems = canonicalize_declared_spec_and_find_problems(
+            kind, known_spec, is_name_required=not is_adopted
+        )
+        violations = [(problem.path, problem.message) for problem in problems]
         if canonical and not is_adopted:
             conflicts = find_reserved_label_violations(canonical.fields.get("labels", {}), labels)
             violations += [(("labels", *path), message) for path, message in conflicts]
-    violations += take_problems(_find_reference_violations(spec, secrets, result_names_by_job))
-    if violations:
-        place = f'{kind.type} "{name}"'
-        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
-    return canonical, cast(config_types.Lifecycle, canonical_lifecycle)
+        return canonical, violations
+
+    canonical_lifecycle, violations = _canonicalize_lifecycle(kind, lifecycle, foundation.full_location_name)
+    if not formats.is_valid_name(name):
+        violations.insert(0, ((), f'"{name}" must be {formats.NAME_FORM}'))
+    reference_violations = take_problems(_find_reference_violations(spec, secrets, result_names_by_job))
+    if has_output(spec):
+        is_valid = program_jobs.add(kind, name, None, [*violations, *reference_violations])
+        canonical = program_jobs.add_when_known(kind, name, spec, validate)
+        return canonical, canonical_lifecycle if is_valid else {}
+    known, spec_violations = validate(spec)
+    is_valid = program_jobs.add(kind, name, known, [*violations, *spec_violations, *reference_violations])
+    return (known, canonical_lifecycle) if is_valid else (None, {})
+
+
+def _canonicalize_lifecycle(
+    kind: Kind, lifecycle: Mapping[str, Any], parent: str
+) -> tuple[config_types.Lifecycle, list[Violation]]:
+    file_only = [key for key in _FILE_ONLY_KEYS if key in lifecycle]
+    canonical, problems = canonicalize_and_find_shape_problems(
+        config_types.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
+    )
+    violations: list[Violation] = [
+        (("lifecycle", key), f"is for files of declarations: in a program {_FILE_ONLY_KEYS[key]}") for key in file_only
+    ]
+    violations += [(("lifecycle", *each.path), each.message) for each in problems]
+    if not problems and "adopt" in canonical:
+        project, _, region = parent.split("/")[-3:]
+        messages = named_job_adoption.render_adoption_violations(kind, canonical["adopt"], project, None, region)
+        violations += [(("lifecycle", "adopt"), message) for message in messages]
+        if canonical.get("rerun"):
+            violations.append((("lifecycle", "rerun"), named_job_adoption.RERUN_MESSAGE))
+    return cast(config_types.Lifecycle, canonical), violations
 
 
 def _find_reference_violations(

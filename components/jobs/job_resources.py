@@ -15,7 +15,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import call_now_or_when_known
 from ..schema import config_types
 from . import named_job_adoption
-from .argument_validation import canonicalize_spec_and_lifecycle
+from .argument_validation import validate_and_canonicalize
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
@@ -55,13 +55,14 @@ class _Job(dynamic.Resource, Generic[Spec]):
         canonical: Any = spec
         # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
         # report a slip in a dict as one mismatch of the whole, without the field.
-        if not isinstance(canonical, CanonicalSpec | pulumi.Output):
-            canonical, lifecycle = canonicalize_spec_and_lifecycle(
+        is_validated = isinstance(canonical, CanonicalSpec | pulumi.Output)
+        if not is_validated:
+            canonical, lifecycle = validate_and_canonicalize(
                 kind,
                 name,
                 spec,
                 lifecycle or {},
-                labels=foundation.job_labels,
+                foundation=foundation,
                 secrets=secrets or {},
                 result_names_by_job={name: job.available_result_names for name, job in (jobs or {}).items()},
             )
@@ -84,8 +85,9 @@ class _Job(dynamic.Resource, Generic[Spec]):
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": parent,
-            # The provider's `check` reports the problems of a spec that has had to wait for outputs.
-            "spec": call_now_or_when_known(lambda valid, source: valid.fields if valid else source, self._spec, spec),
+            "spec": call_now_or_when_known(lambda valid: valid.fields, self._spec)
+            if is_validated
+            else foundation.program_jobs.get_fields_to_register(self._spec, foundation.job_dependencies),
             "run": None,
         }
         if rerun:

@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 import pulumi
 
+from .program_jobs import ProgramJobs
+
 
 class Foundation(Protocol):
     """The ground that a target provides.
@@ -12,7 +14,8 @@ class Foundation(Protocol):
     `image_uri_prefix` is what image URIs begin with, `staging_folder_uri` a `gs://` folder for outputs,
     `full_location_name` where jobs live, such as `//local/projects/P/locations/R`. `job_spec_defaults` are the fields
     of a CustomJobSpec that jobs take where they say nothing; every job has `job_labels` and `encryption_key`.
-    Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`.
+    Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program_jobs`
+    validates the jobs that a program creates by hand, by the rules of the stack.
     """
 
     @property
@@ -31,3 +34,5 @@ class Foundation(Protocol):
     def image_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property
     def job_dependencies(self) -> Sequence[pulumi.Resource]: ...
+    @property
+    def program_jobs(self) -> ProgramJobs: ...

@@ -58,7 +58,7 @@ class Settings:
 
         Raises DeclarationErrors with all problems.
         """
-        stack_file = _read_stack_file_for_line_numbers(root, stack)
+        stack_file = read_stack_file_for_line_numbers(root, stack)
         values, violations = find_valid_values_and_violations(extract_own_config(config))
         problems = [stack_file.create_problem(*violation) for violation in take_problems(violations)]
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
@@ -104,7 +104,7 @@ class Settings:
         )
 
 
-def _read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
+def read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
     """Read a stack file for its line numbers only: its values come from the engine, with secrets decrypted."""
     name = f"stacks/Pulumi.{stack}.yaml"
     file = root / name

@@ -1,6 +1,15 @@
 """The choice between targets. Nothing downstream asks which one it is."""
 
+from collections.abc import Mapping
+
+from vertex_api.validation.canonical_spec import CanonicalSpec
+
+from ..preview.availability_warnings import warn_of_unavailable_accelerators
+from ..preview.cost_report import show_cost
+from ..preview.quota_check import check_quotas
 from ..runtime.foundation_protocol import Foundation
+from ..runtime.program_jobs import JobKey
+from ..settings.program_job_rules import include_program_jobs
 from ..settings.settings import Settings
 from .local import LocalFoundation
 
@@ -12,4 +21,13 @@ def create_foundation(settings: Settings) -> Foundation:
     # Imported here, because a local stack does not need Google Cloud's resources.
     from .gcp.foundation import GcpFoundation
 
-    return GcpFoundation(settings, settings.cloud)
+    foundation = GcpFoundation(settings, settings.cloud)
+
+    def review_as_if_declared(specs: Mapping[JobKey, CanonicalSpec]) -> None:
+        whole = include_program_jobs(settings, specs)
+        show_cost(whole)
+        check_quotas(whole)
+        warn_of_unavailable_accelerators(whole)
+
+    foundation.program_jobs.review = review_as_if_declared
+    return foundation

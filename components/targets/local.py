@@ -13,8 +13,10 @@ from vertex_api.resource_names import build_parent
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
 from ..runtime.api_target import LOCAL_PREFIX
+from ..runtime.program_jobs import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schema import config_types
+from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
 
 CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
@@ -59,6 +61,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self.job_spec_defaults: Mapping[str, Any] = {}
         self.job_labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
+        self.program_jobs = ProgramJobs(ProgramJobRules(settings))
         self.image_dependencies: Sequence[pulumi.Resource] = []
         emulator = Emulator("emulator", settings.emulator, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])

@@ -11,6 +11,7 @@ from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
 from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from components.runtime.program_jobs import ProgramJobs
 from components.runtime.submission_pacing import get_submission_pacing
 from vertex_api import client_errors
 from vertex_api.client import Job
@@ -151,3 +152,4 @@ class Ground:
     encryption_key: str | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()
+    program_jobs: ProgramJobs = field(default_factory=ProgramJobs)

@@ -2,7 +2,9 @@
 
 import re
 
+from tests.engine.cloud import CloudProject
 from tests.engine.project import CHECKOUT, PARENT, Project
+from tests.vertex_emulator.running import IMAGE
 
 
 def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> None:
@@ -33,20 +35,81 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
     project.assert_no_changes()
 
 
+JOBS = """\
+import pulumi
+
+from components import CustomJob, HyperparameterTuningJob, Settings, create_foundation
+
+foundation = create_foundation(Settings.load())
+
+
+def job(machine, *args, **fields):
+    container = {"imageUri": "IMAGE", "command": ["true"], "args": [*args]}
+    pool = {"machineSpec": {"machineType": machine}, "containerSpec": container}
+    spec = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [pool], "scheduling": {"timeout": "3600s"}}}
+    return {**spec, **fields}
+
+
+first = CustomJob("first", job("n1-standard-4"), foundation=foundation)
+""".replace("IMAGE", IMAGE)
 FAULTY = """\
-from components import CustomJob, Settings, create_foundation
-
-pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "a", "args": ["${vars.a}"]}}
-spec = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [pool]}, "labels": {"pulumi_name": "a"}}
-CustomJob("train", spec, foundation=create_foundation(Settings.load()), lifecycle={"wait": True, "onDelet": "keep"})
+token = pulumi.Output.secret("t")
+CustomJob("large", job("n1-standard-96"), foundation=foundation)
+CustomJob("after", job("n1-standard-4", first.id, "${vars.a}"), foundation=foundation)
+CustomJob("secret", job("n1-highmem-8", token), foundation=foundation)
+CustomJob("typo", job("n1-standard-4", labels={"pulumi_name": "a"}), foundation=foundation, lifecycle={"wait": True})
+HyperparameterTuningJob("search", {"displayName": "a", "studySpec": {}}, foundation=foundation)
 """
+LATE = """\
+machine = first.id.apply(lambda _: "n1-highmem-8")
+CustomJob("late", job(machine), foundation=foundation)
+"""
+GUARDRAILS = {"machineTypes": ["n1-standard-*"], "maxHourlyCost": 1.0}
 
 
-def test_a_preview_shows_all_problems_of_a_program(project: Project) -> None:
-    (project.root / "__main__.py").write_text(FAULTY)
-    del project.stack["vertex-training:include"]
-    project.declare()
-    output = project.pulumi("preview", "--stack", "local", fails=True)
-    assert "4 problems in what is declared:" in output
-    for field in ("lifecycle.wait", "lifecycle.onDelet", "labels.pulumi_name", "jobSpec.workerPoolSpecs[0]"):
-        assert f'CustomJob "train": {field}' in output
+def test_one_preview_shows_all_problems_of_a_program(cloud: CloudProject) -> None:
+    (cloud.root / "__main__.py").write_text(JOBS + FAULTY)
+    cloud.stack["vertex-training:guardrails"] = GUARDRAILS
+    del cloud.stack["vertex-training:include"]
+    cloud.declare()
+    preview = cloud.pulumi("preview", "--stack", "dev", fails=True)
+    large = 'CustomJob "large": guardrails.maxHourlyCost: 5.'
+    lines = [
+        large,
+        'CustomJob "after": jobSpec.workerPoolSpecs[0].containerSpec.args[1]: ${vars.a} is not',
+        'CustomJob "secret": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: "n1-high',
+        'CustomJob "typo": lifecycle.wait: ',
+        'CustomJob "typo": labels.pulumi_name: ',
+        'HyperparameterTuningJob "search": ',
+    ]
+    assert [line for line in lines if line not in preview] == []
+    assert preview.count(large) == 1
+    refused = cloud.up(fails=True)
+    assert large in refused and 'CustomJob "typo"' in refused
+    assert list_job_names(cloud) == []
+
+
+def test_an_output_beyond_a_guardrail_is_refused_before_submission(cloud: CloudProject) -> None:
+    (cloud.root / "__main__.py").write_text(JOBS + LATE)
+    cloud.stack["vertex-training:guardrails"] = GUARDRAILS
+    del cloud.stack["vertex-training:include"]
+    cloud.declare()
+    preview = cloud.pulumi("preview", "--stack", "dev")
+    assert 'not known in this preview: the specs of CustomJob "late". They are validated during the update' in preview
+    # The job whose spec is known: 4 x 0.0400223 + 15 x 0.0053636 + 100 x 0.21505 / 730 = 0.2700022.
+    assert "Cost in europe-west4: 0.27 USD an hour, 0.27 USD at most" in preview
+    output = cloud.up(fails=True)
+    assert 'CustomJob "late": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: ' in output
+    assert list_job_names(cloud) == ["first"]
+    cloud.stack["vertex-training:guardrails"] = {"machineTypes": ["n1-*"], "maxHourlyCost": 1.0}
+    cloud.declare()
+    cloud.up()
+    assert list_job_names(cloud) == ["first", "late"]
+    cloud.assert_no_changes()
+    cloud.destroy()
+
+
+def list_job_names(cloud: CloudProject) -> list[str]:
+    """The names of the resources of all jobs in the cloud project."""
+    jobs = cloud.vertex.call("GET", "v1/projects/acme-dev/locations/europe-west4/customJobs").get("customJobs", [])
+    return sorted(job["labels"]["pulumi_name"] for job in jobs)

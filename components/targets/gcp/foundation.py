@@ -10,8 +10,10 @@ from vertex_api.resource_names import build_parent
 
 from ...jobs.recovery.ledger import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
+from ...runtime.program_jobs import ProgramJobs
 from ...schema import config_types
 from ...settings.google_cloud_default_names import generate_role_id
+from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
 from .bucket import StagingBucket
 from .enabled_apis import Services, get_required_api_short_names
@@ -96,6 +98,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self.job_spec_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
         self.encryption_key: str | None = kms_key
         self.job_labels: Mapping[str, str] = stack.get("labels", {})
+        self.program_jobs = ProgramJobs(ProgramJobRules(settings))
         self.image_dependencies: list[pulumi.Resource] = [services, registry]
         everything = depend_on(registry, training, bucket, network, access, machines)
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)

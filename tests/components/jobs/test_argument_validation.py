@@ -1,11 +1,10 @@
 """What a program gives a job: every slip is said in the words of the declarations, before anything is registered."""
 
+from collections.abc import Callable, Iterator
 from typing import Any, cast
-from unittest import mock
 
 import pulumi
 import pytest
-from pulumi import dynamic
 
 from components import CustomJob, HyperparameterTuningJob
 from components.errors import DeclarationErrors
@@ -20,18 +19,29 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 UNKNOWN = "is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    yield
+    forget_loops()
+
+
+def problems_of(program: Callable[[], Any]) -> list[str]:
+    """What is wrong with the jobs of a program, of which an update then registers none."""
+    try:
+        found = graph(program)
+    except DeclarationErrors as errors:
+        count, *lines = str(errors).splitlines()
+    else:
+        assert found.of("CustomJob")
+        return []
+    assert count == f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in what is declared:"
+    return [line.removeprefix("  ") for line in lines]
+
+
 def said(name: str = "train", spec: Any = None, ground: Ground | None = None, **given: Any) -> list[str]:
     """What is wrong with a job, without its name."""
-    # Without an engine a job that is registered would wait for one.
-    with mock.patch.object(dynamic.Resource, "__init__"):
-        try:
-            CustomJob(name, spec or custom_job(), foundation=ground or Ground(), **given)
-        except DeclarationErrors as errors:
-            count, *lines = str(errors).splitlines()
-        else:
-            return []
-    assert count == f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in what is declared:"
-    place = f'  CustomJob "{name}": '
+    place = f'CustomJob "{name}": '
+    lines = problems_of(lambda: CustomJob(name, spec or custom_job(), foundation=ground or Ground(), **given))
     assert all(line.startswith(place) for line in lines)
     return [line.removeprefix(place) for line in lines]
 
@@ -41,9 +51,7 @@ def with_args(*args: Any) -> Any:
 
 
 def made(spec: Any, **given: Any) -> Graph:
-    found = graph(lambda: CustomJob("train", spec, foundation=Ground(), **given) and None)
-    forget_loops()
-    return found
+    return graph(lambda: CustomJob("train", spec, foundation=Ground(), **given) and None)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +102,13 @@ def test_a_reference_that_nothing_fills_is_refused(text: str, problem: str) -> N
 
 
 def test_an_unknown_result_suggests_the_closest_name() -> None:
-    found = []
-
     def program() -> None:
-        tune = HyperparameterTuningJob("tune", tuning_job(), foundation=Ground())
-        found.extend(said(spec=with_args("${jobs.tune.bestTrial.parameters.rat}"), jobs={"tune": tune}))
+        ground = Ground()
+        tune = HyperparameterTuningJob("tune", tuning_job(), foundation=ground)
+        spec = with_args("${jobs.tune.bestTrial.parameters.rat}")
+        CustomJob("train", spec, foundation=ground, jobs={"tune": tune})
 
-    graph(program)
-    forget_loops()
-    (problem,) = found
+    (problem,) = problems_of(program)
     assert problem.endswith("is not a result of tune; did you mean bestTrial.parameters.rate?")
 
 
@@ -133,18 +139,24 @@ def test_the_label_limit_counts_foundation_and_stack_labels() -> None:
     )
 
 
-def test_only_references_are_checked_in_unresolved_specs() -> None:
-    found = []
-
+def test_a_spec_with_outputs_is_checked_once_they_are_known() -> None:
     def program() -> None:
         late = cast(str, pulumi.Output.from_input("--late"))
-        found.extend(said(spec={**with_args(late, "${secrets.q}"), "labels": {"No": "no"}}))
-        found.extend(said(spec={**with_args(late), "labels": {"No": "no"}}))
+        spec = {**with_args(late, "${secrets.q}"), "labels": {"No": "no"}}
+        CustomJob("train", cast(Any, spec), foundation=Ground())
 
-    graph(program)
-    forget_loops()
-    (problem,) = found
-    assert problem.endswith("containerSpec.args[1]: ${secrets.q} is not among the secrets of this job")
+    assert [line.partition(": ")[2].partition(": ")[0] for line in problems_of(program)] == [
+        "jobSpec.workerPoolSpecs[0].containerSpec.args[1]",
+        "labels",
+    ]
+
+
+def test_an_adoption_is_checked_by_the_location_of_the_jobs() -> None:
+    name = "projects/p/locations/europe-west4/customJobs/1"
+    assert said(lifecycle={"adopt": name, "rerun": 1}) == [
+        f'lifecycle.adopt: "{name}" is in europe-west4, and the jobs of this stack are in us-central1',
+        "lifecycle.rerun: an adopted job is not run; take adopt out to run what is declared",
+    ]
 
 
 def test_what_is_right_is_taken_as_it_is() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pulumi
-from pulumi.runtime import mocks, stack
+from pulumi.runtime import mocks, settings, stack
 
 
 @dataclass
@@ -82,7 +82,12 @@ def graph(
 
     # The engine's side of hooks is not among Pulumi's mocks.
     with mock.patch("pulumi.resource_hooks.register_error_hook", register):
-        asyncio.run(run())
+        try:
+            asyncio.run(run())
+        finally:
+            # What a program that failed has left would fail the next one.
+            settings.SETTINGS.outputs.clear()
+            settings._get_rpc_manager().clear()
     return found
 
 
