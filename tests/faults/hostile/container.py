@@ -197,5 +197,7 @@ if __name__ == "__main__":
     dice = random.Random(sys.argv[1])
     secret, addresses = Path(sys.argv[3]), sys.argv[4:]
     for each in BUCKETS:
-        each.mkdir(exist_ok=True)
+        if each.is_symlink() or not each.is_dir():  # another container has replaced it
+            remove(each)
+            each.mkdir(exist_ok=True)
     sys.exit(act(float(sys.argv[2])))
