@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
+from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
 from vertex_api.estimates.quota import estimate_quota_by_metric
@@ -17,8 +17,6 @@ from ..settings import google_cloud_rules, guardrails, price_overrides
 from .job_findings import KINDS_BY_TYPE
 from .preview_document import PreviewDocument
 
-SUBMISSIONS_PER_MINUTE = 60
-"""Vertex AI's quota of job submissions for a project and region (Google's page on quotas)."""
 NEAR = 0.8
 """A guardrail is near from this share of its limit on."""
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
@@ -58,13 +56,6 @@ class Submissions:
 
     count: int
     per_minute: int | None
-
-    @property
-    def minutes(self) -> int:
-        """How many minutes they take at least, 0 if they need not be paced."""
-        if not self.per_minute or self.count <= self.per_minute:
-            return 0
-        return ceil(self.count / self.per_minute)
 
 
 @dataclass(frozen=True)

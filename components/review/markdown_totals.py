@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from vertex_api.estimates.quota import METRIC_PREFIX
 
+from ..runtime.submission_pacing import render_total_line
 from .estimates import NearLimit, Submissions, Totals
 from .findings import Review
 from .markdown_text import count_noun, render_code, render_code_list
@@ -29,10 +30,9 @@ def render_totals(review: Review, max_items: int) -> Iterator[str]:
 
 def render_submissions(submissions: Submissions) -> str:
     """Return how many submissions an update takes, and for how long if they have to be paced."""
-    text = count_noun(submissions.count, "submission")
-    if not submissions.minutes:
-        return text
-    return f"{text}: at least {submissions.minutes:,} min at {submissions.per_minute:,} a minute"
+    if submissions.per_minute and submissions.count > submissions.per_minute:
+        return render_total_line(submissions.count, submissions.per_minute)
+    return count_noun(submissions.count, "submission")
 
 
 def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]:

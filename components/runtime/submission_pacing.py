@@ -94,7 +94,7 @@ class SubmissionPacing:
 def render_total_line(submissions: int, per_minute: int) -> str:
     """Return what a preview says of a stack that needs more than a minute."""
     duration = _format_duration(estimate_submission_seconds(submissions, per_minute))
-    return f"{submissions} submissions: at least {duration} at {per_minute} a minute"
+    return f"{submissions:,} submissions: at least {duration} at {per_minute:,} a minute"
 
 
 def render_pace_line(at_least: int, per_minute: int) -> str:

@@ -172,7 +172,7 @@ def test_a_local_stack_has_no_cost_and_no_pace() -> None:
     [
         (1, 60, "1 submission"),
         (60, 60, "60 submissions"),
-        (61, 60, "61 submissions: at least 2 min at 60 a minute"),
+        (61, 60, "61 submissions: at least 1 min at 60 a minute"),
         (240, 60, "240 submissions: at least 4 min at 60 a minute"),
         (240, None, "240 submissions"),
     ],

@@ -52,7 +52,7 @@ def test_a_review_of_a_thousand_jobs_counts_what_it_cuts() -> None:
     review = build_review(parse(fields))
     text = render_markdown(review)
     assert "**1,002 jobs to run again.**" in text
-    assert "2,004 submissions: at least 34 min at 60 a minute" in text
+    assert "2,004 submissions: at least 35 min at 60 a minute" in text
     assert "<details><summary>1,002 jobs</summary>" in text
     shown = text.count("-of-a-long-name-number-")
     assert 50 < shown < 1000 and " more" in text
