@@ -153,9 +153,9 @@ def _add_job_with_log(data: Path) -> str:
     from vertex_emulator.data_folder import DataFolder
     from vertex_emulator.database import Database
     from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
+    from vertex_emulator.locations_and_ids import Location, generate_id
     from vertex_emulator.replicas import saved_logs as logs
     from vertex_emulator.replicas.executor_protocol import LogLine
-    from vertex_emulator.resource_names import Location, generate_id
     from vertex_emulator.timestamps import now_ns
 
     folder = DataFolder.open(data)

@@ -13,7 +13,7 @@ from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import SUCCEEDED, Trial
-from vertex_emulator.resource_names import Location, generate_id
+from vertex_emulator.locations_and_ids import Location, generate_id
 
 JOBS = 1_000
 TRIALS = 10

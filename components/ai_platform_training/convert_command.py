@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.validation.problem_limit import split_off_excess
 
 from ..schema.source_file import load_source_file_and_problems
-from .commented_yaml import render_yaml, wrap_comment
+from .commented_yaml_rendering import render_yaml, wrap_comment
 from .job_conversion import convert_job_and_find_problems
 
 _DESCRIPTION = """\

@@ -15,7 +15,7 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem,
 
 from ..schema.interpolation import map_texts
 from . import job_rules
-from .commented_yaml import CommentedFields
+from .commented_yaml_rendering import CommentedFields
 from .job_types import Job, TrainingInput
 from .legacy_field_paths import find_legacy_path
 from .study_conversion import convert_study_spec, convert_trial_counts

@@ -4,7 +4,7 @@ from typing import Any
 
 from vertex_api.studies.trials import drop_zero_fraction
 
-from .commented_yaml import CommentedFields
+from .commented_yaml_rendering import CommentedFields
 
 DEFAULT_TAG = "training/hptuning/metric"
 _LIMITS = ("minValue", "maxValue")

@@ -12,7 +12,7 @@ from .recovery.job_digests import compute_idempotency_token
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
 from .recovery.submitted_jobs_cache import SubmittedJobsCache
-from .refusals import explain_refusals
+from .refusal_explanations import explain_refusals
 
 Job = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ from vertex_api.estimates.quota import METRIC_PREFIX
 
 from ..runtime.submission_pacing import render_total_line
 from .estimates import NearLimit, Submissions, Totals
-from .findings import Review
-from .markdown_text import count_noun, render_code, render_code_list
+from .markdown_code_spans import count_noun, render_code, render_code_list
+from .review import Review
 
 _NOTHING = Totals(0.0, 0.0, (), (), (), {})
 _MAX_NAMES = 5

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .findings import build_review
-from .json_text import render_json
-from .markdown import render_markdown
+from .json_rendering import render_json
+from .markdown_rendering import render_markdown
 from .plan_age import PlanUnusable, require_plan_newer_than_state
 from .preview_document import PreviewDocument, PreviewUnreadable
+from .review import build_review
 
 _REVIEW = """\
 Makes of a preview what a reviewer needs, in at most 60,000 characters: what is built, submitted, run

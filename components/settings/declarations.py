@@ -22,7 +22,7 @@ from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_keys import find_unknown_top_key_message
-from .declaration_entries import SECTIONS, Entries, Entry
+from .declaration_entry_loading import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {

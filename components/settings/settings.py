@@ -14,7 +14,7 @@ from ..schema import config_types
 from ..schema.declared_job import DeclaredJob
 from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
-from .declaration_entries import load_entries_and_problems
+from .declaration_entry_loading import load_entries_and_problems
 from .declarations import parse_declarations
 from .google_cloud_default_names import build_cloud_with_default_names
 from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations

@@ -10,7 +10,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 from ..schema import config_types
 from . import google_cloud_rules, guardrails, price_overrides
-from .declaration_entries import SECTIONS
+from .declaration_entry_loading import SECTIONS
 
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""

@@ -20,7 +20,7 @@ RULES = (
     "components/ai_platform_training/job_rules.py",
     "components/settings/google_cloud_rules.py",
     "components/settings/declarations.py",
-    "components/settings/declaration_entries.py",
+    "components/settings/declaration_entry_loading.py",
     "components/settings/job_checks_beyond_api_rules.py",
     "components/settings/reference_resolution.py",
     "components/settings/stack_value_checks.py",

@@ -25,8 +25,8 @@ from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, R
 from vertex_emulator.scheduling import (
     custom_job_outcome,
     custom_job_reconciler,
+    job_ending_requests,
     pipeline_reconciler,
-    requested_job_endings,
     study_reconciler,
 )
 from vertex_emulator.scheduling.scheduler import Scheduler
@@ -262,7 +262,7 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        requested_job_endings,
+        job_ending_requests,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,

@@ -11,9 +11,9 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
+from vertex_emulator.locations_and_ids import Location, generate_id
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.executor_protocol import HostResources
-from vertex_emulator.resource_names import Location, generate_id
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 

@@ -9,7 +9,7 @@ from vertex_api.calls.submission_pace import SUBMISSION_METRIC
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
 from vertex_emulator.injected_faults import REQUEST_FAULT_KINDS
-from vertex_emulator.resource_names import Location
+from vertex_emulator.locations_and_ids import Location
 
 _Handler = Callable[..., Mapping[str, Any]]
 _LIMIT = "Job or long running operation submission requests"

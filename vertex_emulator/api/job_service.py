@@ -16,9 +16,9 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.filters.expression_tree import matches
+from vertex_emulator.locations_and_ids import Location, generate_id
 from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
-from vertex_emulator.resource_names import Location, generate_id
-from vertex_emulator.scheduling import requested_job_endings
+from vertex_emulator.scheduling import job_ending_requests
 from vertex_emulator.scheduling.job_enqueueing import enqueue_job
 from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
 from vertex_emulator.timestamps import format_time
@@ -75,7 +75,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
-            requested_job_endings.request_cancellation(transaction, job_id)
+            job_ending_requests.request_cancellation(transaction, job_id)
         self.wake(job_id)
         return {}
 

@@ -16,8 +16,8 @@ from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
 from vertex_emulator.filters.expression_tree import matches
+from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
-from vertex_emulator.resource_names import Location
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 
 _FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")

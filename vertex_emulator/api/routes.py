@@ -28,8 +28,8 @@ from vertex_emulator.http.query_parameters import (
     get_checked_camel_case_query,
 )
 from vertex_emulator.http.responses import respond_with_json_from_thread
+from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
-from vertex_emulator.resource_names import ID_PATTERN, LOCATION_PATTERN, Location
 
 _COLLECTIONS = (*KINDS, "models")
 _SERVED = (*_COLLECTIONS, "operations")

@@ -14,7 +14,7 @@ from vertex_emulator.database.job_queue_statements import ACTIVE
 from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
 from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.resource_names import Location
+from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.timestamps import now_ns
 
 _UNFINISHED = (QUEUED, *ACTIVE)

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.resource_names import Location
+from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.timestamps import now_ns
 
 DEFAULT_ALIAS = "default"

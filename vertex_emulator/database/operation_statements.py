@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from vertex_emulator.database.records import Operation
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.resource_names import generate_id
+from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.timestamps import now_ns
 
 _EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}

@@ -9,7 +9,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.resource_names import Location
+from vertex_emulator.locations_and_ids import Location
 
 QUEUED = "JOB_STATE_QUEUED"
 PENDING = "JOB_STATE_PENDING"

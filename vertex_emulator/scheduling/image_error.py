@@ -2,7 +2,7 @@
 
 import re
 
-from vertex_emulator.resource_names import Location
+from vertex_emulator.locations_and_ids import Location
 
 _ARTIFACT_REGISTRY = re.compile(
     r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<repository>[^/]+)/.+"

@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
-from vertex_emulator.resource_names import Location
+from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.scheduling.rejected_and_approximated_fields import render_approximation_warnings
 
 

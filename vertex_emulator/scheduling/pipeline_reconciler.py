@@ -18,11 +18,11 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, S
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_name_listing import has_objects
+from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
-from vertex_emulator.resource_names import generate_id
+from vertex_emulator.scheduling.job_ending_requests import request_cancellation
 from vertex_emulator.scheduling.job_enqueueing import enqueue_job
 from vertex_emulator.scheduling.pipeline_input_variables import copy_with_input_variables, resolve_input_data
-from vertex_emulator.scheduling.requested_job_endings import request_cancellation
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 from vertex_emulator.timestamps import now_ns
 

@@ -9,8 +9,8 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
-from vertex_emulator.resource_names import generate_id
-from vertex_emulator.scheduling import requested_job_endings, study_outcome
+from vertex_emulator.locations_and_ids import generate_id
+from vertex_emulator.scheduling import job_ending_requests, study_outcome
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
@@ -114,7 +114,7 @@ class StudyReconciler:
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
         for trial, reason in study_outcome.iterate_trials_to_stop_early_with_reasons(study, trials):
             with self.database.write_transaction() as transaction:
-                if requested_job_endings.request_early_stop_if_undecided(transaction, trial.job):
+                if job_ending_requests.request_early_stop_if_undecided(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
@@ -147,9 +147,9 @@ class StudyReconciler:
                     transaction.update_and_get_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        requested_job_endings.request_early_stop_if_undecided(transaction, job.id)
+                        job_ending_requests.request_early_stop_if_undecided(transaction, job.id)
                     else:
-                        requested_job_endings.request_cancellation(transaction, job.id)
+                        job_ending_requests.request_cancellation(transaction, job.id)
             elif not all(trial.has_ended for trial in trials):
                 return 0.0  # a trial's job has ended since the trial was updated from it
             else:

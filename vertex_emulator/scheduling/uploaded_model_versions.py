@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.resource_names import Location, generate_id, parse_model_name_or_none
+from vertex_emulator.locations_and_ids import Location, generate_id, parse_model_name_or_none
 
 
 def choose_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from components.review.findings import build_review
-from components.review.markdown import render_markdown
+from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import PreviewDocument
+from components.review.review import build_review
 
 HERE = Path(__file__).parent
 CASES = sorted(file.stem for file in (HERE / "recorded").glob("*.json"))

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from components.review.findings import build_review
 from components.review.job_findings import Cause, JobFinding
 from components.review.job_groups import group_jobs
-from components.review.json_text import render_json
-from components.review.markdown import MAX_LENGTH, render_markdown
+from components.review.json_rendering import render_json
+from components.review.markdown_rendering import MAX_LENGTH, render_markdown
+from components.review.review import build_review
 from tests.components.review import recorded_previews
 from tests.components.review.recorded_previews import CASES, HERE, MANY, find_step, multiply_job, parse, read_recorded
 

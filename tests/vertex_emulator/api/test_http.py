@@ -4,7 +4,7 @@ import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 from vertex_api import __version__
-from vertex_emulator.resource_names import derive_project_number
+from vertex_emulator.locations_and_ids import derive_project_number
 
 LOCAL_ONLY = {"imageUri": "localhost/absent:1"}  # never pulled, so a job of it fails at once
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_emulator.resource_names import derive_project_number
+from vertex_emulator.locations_and_ids import derive_project_number
 
 NAME = f"projects/{derive_project_number('my-project')}/locations/us-central1"
 

@@ -2,9 +2,9 @@ import json
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
+from vertex_emulator.locations_and_ids import derive_project_number
 from vertex_emulator.replicas.hostnames import build_replica_hostname
 from vertex_emulator.replicas.service_environment import build_service_environment
-from vertex_emulator.resource_names import derive_project_number
 
 
 def test_a_single_replica_gets_no_tf_config() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
+from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
-from vertex_emulator.resource_names import generate_id
 
 CHIEF = Replica(0, 0)
 

@@ -5,10 +5,10 @@ import pytest
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
+from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec, ReplicaStatus, ResourceLimits
-from vertex_emulator.resource_names import generate_id
 
 CHIEF = Replica(0, 0)
 MB = 1 << 20

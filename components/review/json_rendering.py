@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from .findings import Review
-from .markdown import MAX_LENGTH
+from .markdown_rendering import MAX_LENGTH
+from .review import Review
 
 _MAX_ITEMS = (1000, 200, 50, 20, 5)
 """How many items a list has at most, tried in this order until the JSON is short enough."""

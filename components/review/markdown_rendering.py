@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from .findings import Review
 from .image_findings import ImageFinding
 from .input_changes import shorten
 from .job_findings import Cause, JobFinding
 from .job_groups import JobGroup, group_jobs
-from .markdown_text import count_noun, render_code, render_code_list
+from .markdown_code_spans import count_noun, render_code, render_code_list
 from .markdown_totals import render_totals
 from .resource_findings import DataLoss, Grant, OtherChange
+from .review import Review
 
 T = TypeVar("T")
 

@@ -3,10 +3,10 @@
 import pytest
 
 from components.review.diagnostics import list_problems, list_warnings, remove_machine_paths
-from components.review.findings import build_review
-from components.review.markdown import render_markdown
-from components.review.markdown_text import render_code, render_code_list
+from components.review.markdown_code_spans import render_code, render_code_list
+from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import Diagnostic
+from components.review.review import build_review
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 

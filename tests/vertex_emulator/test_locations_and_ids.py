@@ -1,4 +1,4 @@
-from vertex_emulator.resource_names import (
+from vertex_emulator.locations_and_ids import (
     Location,
     derive_project_number,
     generate_id,

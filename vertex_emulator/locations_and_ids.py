@@ -1,4 +1,4 @@
-"""Resource names and the project numbers in them."""
+"""Locations, the project numbers in their names, and ids that the emulator generates."""
 
 import hashlib
 import re
