@@ -13,7 +13,7 @@ from vertex_api.validation.rules import KeyPath
 
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import call_now_or_when_known
-from ..schema import config_types
+from ..schema import config_types, interpolation
 from . import named_job_adoption
 from .argument_validation import validate_and_canonicalize
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
@@ -101,6 +101,10 @@ class _Job(dynamic.Resource, Generic[Spec]):
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         if jobs:
             props["jobs"] = {name: job.id for name, job in jobs.items()}
+        if foundation.tensorboard_name is not None:
+            props["tensorboard"] = call_now_or_when_known(
+                lambda spec: foundation.tensorboard_name if spec and _refers_to_tensorboard(spec) else None, self._spec
+            )
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
@@ -165,6 +169,10 @@ def add_defaults_and_output_folder(
     folder = f"{foundation.staging_folder_uri}/{job_name}/{compute_run_digest(whole, rerun, upstream_run_digests)}"
     job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
+
+
+def _refers_to_tensorboard(spec: CanonicalSpec) -> bool:
+    return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)
 
 
 def _copy_with_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:

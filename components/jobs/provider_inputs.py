@@ -11,7 +11,7 @@ from ..schema import interpolation
 from ..schema.declared_job import get_deletion_policy
 from ..schema.interpolation import Tables
 
-REPLACING_INPUTS = ("spec", "secrets", "jobs", "rerun", "parent", "adopt")
+REPLACING_INPUTS = ("spec", "secrets", "jobs", "tensorboard", "rerun", "parent", "adopt")
 """An edit of one of these replaces a submitted job."""
 REPLACING_INPUTS_OF_ADOPTED = ("parent",)
 """An edit of what is declared of an adopted job compares it anew, and replaces nothing.
@@ -26,7 +26,8 @@ class JobInputs:
 
     `owner` is `<pulumi project>/<stack>/<resource name>`, `parent` the full resource name of the job's location,
     `upstream_jobs` the resource names of the jobs whose results it uses, `on_delete` one of delete, cancel and keep,
-    `adopted_job` the resource name of a job to adopt, None for a job to submit.
+    `adopted_job` the resource name of a job to adopt, None for a job to submit. `tensorboard` is
+    the name of the TensorBoard that the stack creates, None if the job does not use it.
     """
 
     spec: CanonicalSpec
@@ -37,6 +38,7 @@ class JobInputs:
     rerun: int
     on_delete: str
     adopted_job: str | None
+    tensorboard: str | None
 
     @classmethod
     def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "JobInputs":
@@ -50,6 +52,7 @@ class JobInputs:
             rerun=int(props.get("rerun") or 0),
             on_delete=get_deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
             adopted_job=props.get("adopt"),
+            tensorboard=props.get("tensorboard"),
         )
 
     @property
@@ -67,6 +70,13 @@ class JobInputs:
         """What has failed if the job cannot be created, as messages begin."""
         return f"{self.pulumi_name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
 
+    @property
+    def upstream_resources(self) -> Mapping[str, str]:
+        """The resource names of the jobs and of the TensorBoard that its references lead to, by name or reference."""
+        board = {interpolation.TENSORBOARD_NAME: self.tensorboard} if self.tensorboard else {}
+        return {**self.upstream_jobs, **board}
+
     def build_reference_tables(self, result_values: Mapping[str, str]) -> Tables:
         """Return the values of all references in the spec; `result_values` are those to results of upstream jobs."""
-        return {"secrets": self.secrets, interpolation.JOBS: result_values}
+        board = {interpolation.TENSORBOARD: {"name": self.tensorboard}} if self.tensorboard else {}
+        return {"secrets": self.secrets, interpolation.JOBS: result_values, **board}

@@ -26,7 +26,9 @@ def remove_orphans_find_or_submit_job(
     references in its spec. Raises VertexError and SubmitFailed.
     """
     kind, qualified_stack_name = inputs.spec.kind, inputs.qualified_stack_name
-    token = compute_idempotency_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_jobs)
+    token = compute_idempotency_token(
+        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_resources
+    )
     labels = build_labels(inputs.owner, token)
     equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, qualified_stack_name, token)
     ledger = jobs_cache.find_current_ledger(qualified_stack_name)

@@ -14,6 +14,7 @@ class Foundation(Protocol):
     `image_uri_prefix` is what image URIs begin with, `staging_folder_uri` a `gs://` folder for outputs,
     `full_location_name` where jobs live, such as `//local/projects/P/locations/R`. `job_spec_defaults` are the fields
     of a CustomJobSpec that jobs take where they say nothing; every job has `job_labels` and `encryption_key`.
+    `tensorboard_name` is the name of a TensorBoard that is created here, for jobs that refer to it.
     Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program_jobs`
     validates the jobs that a program creates by hand, by the rules of the stack.
     """
@@ -30,6 +31,8 @@ class Foundation(Protocol):
     def job_labels(self) -> Mapping[str, str]: ...
     @property
     def encryption_key(self) -> str | None: ...
+    @property
+    def tensorboard_name(self) -> pulumi.Input[str] | None: ...
     @property
     def image_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property

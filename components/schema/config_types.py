@@ -100,6 +100,7 @@ class Identity(Shape, total=False):
     account: formats.AccountId
     existing: formats.AccountEmail
     submitters: list[formats.Member]
+    secrets: list[formats.SecretName]
     useVertexAi: Boolean
 
 
@@ -171,6 +172,23 @@ class PersistentResource(Shape, total=False):
     resourcePools: Required[list[ResourcePool]]
 
 
+class Tensorboard(Shape, total=False):
+    """The TensorBoard of jobs: one to create by its `displayName`, or an `existing` one."""
+
+    existing: formats.TensorboardName
+    displayName: String
+    labels: dict[str, String]
+    protect: Boolean
+
+
+class Alerts(Shape, total=False):
+    """Notifications of failed jobs: to channels that exist, and to e-mail addresses."""
+
+    channels: Required[list[formats.NotificationChannel]]
+    displayName: String
+    notificationRateLimit: formats.PositiveDuration
+
+
 class Prices(Shape, total=False):
     """A stack's own prices in USD, by family or type, then by region. `asOf` is a day: 2026-07-30."""
 
@@ -208,6 +226,8 @@ class Cloud(Shape, total=False):
     bucket: Bucket
     network: Network
     persistentResource: PersistentResource
+    tensorboard: Tensorboard
+    alerts: Alerts
     kmsKey: formats.KeyName
     labels: dict[str, String]
     prices: Prices

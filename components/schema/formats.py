@@ -78,6 +78,13 @@ NetworkName = Annotated[String, _Format(text_formats.NETWORK)]
 AttachmentName = Annotated[String, _Format(text_formats.NETWORK_ATTACHMENT)]
 _COMPUTE_NAME = "a name of Compute Engine: lowercase letters, digits and hyphens, at most 63, a letter first"
 ComputeName = Annotated[String, _Pattern("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", _COMPUTE_NAME)]
+TensorboardName = Annotated[String, _Format(text_formats.TENSORBOARD)]
+_CHANNEL = "an e-mail address or a channel, projects/P/notificationChannels/ID"
+NotificationChannel = Annotated[
+    String, _Pattern(r"[^@\s/]+@[^@\s/]+|projects/[^/]+/notificationChannels/[0-9]+", _CHANNEL)
+]
+_SECRET = 'a secret of Secret Manager: letters, digits, "-" and "_", or projects/P/secrets/NAME'
+SecretName = Annotated[String, _Pattern("(projects/[^/]+/secrets/)?[A-Za-z0-9_-]{1,255}", _SECRET)]
 PersistentResourceId = Annotated[String, _Format(text_formats.PERSISTENT_RESOURCE_ID)]
 # A Dockerfile's COPY interprets these characters as patterns, variables or quotes.
 CopiedPath = Annotated[

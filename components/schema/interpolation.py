@@ -15,6 +15,9 @@ from vertex_api.validation.rules import KeyPath, Violation
 Tables = Mapping[str, Mapping[str, Any]]
 JOBS = "jobs"
 """The table of the results of other jobs: `${jobs.NAME.RESULT}`."""
+TENSORBOARD = "tensorboard"
+TENSORBOARD_NAME = f"${{{TENSORBOARD}.name}}"
+"""The name of the TensorBoard that the stack creates, which Google chooses. Declarations cannot refer to it."""
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")

@@ -16,17 +16,24 @@ def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapp
     """Return the keys of `config_types.Cloud` in valid `values`, with default names and the labels of the stack."""
     cloud = {key: values[key] for key in config_types.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
+    board = dict(values.get("tensorboard", {}))
     if _is_created_here(registry):
         registry.setdefault("repository", _generate_name_with_first_letter(pulumi_project, stack))
     if _is_created_here(identity):
         identity.setdefault("account", _generate_account_id(pulumi_project, stack))
     if _is_created_here(bucket):
         bucket.setdefault("name", _generate_name(63, values["project"], pulumi_project, stack))
+    if _is_created_here(board):
+        board.setdefault("displayName", f"{pulumi_project}-{stack}")
+    if "alerts" in values:
+        cloud["alerts"] = {"displayName": f"{pulumi_project}-{stack}: failed training jobs", **values["alerts"]}
     network = _name_network(pulumi_project, stack, values)
     labels = values.get("labels", {})
-    for part in (registry, bucket):
+    for part in (registry, bucket, board):
         if labels and _is_created_here(part):
             part["labels"] = {**labels, **part.get("labels", {})}
+    if "tensorboard" in values:
+        cloud["tensorboard"] = board
     return cast(config_types.Cloud, {**cloud, **network, "registry": registry, "identity": identity, "bucket": bucket})
 
 
@@ -51,7 +58,7 @@ def _name_network(pulumi_project: str, stack: str, values: Mapping[str, Any]) ->
 
 
 def _is_created_here(part: Mapping[str, Any]) -> bool:
-    """Whether the stack creates the registry, account or bucket that these keys describe."""
+    """Whether the stack creates the registry, account, bucket or TensorBoard that these keys describe."""
     return not part.keys() & {"existing", "url"}
 
 

@@ -19,13 +19,23 @@ _CHOICES = {
     "registry": ("existing", "url", "repository"),
     "identity": ("existing", "account"),
     "bucket": ("existing", "name"),
+    "tensorboard": ("existing", "displayName"),
 }
 _ONLY_IF_CREATED = {
     "registry": ("project", "location", "immutableTags", "keep", "deleteUntaggedAfter", "kmsKey", "labels", "protect"),
     "identity": ("submitters", "useVertexAi"),
     "bucket": ("deleteAfterDays", "kmsKey", "labels", "protect"),
+    "tensorboard": ("labels", "protect"),
 }
 _CREATING_KEYS = {"peering": "prefixLength", "attachment": "subnetwork"}
+
+_REGIONAL_RESOURCES: dict[KeyPath, str] = {
+    ("kmsKey",): "key",
+    ("bucket", "kmsKey"): "key",
+    ("network", "attachment", "existing"): "attachment",
+    ("tensorboard", "existing"): "TensorBoard",
+}
+"""By path, what a resource name there is the name of."""
 
 
 def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
@@ -34,7 +44,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
         if key not in stack_values:
             yield (key,), "is required by the target gcp"
     yield from _find_invalid_project_and_region(stack_values)
-    for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
+    for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
         yield from common_fields.find_label_violations(get_value_at(stack_values, path) or {}, path)
     reserved = find_reserved_label_violations(stack_values.get("labels", {}))
     yield from ((("labels", *path), message) for path, message in reserved)
@@ -48,6 +58,11 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
     if stack_values.get("registry", {}).get("legacyAgent") and "legacyBuckets" not in stack_values["registry"]:
         yield ("registry", "legacyAgent"), "has no effect without legacyBuckets; remove it"
+    if "tensorboard" in stack_values and stack_values.get("identity", {}).get("useVertexAi") is False:
+        message = "must be true with tensorboard: the account uploads to it as a user of Vertex AI"
+        yield ("identity", "useVertexAi"), message
+    if stack_values.get("alerts", {}).get("channels") == []:
+        yield ("alerts", "channels"), "is empty; name a channel or an e-mail address, or remove alerts"
     yield from _find_network_config_violations(stack_values.get("network"))
     for at, pool in iterate_resource_pools_with_paths(stack_values):
         yield from _find_resource_pool_violations(pool, at)
@@ -104,7 +119,10 @@ def _find_resource_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iter
 
 
 def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
-    """A job's bucket, keys and attachment are in its own region (python-aiplatform#885; Google's page on CMEK)."""
+    """A job's bucket, keys, attachment and TensorBoard are in its own region.
+
+    Sources: python-aiplatform#885, Google's pages on CMEK and on TensorBoard with custom training.
+    """
     region = values.get("region")
     if region is None or not _REGION.fullmatch(region):
         return
@@ -118,8 +136,10 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
         if key_location != location:
             message = f'the key is in "{key_location}"; it must be in the location of the repository, {location}'
             yield ("registry", "kmsKey"), message
-    for path in (("kmsKey",), ("bucket", "kmsKey"), ("network", "attachment", "existing")):
+    if "tensorboard" in values and "existing" in (bucket := values.get("bucket", {})) and "location" not in bucket:
+        message = f"is required with tensorboard, whose bucket must be in the region of the jobs, {region}"
+        yield ("bucket", "location"), message
+    for path, noun in _REGIONAL_RESOURCES.items():
         name = get_value_at(values, path)
         if name and (location := name.split("/")[3]) != region:
-            resource_type = "key" if path[-1] == "kmsKey" else "attachment"
-            yield path, f'the {resource_type} is in "{location}"; it must be in the region of the jobs, {region}'
+            yield path, f'the {noun} is in "{location}"; it must be in the region of the jobs, {region}'

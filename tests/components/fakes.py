@@ -150,6 +150,7 @@ class Ground:
     job_spec_defaults: Mapping[str, Any] = field(default_factory=dict)
     job_labels: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = None
+    tensorboard_name: pulumi.Input[str] | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()
     program_jobs: ProgramJobs = field(default_factory=ProgramJobs)

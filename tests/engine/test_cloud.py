@@ -17,9 +17,11 @@ MACHINE = {"machineType": "n1-standard-4"}
 
 def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
     cloud.stack |= {
-        "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
+        "vertex-training:identity": {"submitters": ["group:ml@example.com"], "secrets": ["hf-token"]},
+        "vertex-training:alerts": {"channels": ["ml@example.com"]},
         "vertex-training:kmsKey": KEY,
         "vertex-training:labels": {"team": "vision"},
+        "vertex-training:tensorboard": {},
         "vertex-training:persistentResource": {"name": "training", "resourcePools": [{"machineSpec": MACHINE}]},
     }
     cloud.job["jobSpec"]["persistentResourceId"] = "training"
@@ -27,7 +29,8 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
     assert cloud.steps() == load_golden_steps("gcp-first")
     shown = cloud.pulumi("preview", "--diff", "--stack", "dev")
     resources = shown[: shown.index("--outputs:--")]
-    assert set(_find_unknowns(resources)) == {"train"}  # what Vertex AI will call the jobs that are waited for
+    # What Google will call the jobs that are waited for, and the TensorBoard.
+    assert set(_find_unknowns(resources)) == {"train", "tensorboard"}
     for known in (
         "serviceAccount:service-123456789012@gcp-sa-aiplatform-cc.iam.gserviceaccount.com",
         "serviceAccount:vertex-training-dev@acme-dev.iam.gserviceaccount.com",
@@ -35,6 +38,7 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
         'outputUriPrefix: "gs://acme-dev-vertex-training-dev/vertex-training/dev/train/',
         'serviceAccount      : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
         'persistentResourceId: "training"',
+        'tensorboard         : "${tensorboard.name}"',
         # n1-standard-4 as in test_cost.py; the job on it costs nothing of its own
         "Cost in europe-west4: 0.27 USD an hour, 0.00 USD at most, persistentResource without an end",
     ):
@@ -46,6 +50,12 @@ def first_up(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) 
     """A stack that is up, and what its first `up` has printed, for which IAM did not know the accounts at once."""
     cloud = create_cloud_project(tmp_path_factory.mktemp("cloud"), vertex)
     cloud.environment["GCP_STANDIN_UNKNOWN"] = "1"
+    cloud.stack |= {
+        "vertex-training:tensorboard": {},
+        "vertex-training:alerts": {"channels": ["ml@example.com"]},
+        "vertex-training:identity": {"secrets": ["hf-token"]},
+    }
+    cloud.declare()
     return cloud, cloud.up()
 
 
@@ -62,16 +72,19 @@ class TestFirstUp:
         assert [line["operation"] for line in made].count("refuse") == 3  # once for each account
         resources = cloud.resources()
         needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
-        assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed
+        assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write", "secrets-hf-token", "alerts"} <= needed
         for name, resource in resources.items():
             if resource["type"].endswith("vertex:CustomJob"):
                 assert any(urn.endswith("::ledger") for urn in resource["dependencies"]), name
-        assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+        outputs = cloud.outputs()["jobs"]["train"]
+        assert outputs["state"] == "JOB_STATE_SUCCEEDED"
+        board = cloud.vertex.get(outputs["name"])["jobSpec"]["tensorboard"]
+        assert board == "projects/acme-dev/locations/europe-west4/tensorboards/77"
         cloud.assert_no_changes()
         # What the stack has bound is what the page on access says of one that asks for nothing else.
         who = access_page.principals("123456789012", "acme-dev", "vertex-training-dev")
         on = {"vertex-training-dev": "the repository", "acme-dev": "the project"}
-        on["acme-dev-vertex-training-dev"] = "the bucket"
+        on |= {"acme-dev-vertex-training-dev": "the bucket", "hf-token": "`identity.secrets`"}
         bound = access_page.made([line["inputs"] for line in made if line["operation"] == "create"], who, on)
         assert bound == {grant for grant in access_page.grants() if grant[2] in on.values()}
 
@@ -96,7 +109,9 @@ def test_the_first_up_of_dev_and_prod_passes(tmp_path: Path, vertex: RunningEmul
     every = {
         "vertex-training:kmsKey": KEY,
         "vertex-training:bucket": {"kmsKey": KEY, "deleteAfterDays": 30},
-        "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
+        "vertex-training:identity": {"submitters": ["group:ml@example.com"], "secrets": ["hf-token"]},
+        "vertex-training:alerts": {"channels": ["ml@example.com"]},
+        "vertex-training:tensorboard": {},
         "vertex-training:labels": {"team": "vision"},
         "vertex-training:persistentResource": {"name": "training", "resourcePools": pools},
     }

@@ -8,22 +8,28 @@ from .bucket import StagingBucket
 from .enabled_apis import Services
 from .foundation import GcpFoundation
 from .identity import TrainingIdentity
+from .job_failure_alerts import JobFailureAlerts
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry, RepositoryName
+from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .service_agents import ServiceAgentMembers
+from .tensorboard import Tensorboard
 
 __all__ = [
     "GcpFoundation",
     "Grants",
     "ImageRegistry",
+    "JobFailureAlerts",
     "JobNetwork",
     "PersistentResource",
     "RepositoryName",
+    "SecretAccess",
     "ServiceAgentAccess",
     "ServiceAgentMembers",
     "Services",
     "StagingBucket",
+    "Tensorboard",
     "TrainingIdentity",
 ]

@@ -31,6 +31,10 @@ def get_required_api_short_names(cloud: config_types.Cloud) -> set[str]:
         apis.add("servicenetworking")
     if network.get("attachment", {}).get("dnsPeering"):
         apis.add("dns")
+    if "alerts" in cloud:
+        apis.add("monitoring")
+    if cloud["identity"].get("secrets"):
+        apis.add("secretmanager")
     if any("kmsKey" in part for part in (cloud, cloud["registry"], cloud["bucket"])):
         apis.add("cloudkms")
     return apis

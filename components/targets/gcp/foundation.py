@@ -18,10 +18,13 @@ from ...settings.settings import Settings
 from .bucket import StagingBucket
 from .enabled_apis import Services, get_required_api_short_names
 from .identity import TrainingIdentity, is_account_of_project
+from .job_failure_alerts import JobFailureAlerts
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry
+from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
+from .tensorboard import Tensorboard
 
 
 class GcpFoundation(pulumi.ComponentResource):
@@ -92,15 +95,31 @@ class GcpFoundation(pulumi.ComponentResource):
                 labels=stack.get("labels"),
                 opts=depend_on(access, network),
             )
+        secrets = alerts = board = None
+        if names := identity.get("secrets"):
+            options = depend_on(training)
+            secrets = SecretAccess("secrets", names, project=project, member=f"serviceAccount:{account}", opts=options)
+        if "alerts" in stack:
+            alerts = JobFailureAlerts("alerts", stack["alerts"], project=project, opts=depend_on())
+        if "tensorboard" in stack:
+            options = depend_on(access)
+            board = Tensorboard(
+                "tensorboard", stack["tensorboard"], project=project, region=region, kms_key=kms_key, opts=options
+            )
         self.image_uri_prefix = registry.image_prefix
         self.staging_folder_uri = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
         self.full_location_name = CLOUD_PREFIX + build_parent(project, region)
-        self.job_spec_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
+        self.job_spec_defaults: Mapping[str, Any] = {
+            "serviceAccount": account,
+            **(network.fields if network else {}),
+            **(board.fields if board else {}),
+        }
+        self.tensorboard_name: pulumi.Input[str] | None = board.created_name if board else None
         self.encryption_key: str | None = kms_key
         self.job_labels: Mapping[str, str] = stack.get("labels", {})
         self.program_jobs = ProgramJobs(ProgramJobRules(settings))
         self.image_dependencies: list[pulumi.Resource] = [services, registry]
-        everything = depend_on(registry, training, bucket, network, access, machines)
+        everything = depend_on(registry, training, bucket, network, access, machines, secrets, alerts, board)
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self.register_outputs({})

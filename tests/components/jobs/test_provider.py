@@ -16,6 +16,7 @@ from components.jobs.provider import (
     TrainingPipelineProvider,
 )
 from components.jobs.recovery.labels import TOKEN_LABEL
+from components.schema.interpolation import TENSORBOARD_NAME
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
 from vertex_api import client_errors
@@ -28,6 +29,7 @@ ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 WITH_SECRET = edited(custom_job(), *ARGS, to=["--token=${secrets.token}"])
 
+BOARD = "projects/p/locations/us-central1/tensorboards/7"
 custom, tuning, piped = CustomJobProvider(), HyperparameterTuningJobProvider(), TrainingPipelineProvider()
 PROVIDERS: dict[Kind, JobProvider] = {provider.kind: provider for provider in (custom, tuning, piped)}
 
@@ -213,6 +215,17 @@ def test_secrets_are_sent_and_stored_as_inputs_only(api: FakeClient) -> None:
         assert found is not None
         assert found.pop("secrets") == {"token": "hunter2"}
         assert "hunter2" not in str(found)
+
+
+def test_a_new_tensorboard_is_filled_in_at_submission(api: FakeClient) -> None:
+    job_spec = {"tensorboard": TENSORBOARD_NAME, "serviceAccount": "trainer@p.iam.gserviceaccount.com"}
+    spec = custom_job() | {"jobSpec": {**custom_job()["jobSpec"], **job_spec}}
+    state = create(spec=spec, tensorboard=BOARD)
+    assert api.sent[0]["jobSpec"]["tensorboard"] == BOARD
+    read = custom.read(FIRST, {**inputs(spec, tensorboard=BOARD), "run": state["run"]})
+    assert read.inputs == inputs(spec, tensorboard=BOARD)
+    create(spec=spec, tensorboard=f"{BOARD}8")
+    assert [job["jobSpec"]["tensorboard"] for job in api.sent] == [BOARD, f"{BOARD}8"]
 
 
 def test_nothing_is_submitted_once_the_engine_is_gone(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:

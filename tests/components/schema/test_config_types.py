@@ -31,6 +31,8 @@ SECTIONS = {
     "PersistentResource": "Persistent resource",
     "ResourcePool": "Resource pool",
     "AutoscalingSpec": "Autoscaling",
+    "Tensorboard": "TensorBoard",
+    "Alerts": "Alerts",
     "Declarations": "Declarations",
     "Image": "Images",
     "SpecFile": "Spec files",

@@ -11,6 +11,7 @@ from tests.components.projects import load, problems
 REQUIRED = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
 KEY = "projects/p/locations/{}/keyRings/k/cryptoKeys/c"
 ATTACHMENT = "projects/p/regions/{}/networkAttachments/a"
+BOARD = "projects/p/locations/{}/tensorboards/7"
 NETWORK = "projects/1/global/networks/n"
 REPOSITORY = "projects/p/locations/europe-west4/repositories/r"
 NO_EFFECT = "has no effect on an existing resource; remove it, or name the resource with"
@@ -43,6 +44,7 @@ EXCLUSIVE = {
     "registry": {"existing": REPOSITORY, "url": "registry.test/team", "repository": "mine"},
     "identity": {"existing": "a@p.iam.gserviceaccount.com", "account": "trainer"},
     "bucket": {"existing": "theirs", "name": "mine"},
+    "tensorboard": {"existing": BOARD.format("europe-west4"), "displayName": "mine"},
 }
 
 
@@ -79,6 +81,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "labels": {"a": "b"},
         "protect": True,
     },
+    "tensorboard": {"labels": {"a": "b"}, "protect": True},
 }
 
 
@@ -194,6 +197,20 @@ def test_a_valid_network_is_unchanged(tmp_path: Path, network: dict[str, Any]) -
             {"registry": {"legacyAgent": True}},
             "registry.legacyAgent: has no effect without legacyBuckets; remove it",
         ),
+        (
+            {"tensorboard": {"existing": BOARD.format("us-east1")}},
+            'tensorboard.existing: the TensorBoard is in "us-east1"; '
+            "it must be in the region of the jobs, europe-west4",
+        ),
+        (
+            {"tensorboard": {}, "identity": {"useVertexAi": False}},
+            "identity.useVertexAi: must be true with tensorboard: the account uploads to it as a user of Vertex AI",
+        ),
+        (
+            {"tensorboard": {}, "bucket": {"existing": "theirs"}},
+            "bucket.location: is required with tensorboard, "
+            "whose bucket must be in the region of the jobs, europe-west4",
+        ),
     ],
 )
 def test_what_jobs_use_is_in_their_region(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
@@ -246,3 +263,16 @@ def test_a_persistent_resource_rejects_unsupported_machines(
 def test_problems_of_several_keys_are_told_together(tmp_path: Path) -> None:
     found = problems(tmp_path, stack(projectNumber=None, network={}, bucket={"location": "us-east1"}))
     assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"alerts": {"channels": []}}, "alerts.channels: is empty; name a channel or an e-mail address"),
+        ({"alerts": {}}, "alerts.channels: is required"),
+        ({"alerts": {"channels": ["ml"]}}, 'alerts.channels[0]: "ml" is not an e-mail address or a channel, projects/'),
+        ({"identity": {"secrets": ["a/b"]}}, 'identity.secrets[0]: "a/b" is not a secret of Secret Manager: letters'),
+    ],
+)
+def test_channels_and_secrets_have_names_of_their_own(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
+    assert problem(tmp_path, **keys).startswith(expected)

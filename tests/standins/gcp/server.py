@@ -32,6 +32,11 @@ from tests.standins.gcp.world import STORAGE_AGENT, World
 
 _FUNCTIONS = {"gcp:cloudquota/getSQuotaInfos:getSQuotaInfos": answer_quota_infos}
 _NETWORK_BY_ID = "https://www.googleapis.com/compute/v1/projects/by-id/"
+_RESULTS = {
+    "gcp:vertex/aiTensorboard:AiTensorboard": {"name": "projects/123456789012/locations/europe-west4/tensorboards/77"},
+    "gcp:monitoring/notificationChannel:NotificationChannel": {"name": "projects/acme-dev/notificationChannels/5"},
+}
+"""What the real provider adds to the inputs, by type."""
 
 
 class StandIn(provider_pb2_grpc.ResourceProviderServicer):
@@ -101,7 +106,7 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
             self._world.create(token, inputs)
             self._write("create", token, name, inputs)
         properties = struct_pb2.Struct()
-        properties.update(inputs)
+        properties.update({**inputs, **_RESULTS.get(token, {})})
         if token.endswith(":GlobalAddress"):
             properties["network"] = _NETWORK_BY_ID + inputs["network"].split("/", 2)[2]
         return provider_pb2.CreateResponse(id=f"standin-{name}", properties=properties)

@@ -32,6 +32,8 @@ _APIS = {
     "compute": "compute",
     "servicenetworking": "servicenetworking",
     "vertex": "aiplatform",
+    "monitoring": "monitoring",
+    "secretmanager": "secretmanager",
 }
 _AGENT = re.compile(r"serviceAccount:service-(\d+)@(.+?)[.]iam[.]gserviceaccount[.]com")
 
@@ -158,7 +160,8 @@ def _agent(project: str, service: str) -> str:
 
 
 def _granted_on(inputs: Mapping[str, Any]) -> str:
-    return str(next(inputs[key] for key in ("cryptoKeyId", "bucket", "serviceAccountId", "project") if key in inputs))
+    keys = ("secretId", "cryptoKeyId", "bucket", "serviceAccountId", "project")
+    return str(next(inputs[key] for key in keys if key in inputs))
 
 
 def _keys(kind: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -167,7 +170,7 @@ def _keys(kind: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield encryption["defaultKmsKeyName"], "gs-project-accounts"
     if kind == "Repository" and (key := inputs.get("kmsKeyName")):
         yield key, "gcp-sa-artifactregistry"
-    if kind == "AiPersistentResource" and (spec := inputs.get("encryptionSpec")):
+    if kind in ("AiPersistentResource", "AiTensorboard") and (spec := inputs.get("encryptionSpec")):
         yield spec["kmsKeyName"], VERTEX_AGENTS[0]
         yield spec["kmsKeyName"], VERTEX_AGENTS[1]
 

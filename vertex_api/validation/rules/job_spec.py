@@ -11,6 +11,7 @@ from vertex_api.validation.rules.text_formats import (
     NETWORK_ATTACHMENT,
     PERSISTENT_RESOURCE_ID,
     STORAGE_URI,
+    TENSORBOARD,
     TextFormat,
 )
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
@@ -24,7 +25,7 @@ _CONTEXTS = f"{_LOCATION}/metadataStores/{{store}}/contexts"
 _FORMATS = {
     "serviceAccount": _SERVICE_ACCOUNT,
     "network": NETWORK,
-    "tensorboard": TextFormat.from_template(_LOCATION + "/tensorboards/{tensorboard}"),
+    "tensorboard": TENSORBOARD,
     "experiment": TextFormat.from_template(_CONTEXTS + "/{experiment}"),
     "experimentRun": TextFormat.from_template(_CONTEXTS + "/{experiment}-{run}"),
     "persistentResourceId": PERSISTENT_RESOURCE_ID,

@@ -14,7 +14,8 @@ def find_region_mismatches(job: Mapping[str, Any], job_spec_path: KeyPath, regio
     """Find resources of a valid canonical job that are not in a region, with its CustomJobSpec at `job_spec_path`.
 
     Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
-    Service Connect interfaces, the network attachment. TrainingPipeline: a model is "always uploaded into the …
+    Service Connect interfaces, the network attachment; by its page on TensorBoard with custom training, the TensorBoard
+    ("the same region"). TrainingPipeline: a model is "always uploaded into the …
     Location in which this pipeline is"; `protectedArtifactLocationId`: "only when the location is different".
     """
     yield from _find_region_violations("model", job.get("parentModel", ""), region, ("parentModel",))
@@ -24,6 +25,8 @@ def find_region_mismatches(job: Mapping[str, Any], job_spec_path: KeyPath, regio
     attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
     path: KeyPath = (*job_spec_path, "pscInterfaceConfig", "networkAttachment")
     yield from _find_region_violations("attachment", attachment, region, path)
+    board = spec.get("tensorboard", "")
+    yield from _find_region_violations("TensorBoard", board, region, (*job_spec_path, "tensorboard"))
     if spec.get("protectedArtifactLocationId") == region:
         yield (*job_spec_path, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 

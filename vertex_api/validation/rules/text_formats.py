@@ -66,6 +66,7 @@ IMAGE = TextFormat(
 NETWORK = TextFormat.from_template("projects/{number}/global/networks/{network}")
 """A VPC network; discovery document, CustomJobSpec.network: "where {project} is a project number"."""
 NETWORK_ATTACHMENT = TextFormat.from_template("projects/{project}/regions/{region}/networkAttachments/{attachment}")
+TENSORBOARD = TextFormat.from_template("projects/{project}/locations/{region}/tensorboards/{tensorboard}")
 COMPUTE_NAME = TextFormat(
     re.compile("[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
     "must be at most 63 lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",

@@ -11,6 +11,12 @@ from unittest import mock
 import pulumi
 from pulumi.runtime import mocks, settings, stack
 
+_RESULTS = {
+    "AiTensorboard": {"name": "projects/123456789012/locations/europe-west4/tensorboards/77"},
+    "NotificationChannel": {"name": "projects/acme-dev/notificationChannels/5"},
+}
+"""What the provider adds to the inputs, by kind."""
+
 
 @dataclass
 class Graph:
@@ -58,7 +64,8 @@ def graph(
         def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
             kind = args.typ.rpartition(":")[2]
             found.inputs[f"{kind}/{args.name}"] = dict(args.inputs)
-            return args.resource_id or f"{args.name}-id", {**args.inputs, **(outputs or {}).get(kind, {})}
+            found_later = {**_RESULTS.get(kind, {}), **(outputs or {}).get(kind, {})}
+            return args.resource_id or f"{args.name}-id", {**args.inputs, **found_later}
 
         def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
             found.calls.append((args.token, set(found.requests)))

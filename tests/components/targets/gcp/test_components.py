@@ -11,12 +11,15 @@ from components.schema import config_types
 from components.targets.gcp import (
     Grants,
     ImageRegistry,
+    JobFailureAlerts,
     JobNetwork,
     PersistentResource,
     RepositoryName,
+    SecretAccess,
     ServiceAgentAccess,
     Services,
     StagingBucket,
+    Tensorboard,
     TrainingIdentity,
 )
 from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
@@ -71,6 +74,13 @@ COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.Component
     "vertex:gcp:PersistentResource": lambda opts: PersistentResource(
         "one", MACHINES, project="acme", region="europe-west4", opts=opts
     ),
+    "vertex:gcp:JobFailureAlerts": lambda opts: JobFailureAlerts(
+        "one", {"channels": ["ml@example.com"], "displayName": "failed"}, project="acme", opts=opts
+    ),
+    "vertex:gcp:SecretAccess": lambda opts: SecretAccess("one", ["token"], project="acme", member=MEMBER, opts=opts),
+    "vertex:gcp:Tensorboard": lambda opts: Tensorboard(
+        "one", {"displayName": "board"}, project="acme", region="europe-west4", opts=opts
+    ),
     "vertex:gcp:ServiceAgentAccess": lambda opts: ServiceAgentAccess(
         "one", Grants(REPOSITORY, kms_key=KEY), project="acme", project_number=NUMBER, opts=opts
     ),
@@ -104,11 +114,12 @@ def test_all_components_can_share_a_name() -> None:
 
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**declared: Any) -> set[str]:
-        return get_required_api_short_names(config_types.Cloud(**{"registry": {}, "bucket": {}, **declared})) - set(
-            ALWAYS_REQUIRED
-        )
+        cloud = config_types.Cloud(**{"registry": {}, "identity": {}, "bucket": {}, **declared})
+        return get_required_api_short_names(cloud) - set(ALWAYS_REQUIRED)
 
-    assert beyond() == set()
+    assert beyond() == beyond(tensorboard={}) == set()
+    assert beyond(alerts={"channels": ["a@b.test"]}) == {"monitoring"}
+    assert beyond(identity={"secrets": ["token"]}) == {"secretmanager"}
     assert beyond(kmsKey=KEY) == beyond(registry={"kmsKey": KEY}) == beyond(bucket={"kmsKey": KEY}) == {"cloudkms"}
     assert beyond(network={"peering": {"network": "n"}}) == {"compute"}
     assert beyond(network={"peering": {"network": "n", "prefixLength": 16}}) == {"compute", "servicenetworking"}
@@ -350,3 +361,34 @@ def test_machines_have_network_key_and_labels_of_jobs() -> None:
         "resourceRuntimeSpec": own,
     }
     assert made(peered).items() >= peered.items()
+
+
+def test_an_existing_tensorboard_is_named_as_it_is() -> None:
+    name = "projects/acme/locations/europe-west4/tensorboards/77"
+    boards = []
+    made = graph(lambda: boards.append(Tensorboard("board", {"existing": name}, project="acme", region="europe-west4")))
+    assert set(made.inputs) == {"Tensorboard/board"}
+    assert (boards[0].fields, boards[0].created_name) == ({"tensorboard": name}, None)
+
+
+def test_failed_jobs_are_told_to_each_channel_once() -> None:
+    existing = "projects/acme/notificationChannels/7"
+    channels = ["ml@example.com", existing, "ml@example.com"]
+    made = graph(lambda: JobFailureAlerts("alerts", {"channels": channels, "displayName": "failed"}, project="acme"))
+    (channel,) = made.of("NotificationChannel").values()
+    assert (channel["type"], channel["labels"]) == ("email", {"email_address": "ml@example.com"})
+    (policy,) = made.of("AlertPolicy").values()
+    assert policy["notificationChannels"] == ["projects/acme-dev/notificationChannels/5", existing]
+    assert policy["alertStrategy"] == {"notificationRateLimit": {"period": "300s"}}
+    (condition,) = policy["conditions"]
+    assert '(textPayload:"Job failed" OR' in condition["conditionMatchedLog"]["filter"]
+    extracted = condition["conditionMatchedLog"]["labelExtractors"]
+    assert all(f"${{log.extracted_label.{label}}}" in policy["documentation"]["content"] for label in extracted)
+
+
+def test_secrets_of_any_project_can_be_read() -> None:
+    secrets = ["token", "projects/vault/secrets/token", "token"]
+    made = graph(lambda: SecretAccess("secrets", secrets, project="acme", member=MEMBER))
+    grants = made.of("SecretIamMember").values()
+    assert [(grant["project"], grant["secretId"]) for grant in grants] == [("acme", "token"), ("vault", "token")]
+    assert {(grant["role"], grant["member"]) for grant in grants} == {("roles/secretmanager.secretAccessor", MEMBER)}

@@ -33,9 +33,11 @@ ALL: dict[str, Any] = {
     "kmsKey": KEY,
     "registry": {"kmsKey": KEY, "legacyBuckets": ["artifacts.old.appspot.com"], "legacyAgent": True},
     "bucket": {"kmsKey": KEY, "deleteAfterDays": 30},
-    "identity": {"submitters": ["group:ml@example.com"]},
+    "identity": {"submitters": ["group:ml@example.com"], "secrets": ["hf-token"]},
+    "alerts": {"channels": ["ml@example.com"]},
     "network": {"attachment": {"subnetwork": "sub", "dnsPeering": [ZONE]}},
     "persistentResource": {"name": "training", "resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}}]},
+    "tensorboard": {},
     "labels": {"team": "vision"},
 }
 PEERED = {"peering": {"network": "projects/1/global/networks/n", "prefixLength": 16}}
@@ -54,7 +56,7 @@ CLOUD = "Gcp/gcp"
 PARTS = {
     "Services/services": {f"Service/services-{api}" for api in ("aiplatform", "artifactregistry", "iam", "logging")}
     | {f"Service/services-{api}" for api in ("storage", "compute", "dns", "cloudkms", "cloudresourcemanager")}
-    | {f"Service/services-{api}" for api in ("serviceusage", "workloadidentity")},
+    | {f"Service/services-{api}" for api in ("serviceusage", "workloadidentity", "monitoring", "secretmanager")},
     "ImageRegistry/registry": {
         "Repository/registry",
         "ServiceIdentity/registry-agent",
@@ -74,6 +76,9 @@ PARTS = {
     },
     "JobNetwork/network": {"NetworkAttachment/network"},
     "PersistentResource/machines": {"AiPersistentResource/machines"},
+    "JobFailureAlerts/alerts": {"AlertPolicy/alerts", "NotificationChannel/alerts-ml@example.com"},
+    "SecretAccess/secrets": {"SecretIamMember/secrets-hf-token"},
+    "Tensorboard/tensorboard": {"AiTensorboard/tensorboard"},
     "ServiceAgentAccess/access": {
         "WorkloadIdentityServiceAgent/access",
         "IAMCustomRole/access-attachment",
@@ -166,6 +171,15 @@ def test_a_job_waits_for_grants_image_and_package(whole: Graph) -> None:
     assert "CustomJob/train" in whole.needs("Completion/completion")
 
 
+def test_jobs_refer_to_a_new_tensorboard(whole: Graph) -> None:
+    job, board = whole.inputs["CustomJob/train"], whole.inputs["AiTensorboard/tensorboard"]
+    assert job["spec"]["jobSpec"]["tensorboard"] == "${tensorboard.name}"
+    assert job["tensorboard"] == "projects/acme-dev/locations/europe-west4/tensorboards/77"
+    assert board["encryptionSpec"] == {"kmsKeyName": KEY}
+    assert (board["displayName"], board["labels"]) == ("team-dev", {"team": "vision"})
+    assert PARTS["ServiceAgentAccess/access"] <= list_upstream(whole, "AiTensorboard/tensorboard")
+
+
 def test_images_and_packages_wait_for_repository_and_bucket(whole: Graph) -> None:
     assert "Repository/registry" in whole.needs("TrainingImage/trainer")
     assert "Bucket/bucket" in list_upstream(whole, "PythonPackage/script")
@@ -176,6 +190,7 @@ def test_grants_wait_for_their_member_and_resource(whole: Graph) -> None:
     for name in PARTS["ServiceAgentAccess/access"] - {agents, "IAMCustomRole/access-attachment"}:
         assert list_upstream(whole, name) >= {agents, "Repository/registry"}, name
         assert name in list_upstream(whole, "AiPersistentResource/machines")
+    assert "Account/identity" in list_upstream(whole, "SecretIamMember/secrets-hf-token")
     assert list_upstream(whole, "BucketIAMMember/bucket-write") >= {"Bucket/bucket", "Account/identity"}
 
 
@@ -184,6 +199,9 @@ STACKS: list[dict[str, Any]] = [
     ALL,
     {"network": PEERED},
     {"identity": {"existing": "t@other.iam.gserviceaccount.com"}},
+    {"tensorboard": {"displayName": "Team", "protect": True}},
+    {"alerts": {"channels": ["projects/acme-dev/notificationChannels/7"], "notificationRateLimit": "3600s"}},
+    {"identity": {"secrets": ["projects/vault/secrets/hf-token"]}},
     {"registry": {"project": "images", "location": "europe", "keep": 20}, "bucket": {"existing": "theirs"}},
 ]
 
@@ -253,6 +271,7 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
         "acme-dev-team-dev": "the bucket",
         "projects/acme-dev/serviceAccounts/team-dev@acme-dev.iam.gserviceaccount.com": "the training account",
         "artifacts.old.appspot.com": "`registry.legacyBuckets`",
+        "hf-token": "`identity.secrets`",
         "dns-host": "`targetProject` of each `dnsPeering`",
         f"projects/-/serviceAccounts/{theirs}": "an `identity.existing` of another project",
     }

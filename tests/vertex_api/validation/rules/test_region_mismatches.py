@@ -29,6 +29,15 @@ def test_an_attachment_of_another_region_is_found(name: str, count: int) -> None
     assert [each for each, _ in found] == [path] * count
 
 
+def test_a_tensorboard_of_another_region_is_found() -> None:
+    job = tuning_job()
+    job["trialJobSpec"]["tensorboard"] = "projects/p/locations/europe-west4/tensorboards/7"
+    assert list(find_region_mismatches(job, ("trialJobSpec",), "europe-west4")) == []
+    ((path, message),) = find_region_mismatches(job, ("trialJobSpec",), "us-central1")
+    assert path == ("trialJobSpec", "tensorboard")
+    assert message == 'the TensorBoard is in "europe-west4"; it must be in the region of the jobs, us-central1'
+
+
 def test_a_model_gets_its_versions_where_it_is() -> None:
     job = custom_job() | {"parentModel": "projects/p/locations/europe-west4/models/m"}
     assert list(find_region_mismatches(job, ("jobSpec",), "europe-west4")) == []
