@@ -61,8 +61,6 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     if "tensorboard" in stack_values and stack_values.get("identity", {}).get("useVertexAi") is False:
         message = "must be true with tensorboard: the account uploads to it as a user of Vertex AI"
         yield ("identity", "useVertexAi"), message
-    if stack_values.get("alerts", {}).get("channels") == []:
-        yield ("alerts", "channels"), "is empty; name a channel or an e-mail address, or remove alerts"
     yield from _find_network_config_violations(stack_values.get("network"))
     for at, pool in iterate_resource_pools_with_paths(stack_values):
         yield from _find_resource_pool_violations(pool, at)

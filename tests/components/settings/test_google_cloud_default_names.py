@@ -19,6 +19,8 @@ def test_created_resources_are_named_after_the_stack(tmp_path: Path) -> None:
 def test_existing_and_named_resources_keep_their_names(tmp_path: Path) -> None:
     for choices in ({key: next(iter(parts)) for key, parts in EXCLUSIVE.items()}, {"registry": "url"}):
         parts = {key: {choice: EXCLUSIVE[key][choice]} for key, choice in choices.items()}
+        # An existing bucket needs it beside a TensorBoard.
+        parts |= {"bucket": {**parts["bucket"], "location": "europe-west4"}} if "bucket" in parts else {}
         made = completed(tmp_path, labels={"team": "vision"}, **parts)
         assert {key: made[key] for key in parts} == parts
     named = {key: {list(parts)[-1]: list(parts.values())[-1]} for key, parts in EXCLUSIVE.items()}

@@ -137,8 +137,11 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.InvokeResponse(**{"return": answer})
 
     def Update(self, request: Any, context: Any) -> Any:
-        self._write("update", request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3], {})
-        return provider_pb2.UpdateResponse(properties=request.news)
+        token = request.urn.split("::")[2].rpartition("$")[2]
+        self._write("update", token, request.urn.split("::")[3], {})
+        properties = struct_pb2.Struct()
+        properties.update({**MessageToDict(request.news), **_RESULTS.get(token, {})})
+        return provider_pb2.UpdateResponse(properties=properties)
 
     def Delete(self, request: Any, context: Any) -> Any:
         token, name = request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3]

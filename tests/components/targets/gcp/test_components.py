@@ -390,5 +390,6 @@ def test_secrets_of_any_project_can_be_read() -> None:
     secrets = ["token", "projects/vault/secrets/token", "token"]
     made = graph(lambda: SecretAccess("secrets", secrets, project="acme", member=MEMBER))
     grants = made.of("SecretIamMember").values()
-    assert [(grant["project"], grant["secretId"]) for grant in grants] == [("acme", "token"), ("vault", "token")]
+    found = sorted((grant["project"], grant["secretId"]) for grant in grants)
+    assert found == [("acme", "token"), ("vault", "token")]
     assert {(grant["role"], grant["member"]) for grant in grants} == {("roles/secretmanager.secretAccessor", MEMBER)}

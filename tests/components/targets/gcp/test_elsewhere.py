@@ -1,4 +1,4 @@
-"""The stack of docs/capabilities.md whose images are in another project: who may pull them there."""
+"""The stacks of docs/capabilities.md: who may pull images of another project, and what is around jobs."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,10 @@ import yaml
 
 from components import create_foundation
 from components.settings.settings import Settings
+from components.targets.gcp import GcpFoundation
 from tests.components.targets.gcp.graph import forget_loops, graph
 
-STACK = Path(__file__).parents[3] / "corpus" / "capabilities" / "stacks" / "Pulumi.elsewhere.yaml"
+STACKS = Path(__file__).parents[3] / "corpus" / "capabilities" / "stacks"
 NUMBER = "123456789012"
 AGENTS = {
     f"serviceAccount:service-{NUMBER}@{name}.iam.gserviceaccount.com"
@@ -20,10 +21,14 @@ AGENTS = {
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
-    given = yaml.safe_load(STACK.read_text())["config"]
+def load_stack(folder: Path, name: str) -> Settings:
+    given = yaml.safe_load((STACKS / f"Pulumi.{name}.yaml").read_text())["config"]
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    settings = Settings.load_from_config("team", "elsewhere", tmp_path, config)
+    return Settings.load_from_config("team", name, folder, config)
+
+
+def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
+    settings = load_stack(tmp_path, "elsewhere")
     made = graph(lambda: create_foundation(settings))
     forget_loops()
 
@@ -35,3 +40,17 @@ def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
     of_bucket = made.of("BucketIAMMember").values()
     assert {each["member"] for each in of_bucket if "artifacts" in each["bucket"]} == AGENTS
     assert made.of("Repository") == {}
+
+
+def test_a_stack_has_what_is_around_its_jobs(tmp_path: Path) -> None:
+    settings = load_stack(tmp_path, "around")
+    assert settings.cloud
+    cloud = settings.cloud
+    foundations = []
+    made = graph(lambda: foundations.append(GcpFoundation(settings, cloud)))
+    forget_loops()
+
+    board = "projects/acme-dev/locations/us-central1/tensorboards/4242424242"
+    assert (foundations[0].job_spec_defaults["tensorboard"], foundations[0].tensorboard_name) == (board, None)
+    assert made.of("AiTensorboard") == {}
+    assert len(made.of("AlertPolicy")) == len(made.of("NotificationChannel")) == len(made.of("SecretIamMember")) == 1
