@@ -26,8 +26,8 @@ class JobInputs:
 
     `owner` is `<pulumi project>/<stack>/<resource name>`, `parent` the full resource name of the job's location,
     `upstream_jobs` the resource names of the jobs whose results it uses, `on_delete` one of delete, cancel and keep,
-    `adopted_job` the resource name of a job to adopt, None for a job to submit. `tensorboard` is
-    the name of the TensorBoard that the stack creates, None if the job does not use it.
+    `adopted_job` the resource name of a job to adopt, None for a job to submit. `tensorboard` is the name of the
+    TensorBoard that the stack creates, None if the job does not use it.
     """
 
     spec: CanonicalSpec
