@@ -2,18 +2,15 @@
 
 from typing import Any, Literal, Required
 
-from pydantic import ConfigDict, with_config
-from typing_extensions import TypedDict
-
 from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import formats
-
-
-@with_config(ConfigDict(extra="forbid"))
-class Shape(TypedDict):
-    """An object with the fields of its shape and no others."""
+from .network_config_types import Attachment as Attachment
+from .network_config_types import DnsPeering as DnsPeering
+from .network_config_types import Network as Network
+from .network_config_types import Peering as Peering
+from .shape import Shape
 
 
 class Package(Shape, total=False):
@@ -114,39 +111,6 @@ class Bucket(Shape, total=False):
     kmsKey: formats.KeyName
     labels: dict[str, String]
     protect: Boolean
-
-
-class Peering(Shape, total=False):
-    """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
-
-    network: Required[formats.NetworkName]
-    reservedIpRanges: list[String]
-    prefixLength: formats.Positive
-    name: formats.ComputeName
-
-
-class DnsPeering(Shape, total=False):
-    """A domain, ending with a dot, that jobs resolve in a network of a project."""
-
-    domain: Required[String]
-    targetProject: Required[String]
-    targetNetwork: Required[String]
-
-
-class Attachment(Shape, total=False):
-    """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
-
-    existing: formats.AttachmentName
-    subnetwork: String
-    name: formats.ComputeName
-    dnsPeering: list[DnsPeering]
-
-
-class Network(Shape, total=False):
-    """The private network that jobs reach: by a `peering` or by an `attachment`."""
-
-    peering: Peering
-    attachment: Attachment
 
 
 class AutoscalingSpec(Shape, total=False):

@@ -1,0 +1,41 @@
+"""Types of the key `network` of a stack file. docs/configuration.md describes each field."""
+
+from typing import Required
+
+from vertex_api.scalar_types import String
+
+from . import formats
+from .shape import Shape
+
+
+class Peering(Shape, total=False):
+    """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
+
+    network: Required[formats.NetworkName]
+    reservedIpRanges: list[String]
+    prefixLength: formats.Positive
+    name: formats.ComputeName
+
+
+class DnsPeering(Shape, total=False):
+    """A domain, ending with a dot, that jobs resolve in a network of a project."""
+
+    domain: Required[String]
+    targetProject: Required[String]
+    targetNetwork: Required[String]
+
+
+class Attachment(Shape, total=False):
+    """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
+
+    existing: formats.AttachmentName
+    subnetwork: String
+    name: formats.ComputeName
+    dnsPeering: list[DnsPeering]
+
+
+class Network(Shape, total=False):
+    """The private network that jobs reach: by a `peering` or by an `attachment`."""
+
+    peering: Peering
+    attachment: Attachment
