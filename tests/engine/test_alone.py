@@ -22,12 +22,18 @@ def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Pat
     plugins = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
     (root / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "other", "runtime": runtime, "plugins": plugins}))
     record = tmp_path / "record.jsonl"
+    apis = [
+        {"operation": "create", "type": "gcp:projects/service:Service", "name": "by-hand", "inputs": inputs}
+        for service in ("aiplatform", "artifactregistry", "cloudresourcemanager", "iam", "serviceusage")
+        for inputs in [{"project": "acme-dev", "service": f"{service}.googleapis.com"}]
+    ]
+    record.write_text("".join(json.dumps(line) + "\n" for line in apis))
     environment = engine_environment(tmp_path) | {"PYTHONPATH": str(CHECKOUT), "GCP_STANDIN_RECORD": str(record)}
     for command in (["stack", "init", "team"], ["up", "--yes", "--skip-preview"], ["preview", "--expect-no-changes"]):
         done = subprocess.run(["pulumi", *command, "--non-interactive"], cwd=root, env=environment,
                               capture_output=True, text=True, timeout=120)  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-    made = [json.loads(line) for line in record.read_text().splitlines()]
+    made = [json.loads(line) for line in record.read_text().splitlines()][len(apis) :]
     assert [(line["type"], line["name"]) for line in made if line["type"].startswith("gcp:artifactregistry")] == [
         ("gcp:artifactregistry/repository:Repository", "images"),
         *(
@@ -36,4 +42,4 @@ def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Pat
             if line["name"] in ("access-pull-vertex", "access-pull-custom-code")
         ),
     ]
-    assert len(made) == 4  # and the agent itself
+    assert len(made) == 6  # and the agents themselves with their own roles

@@ -23,7 +23,7 @@ _PASSING_REFUSALS: dict[str, re.Pattern[str]] = {
         r"permission denied on cloud kms key|cloudkms\.cryptoKeyVersions\.useTo(En|De)crypt", re.IGNORECASE
     ),
     # Enabling an API returns before all of Google's systems know it, as the refusal itself says.
-    "the API has just been enabled": re.compile(r"has not been used in project \S+ before or it is disabled"),
+    "the API is not enabled, or only just": re.compile(r"has not been used in project \S+ before or it is disabled"),
 }
 """What a refusal that passes says of itself, by the reason that people are told."""
 _hook_numbers = itertools.count(1)

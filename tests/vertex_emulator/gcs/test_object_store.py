@@ -93,7 +93,9 @@ def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
         Path("far").touch()
     assert list(objects.iterate_object_names("bucket", "d/")) == names[:1]
     assert list(objects.iterate_object_names("bucket", "d/", folders_as_prefixes=True)) == ["d/d/"]
-    assert objects.require_object_and_open_file("bucket", names[0])[0].name == names[0]
+    found, file = objects.require_object_and_open_file("bucket", names[0])
+    with file:
+        assert found.name == names[0]
     with pytest.raises(ApiError, match="has more than 100 parts"):
         objects.require_object_and_open_file("bucket", names[1])
     with pytest.raises(ApiError, match="is not empty"):
