@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from vertex_api.validation.problem_limit import split_off_excess
+from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
 
 class ComponentError(Exception):
@@ -28,7 +28,7 @@ class DeclarationErrors(ComponentError, pulumi.RunError):
     """The `problems` of the declarations and the stack file. A RunError, so that Pulumi shows no traceback."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        shown, more = split_off_excess(problems)
+        shown, more = select_shown_problems_and_more_text(problems)
         self.problems = list(shown)
         count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
         heading = f"{count} in what is declared:"

@@ -88,33 +88,33 @@ class SchemaBuilder:
         name = message.__name__
         if name not in self.definitions:
             self.definitions[name] = {}
-            self.definitions[name] |= self.build_object(message)
+            self.definitions[name] |= self.build_typed_dict(message)
         return {"$ref": f"#/$defs/{name}"}
 
-    def build_object(self, message: Any) -> Schema:
+    def build_typed_dict(self, typed_dict: Any) -> Schema:
         """Return the schema of a TypedDict, without fields that the service sets.
 
         Fields stand in both spellings; only the API's own one is described.
         """
-        api = message.__module__.startswith("vertex_api.")
+        api = typed_dict.__module__.startswith("vertex_api.")
         properties: dict[str, Schema] = {}
         required = []
-        for name, hint in get_type_hints(message, include_extras=True).items():
+        for name, hint in get_type_hints(typed_dict, include_extras=True).items():
             if _OUTPUT_ONLY in split_type_and_annotations(hint)[1]:
                 continue
             schema = self.build_type(hint)
-            description = self.descriptions.get(message.__name__, {}).get(name)
+            description = self.descriptions.get(typed_dict.__name__, {}).get(name)
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
                 properties.setdefault(to_snake(name), schema)
-            if get_origin(hint) is Required and (message.__name__, name) not in (_FILLED_IN, _BESIDE_A_FILE):
+            if get_origin(hint) is Required and (typed_dict.__name__, name) not in (_FILLED_IN, _BESIDE_A_FILE):
                 required.append(name)
         schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
         return {**schema, "properties": properties, **build_required_fields_schema(required)}
 
     def build_job(self, message: Any) -> Schema:
         """Return the schema of a job as it is declared: with a lifecycle, perhaps with a file, and named by its key."""
-        schema = self.build_object(message)
+        schema = self.build_typed_dict(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
             "lifecycle": self.define_and_reference(config_types.Lifecycle),
@@ -138,7 +138,7 @@ class SchemaBuilder:
         """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
         jobs = {kind.collection: _build_map_or_reference(self.build_job(message)) for kind, message in messages.items()}
-        keys: dict[str, Schema] = self.build_object(config_types.Declarations)["properties"]
+        keys: dict[str, Schema] = self.build_typed_dict(config_types.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
@@ -207,7 +207,10 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
 
 
 def _build_stack_schema(builder: SchemaBuilder) -> Schema:
-    keys = {**builder.build_object(config_types.Stack)["properties"], **builder.build_declarations_file_properties()}
+    keys = {
+        **builder.build_typed_dict(config_types.Stack)["properties"],
+        **builder.build_declarations_file_properties(),
+    }
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

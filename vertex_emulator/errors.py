@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vertex_api.validation.problem_limit import split_off_excess
+from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 from vertex_api.validation.shape_validation import FieldProblem
 
 _HTTP_OF_STATUS = {
@@ -126,7 +126,7 @@ def build_invalid_argument_error(problems: Sequence[FieldProblem], headline: str
 
     `headline` is a text that comes before them.
     """
-    shown, more = split_off_excess(problems)
+    shown, more = select_shown_problems_and_more_text(problems)
     pairs = [(to_snake_case(problem.path_text), problem.message) for problem in shown]
     texts = [f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1)]
     message = "\t".join(["List of found errors:", *texts, *([more] if more else [])])

@@ -17,8 +17,8 @@ def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
     body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": get_api_state(job)}
     body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
-    if job.is_terminal and job.ending is not None and job.ending.error is not None:
-        body["error"] = job.ending.error
+    if job.is_terminal and job.ending is not None and (error := job.ending.error_if_failed_or_cancelled) is not None:
+        body["error"] = error
     if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [serialize_trial(job, trial) for trial in trials]):
         body["trials"] = trial_bodies
     return body

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vertex_api.validation.problem_limit import split_off_excess
+from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
 from ..schema.source_file import load_source_file_and_problems
 from .commented_yaml_rendering import render_yaml, wrap_comment
-from .job_conversion import convert_job_and_find_problems
+from .job_conversion import convert_job_to_declaration_and_find_problems
 
 _DESCRIPTION = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
@@ -42,10 +42,10 @@ def print_converted_job(file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
     source, job, problems = load_source_file_and_problems(file, str(file))
     if not problems:
-        fields, violations = convert_job_and_find_problems(job, file.stem)
+        fields, violations = convert_job_to_declaration_and_find_problems(job, file.stem)
         problems = [source.create_problem(violation.path, violation.message) for violation in violations]
     if problems:
-        shown, more = split_off_excess(problems)
+        shown, more = select_shown_problems_and_more_text(problems)
         sys.stderr.writelines(f"{line}\n" for line in [*shown, *([more] if more else [])])
         return 1
     heading = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."

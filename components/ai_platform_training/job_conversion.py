@@ -22,7 +22,9 @@ from .study_conversion import convert_study_spec, convert_trial_counts
 from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
 
 
-def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tuple[CommentedFields, list[FieldProblem]]:
+def convert_job_to_declaration_and_find_problems(
+    legacy_job: object, fallback_name: str
+) -> tuple[CommentedFields, list[FieldProblem]]:
     """Return the declaration, with comments, of a Job or a bare TrainingInput, and all problems of the legacy job.
 
     The declaration is valid only if there are no problems. `fallback_name` names a job that has no id.
@@ -58,7 +60,8 @@ def _find_broken_legacy_rules(valid_part: ValidPart) -> list[FieldProblem]:
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_path_checked_as_whole(path) not in removed_groups and not valid_part.removed_parts.may_explain(path)
+        if _get_path_checked_as_whole(path) not in removed_groups
+        and not valid_part.removal_consequences.may_include(path)
     ]
 
 

@@ -19,10 +19,10 @@ _REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be
 def render_capacity_alternative_lines(job: Job) -> Iterator[str]:
     """Yield the changes of a job, as the service shows it, that may get it machines. Each replaces the job."""
     # Imported here, as below, because most jobs need no advice.
-    from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternatives
+    from vertex_api.estimates.capacity_alternatives import render_capacity_alternatives
 
     yield "  what may help (each of these replaces the job):"
-    for line in iterate_capacity_alternatives(_canonicalize(job).job_spec, ResourceName.parse(job["name"]).region):
+    for line in render_capacity_alternatives(_canonicalize(job).job_spec, ResourceName.parse(job["name"]).region):
         yield f"    - {line}"
 
 
@@ -35,7 +35,7 @@ class CapacityAdvice:
     def __init__(self, parent: str) -> None:
         self._project = parent.removeprefix(CLOUD_PREFIX).split("/")[1] if parent.startswith(CLOUD_PREFIX) else None
         self._advised_names: set[tuple[str, str]] = set()
-        self._taken: set[tuple[str, ...]] = set()
+        self._advised: set[tuple[str, ...]] = set()
 
     def take_lines(self, jobs_by_name: Mapping[str, Job], now: float) -> list[str]:
         """Return the lines on jobs that have waited long by `now` (seconds since 1970), each advice once."""
@@ -45,8 +45,8 @@ class CapacityAdvice:
             for name in names:
                 by_advice.setdefault(tuple(self._render_advice(state, jobs_by_name[name])), []).append(name)
             for advice, alike in by_advice.items():
-                if advice not in self._taken:
-                    self._taken.add(advice)
+                if advice not in self._advised:
+                    self._advised.add(advice)
                     minutes = max(count_minutes_since_creation(jobs_by_name[name], now) for name in alike)
                     lines += [f"{abbreviate_names(alike)}: {state} for {minutes} min, as {_REASONS[state]}", *advice]
         return lines

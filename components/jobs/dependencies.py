@@ -55,7 +55,7 @@ def find_dependency_violations(
             yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
 
 
-def copy_jobs_with_model_dirs_and_referenced_jobs(
+def resolve_model_dirs_and_set_referenced_jobs(
     jobs: Sequence[DeclaredJob], result_references: ResultReferences
 ) -> tuple[DeclaredJob, ...]:
     """Return valid jobs with the `referenced_jobs` of each.

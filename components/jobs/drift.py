@@ -7,17 +7,20 @@ from ..schema import interpolation
 from ..schema.interpolation import Tables
 
 
-def select_and_mask_fields(declared: Any, actual: Any, tables: Tables) -> Any:
+def select_actual_values_of_declared_fields(declared: Any, actual: Any, tables: Tables) -> Any:
     """Return the declared fields as the service holds them: equal to `declared` unless something in it differs.
 
     Fields that only the service has (its defaults) are left out. References in `declared` stay where the service holds
     their values, which `tables` has by table (`secrets`, `jobs`) and name.
     """
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
-        fields = {key: select_and_mask_fields(value, actual.get(key), tables) for key, value in declared.items()}
+        fields = {
+            key: select_actual_values_of_declared_fields(value, actual.get(key), tables)
+            for key, value in declared.items()
+        }
         return {key: value for key, value in fields.items() if value is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
-        return [select_and_mask_fields(*pair, tables) for pair in zip(declared, actual, strict=True)]
+        return [select_actual_values_of_declared_fields(*pair, tables) for pair in zip(declared, actual, strict=True)]
     return declared if is_equivalent(declared, actual, tables) else replace_secrets_with_references(actual, tables)
 
 

@@ -24,20 +24,20 @@ def is_pipeline(fetched_job: Job) -> bool:
 
 
 def fetch_and_attach_tuning_jobs(
-    api: Target, qualified_stack_name: str, jobs_by_name: Mapping[str, Job]
+    api: Target, project_and_stack_name: str, jobs_by_name: Mapping[str, Job]
 ) -> dict[str, Job]:
     """Return the jobs by name, with its tuning job in each pipeline that runs one: one more list call if there is one.
 
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
     tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name(job))}
-    tuning_jobs = fetch_existing_jobs_by_name(api, qualified_stack_name, set(tuning_names.values()))
+    tuning_jobs = fetch_existing_jobs_by_name(api, project_and_stack_name, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs_by_name, **{name: {**jobs_by_name[name], TUNING_JOB: job} for name, job in attached.items()}}
 
 
 def fetch_existing_jobs_by_name(
-    api: Target, qualified_stack_name: str, resource_names: Collection[str]
+    api: Target, project_and_stack_name: str, resource_names: Collection[str]
 ) -> dict[str, Job]:
     """Return those of the jobs that exist, by resource name.
 
@@ -45,7 +45,7 @@ def fetch_existing_jobs_by_name(
     """
     jobs: dict[str, Job] = {}
     for kind in {ResourceName.parse(name).kind for name in resource_names}:
-        listed = api.client.list(kind, api.parent, build_stack_filter(qualified_stack_name))
+        listed = api.client.list(kind, api.parent, build_stack_filter(project_and_stack_name))
         jobs |= {job["name"]: job for job in listed if job["name"] in resource_names}
     for name in set(resource_names) - jobs.keys():
         with suppress(NotFound):

@@ -12,7 +12,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trials
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
-from vertex_api.validation.problem_limit import split_off_excess
+from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..runtime import api_target
@@ -56,7 +56,7 @@ class JobProvider(Provider):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
             count_submissions(inputs, None, is_replaced=False)
-        shown, more = split_off_excess(failures)
+        shown, more = select_shown_problems_and_more_text(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
 
@@ -90,7 +90,9 @@ class JobProvider(Provider):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
-        spec = drift.select_and_mask_fields(inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables)
+        spec = drift.select_actual_values_of_declared_fields(
+            inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
+        )
         return self.build_read_result_with_inputs(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:

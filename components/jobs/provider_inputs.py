@@ -61,7 +61,7 @@ class JobInputs:
         return self.owner.rpartition("/")[2]
 
     @property
-    def qualified_stack_name(self) -> str:
+    def project_and_stack_name(self) -> str:
         """The name of the stack with its project, `<pulumi project>/<stack>`."""
         return self.owner.rpartition("/")[0]
 

@@ -57,7 +57,7 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")
-    complete_jobs = fetch_and_attach_tuning_jobs(api, inputs.qualified_stack_name, jobs)
+    complete_jobs = fetch_and_attach_tuning_jobs(api, inputs.project_and_stack_name, jobs)
     job_results = {name: {"name": job["name"], **build_job_results(job)} for name, job in complete_jobs.items()}
     values = {}
     for reference, (name, path) in paths.items():

@@ -25,16 +25,16 @@ def remove_orphans_find_or_submit_job(
     Other jobs that this stack has submitted for the resource are removed first. `tables` have the values of the
     references in its spec. Raises VertexError and SubmitFailed.
     """
-    kind, qualified_stack_name = inputs.spec.kind, inputs.qualified_stack_name
+    kind, project_and_stack_name = inputs.spec.kind, inputs.project_and_stack_name
     token = compute_idempotency_token(
         inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_resources
     )
     labels = build_labels(inputs.owner, token)
-    equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, qualified_stack_name, token)
-    ledger = jobs_cache.find_current_ledger(qualified_stack_name)
+    equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, project_and_stack_name, token)
+    ledger = jobs_cache.find_current_ledger(project_and_stack_name)
     if ledger and inputs.pulumi_name in ledger.names:
         labels[MARK_LABEL] = ledger.compute_mark_label_value(inputs.pulumi_name)
-        marked = jobs_cache.find_marked_job_resource_names(api, kind, qualified_stack_name, labels[MARK_LABEL])
+        marked = jobs_cache.find_marked_job_resource_names(api, kind, project_and_stack_name, labels[MARK_LABEL])
         orphans = [name for name in marked if not equivalent_job or name != equivalent_job["name"]]
         remove_orphans(api.client, ledger.fully_qualified_stack_name, dict.fromkeys(orphans, inputs.pulumi_name))
     if equivalent_job:
@@ -47,5 +47,5 @@ def remove_orphans_find_or_submit_job(
             api.parent,
             job,
             check_before=partial(engine_liveness.require_engine_alive, inputs.error_prefix),
-            find_created=partial(jobs_cache.find_created_job, api, kind, qualified_stack_name, token),
+            find_created=partial(jobs_cache.find_created_job, api, kind, project_and_stack_name, token),
         )

@@ -22,7 +22,7 @@ Job = Mapping[str, Any]
 
 def poll_until_all_succeed(
     api_parent: str,
-    qualified_stack_name: str,
+    project_and_stack_name: str,
     resource_names_by_job: Mapping[str, str],
     deadlines_by_job: Mapping[str, float],
 ) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def poll_until_all_succeed(
     while True:
         engine_liveness.require_engine_alive("waiting")
         try:
-            latest = fetch_existing_jobs_with_tuning_jobs(api_parent, qualified_stack_name, pending)
+            latest = fetch_existing_jobs_with_tuning_jobs(api_parent, project_and_stack_name, pending)
         except (Unavailable, RateLimited) as error:  # the client has tried for minutes
             _raise_if_overdue(api_parent, pending, jobs, deadlines_by_job, time.monotonic() - start)
             raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
@@ -81,13 +81,13 @@ def _raise_if_overdue(
 
 
 def fetch_existing_jobs_with_tuning_jobs(
-    parent: str, qualified_stack_name: str, job_ids_by_name: Mapping[str, str]
+    parent: str, project_and_stack_name: str, job_ids_by_name: Mapping[str, str]
 ) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
     api = api_target.resolve_target_and_start_emulator(parent)
-    jobs = fetch_existing_jobs_by_name(api, qualified_stack_name, set(job_ids_by_name.values()))
+    jobs = fetch_existing_jobs_by_name(api, project_and_stack_name, set(job_ids_by_name.values()))
     existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
-    return fetch_and_attach_tuning_jobs(api, qualified_stack_name, existing)
+    return fetch_and_attach_tuning_jobs(api, project_and_stack_name, existing)
 
 
 def _has_ended(job: Job) -> bool:

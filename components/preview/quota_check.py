@@ -83,14 +83,14 @@ def render_shortage_line(project: str, region: str, shortage: QuotaShortage) -> 
     metric, granted = shortage.metric, f"{_format_granted(shortage.granted)} granted to {project} in {region}"
     more = f"ask for more {METRIC_PREFIX}{metric} at {build_quota_page_url(project)}"
     if shortage.is_by_job:
-        return f"{metric}: {_list_jobs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
+        return f"{metric}: {_render_jobs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
     return (
         f"{metric}: all jobs at once need {shortage.needed:,}, more than the {granted}, so some wait in "
-        f"JOB_STATE_QUEUED for others to end: {_list_jobs(shortage.needed_by_job)}; {more}"
+        f"JOB_STATE_QUEUED for others to end: {_render_jobs(shortage.needed_by_job)}; {more}"
     )
 
 
-def _list_jobs(needed_by_job: Mapping[str, int]) -> str:
+def _render_jobs(needed_by_job: Mapping[str, int]) -> str:
     items = [f"{name} (needs {needed:,})" for name, needed in needed_by_job.items()]
     more = f" and {len(items) - MAX_NAMES} more" if len(items) > MAX_NAMES else ""
     return ", ".join(items[:MAX_NAMES]) + more

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator
 
 from .preview_document import Diagnostic
 
-_FOLLOWS_FROM_OTHERS = re.compile(r"an unhandled error occurred: program exited|^update failed$|^preview failed$")
-_PREFIX = re.compile(r"^(error|warning): ")
+_CONSEQUENTIAL_ERROR = re.compile(r"an unhandled error occurred: program exited|^update failed$|^preview failed$")
+_SEVERITY_PREFIX = re.compile(r"^(error|warning): ")
 _TRACEBACK_FRAME = re.compile(r'^\s+(File "|\^+$|~+|\| )|^Traceback \(most recent call last\)|^\s{4,}')
 _LIST_HEADING = re.compile(r"^\d+ problems? in what is declared:$")
 _COLOR = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _MACHINE_PATH = re.compile(r"(?<![\w/:.}\]])(?!/gcs/)(?:/[\w.@+~ -]*[\w.@+~-]){2,}|\b[A-Za-z]:\\[\w.\\@+~-]+")
 
 
-def list_problems(diagnostics: Iterable[Diagnostic]) -> list[str]:
+def list_errors(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """Return the errors of a preview, each once; a list of problems in declarations is taken apart."""
     problems = dict.fromkeys(_iterate_messages(diagnostics, "error"))
-    own = [each for each in problems if not _FOLLOWS_FROM_OTHERS.search(each)]
+    own = [each for each in problems if not _CONSEQUENTIAL_ERROR.search(each)]
     return own or list(problems)
 
 
@@ -34,7 +34,7 @@ def _iterate_messages(diagnostics: Iterable[Diagnostic], severity: str) -> Itera
     for each in diagnostics:
         if each.severity != severity:
             continue
-        lines = _PREFIX.sub("", _COLOR.sub("", each.message).strip()).splitlines()
+        lines = _SEVERITY_PREFIX.sub("", _COLOR.sub("", each.message).strip()).splitlines()
         place = f"{each.name}: " if each.name else ""
         lines = [line for line in lines if line.strip() and not _TRACEBACK_FRAME.search(line)]
         lines = [remove_machine_paths(line) for line in lines]

@@ -17,7 +17,7 @@ from ..settings import google_cloud_rules, guardrails, price_overrides
 from .job_findings import KINDS_BY_TYPE
 from .preview_document import PreviewDocument
 
-NEAR = 0.8
+NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 _NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
@@ -40,7 +40,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class NearLimit:
+class NearlyReachedGuardrail:
     """A guardrail that is nearly reached: by how many, and by whom the most."""
 
     rule: str
@@ -110,15 +110,15 @@ class StackSide:
         )
 
 
-def find_near_limits(preview: PreviewDocument, side: StackSide) -> list[NearLimit]:
-    """Find the guardrails of which a stack uses `NEAR` or more; a preview with a broken one fails."""
+def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) -> list[NearlyReachedGuardrail]:
+    """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails."""
     rules: Mapping[str, Any] = preview.stack_values.get("guardrails", {})
     totals = side.totals
     measured = [
-        NearLimit("maxHourlyCost", totals.hourly, rules.get("maxHourlyCost", 0), "USD an hour", ""),
-        NearLimit("maxTotalCost", totals.ceiling, rules.get("maxTotalCost", 0), "USD at most", ""),
+        NearlyReachedGuardrail("maxHourlyCost", totals.hourly, rules.get("maxHourlyCost", 0), "USD an hour", ""),
+        NearlyReachedGuardrail("maxTotalCost", totals.ceiling, rules.get("maxTotalCost", 0), "USD at most", ""),
     ]
-    largest: dict[str, NearLimit] = {}
+    largest: dict[str, NearlyReachedGuardrail] = {}
     for name, spec in side.specs.items():
         job = spec.backing_job_or_self
         values: dict[str, float] = dict(guardrails.count_by_limit(spec.job_spec, job.fields))
@@ -126,8 +126,10 @@ def find_near_limits(preview: PreviewDocument, side: StackSide) -> list[NearLimi
         for rule, value in values.items():
             if rule in rules and (rule not in largest or value > largest[rule].value):
                 limit = parse_seconds(rules[rule]) if rule == "maxTimeout" else rules[rule]
-                largest[rule] = NearLimit(rule, value, limit, "seconds" if rule == "maxTimeout" else "", name)
-    return [each for each in [*measured, *largest.values()] if each.limit and each.value >= NEAR * each.limit]
+                largest[rule] = NearlyReachedGuardrail(
+                    rule, value, limit, "seconds" if rule == "maxTimeout" else "", name
+                )
+    return [each for each in [*measured, *largest.values()] if each.limit and each.value >= NEAR_SHARE * each.limit]
 
 
 def get_submissions_per_minute(preview: PreviewDocument) -> int | None:

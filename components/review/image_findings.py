@@ -9,7 +9,7 @@ from .preview_document import Step
 IMAGE_TYPE = "pulumi-python:dynamic/vertex:TrainingImage"
 PACKAGE_TYPE = "pulumi-python:dynamic/vertex:PythonPackage"
 _NOUNS = {IMAGE_TYPE: "image", PACKAGE_TYPE: "package"}
-_FOLLOWS_FROM_CONTENT = ("uri", "files")
+_CONTENT_FIELDS = ("uri", "files")
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class ImageFinding:
     other_changes: tuple[InputChange, ...] = ()
 
 
-def find_images(steps: Iterable[Step]) -> list[ImageFinding]:
+def find_changed_images_and_packages(steps: Iterable[Step]) -> list[ImageFinding]:
     """Find the images and packages that a preview changes."""
-    return [_describe_image(step) for step in steps if step.type in _NOUNS and step.op != "same"]
+    return [_build_image_finding(step) for step in steps if step.type in _NOUNS and step.op != "same"]
 
 
-def get_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
+def get_nouns_and_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
     """Return the noun and the name of each image and package after the update, by its URI."""
     return {
         str(step.new_inputs.get("uri")): (_NOUNS[step.type], step.name)
@@ -44,7 +44,7 @@ def get_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _describe_image(step: Step) -> ImageFinding:
+def _build_image_finding(step: Step) -> ImageFinding:
     noun = _NOUNS[step.type]
     if step.old_inputs is None or step.new_inputs is None:
         return ImageFinding(noun, step.name, "new" if step.old_inputs is None else "removed")
@@ -59,5 +59,5 @@ def _describe_image(step: Step) -> ImageFinding:
         added_files=tuple(sorted(new.keys() - old.keys())),
         removed_files=tuple(sorted(old.keys() - new.keys())),
         has_unlisted_files=not is_listed,
-        other_changes=tuple(change for change in changes if change.path[0] not in _FOLLOWS_FROM_CONTENT),
+        other_changes=tuple(change for change in changes if change.path[0] not in _CONTENT_FIELDS),
     )

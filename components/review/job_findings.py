@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.job_kinds import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
-from .image_findings import get_names_by_uri
+from .image_findings import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, format_value
 from .preview_document import Step
 
@@ -54,17 +54,19 @@ class JobFinding:
         return creations + deletions
 
 
-def find_jobs(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[JobFinding]:
+def find_changed_jobs(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[JobFinding]:
     """Find the jobs among `steps` that a preview changes. `all_steps` are those of the whole preview."""
     all_steps = list(all_steps)
-    names_by_uri, folders = get_names_by_uri(all_steps), _get_output_folders_by_job(all_steps)
+    nouns_and_names_by_uri, folders = get_nouns_and_names_by_uri(all_steps), _get_output_folders_by_job(all_steps)
     return [
-        _describe_job(step, names_by_uri, folders) for step in steps if step.type in KINDS_BY_TYPE and step.op != "same"
+        _build_job_finding(step, nouns_and_names_by_uri, folders)
+        for step in steps
+        if step.type in KINDS_BY_TYPE and step.op != "same"
     ]
 
 
-def _describe_job(
-    step: Step, names_by_uri: Mapping[str, tuple[str, str]], folders: Mapping[str, tuple[str, str]]
+def _build_job_finding(
+    step: Step, nouns_and_names_by_uri: Mapping[str, tuple[str, str]], folders: Mapping[str, tuple[str, str]]
 ) -> JobFinding:
     type_name = KINDS_BY_TYPE[step.type].type
     before = step.old_inputs or {}
@@ -77,13 +79,15 @@ def _describe_job(
         return JobFinding(step.name, type_name, "adopt" if is_adopted else "submit")
     action = "update" if step.op == "update" else "adopt" if is_adopted else "run again"
     upstream_folders = [folders[name] for name in step.new_inputs.get("jobs") or {} if name in folders]
-    changes = [each for each in find_input_changes(step) if not _follows_from_upstream(each, upstream_folders)]
-    causes = _find_causes(changes, names_by_uri)
+    changes = [each for each in find_input_changes(step) if not _is_consequence_of_upstream(each, upstream_folders)]
+    causes = _find_causes(changes, nouns_and_names_by_uri)
     return JobFinding(step.name, type_name, action, causes or (Cause("request"),), policy)
 
 
-def _find_causes(changes: Iterable[InputChange], names_by_uri: Mapping[str, tuple[str, str]]) -> tuple[Cause, ...]:
-    causes = [(_name_cause(change, names_by_uri), change.path[-2:] == _OUTPUT_FOLDER) for change in changes]
+def _find_causes(
+    changes: Iterable[InputChange], nouns_and_names_by_uri: Mapping[str, tuple[str, str]]
+) -> tuple[Cause, ...]:
+    causes = [(_build_cause(change, nouns_and_names_by_uri), change.path[-2:] == _OUTPUT_FOLDER) for change in changes]
     own = [cause for cause, is_output_folder in causes if not is_output_folder]
     return tuple(dict.fromkeys(own or [cause for cause, _ in causes]))
 
@@ -109,7 +113,7 @@ def _find_output_folder(value: Any) -> str | None:
     return next((found for each in value.values() if (found := _find_output_folder(each))), None)
 
 
-def _follows_from_upstream(change: InputChange, upstream_folders: Iterable[tuple[str, str]]) -> bool:
+def _is_consequence_of_upstream(change: InputChange, upstream_folders: Iterable[tuple[str, str]]) -> bool:
     """Return whether a text only names the new output folder of an upstream job in place of its old one."""
     old, new = change.old_value, change.new_value
     if not isinstance(old, str) or not isinstance(new, str):
@@ -119,18 +123,18 @@ def _follows_from_upstream(change: InputChange, upstream_folders: Iterable[tuple
     )
 
 
-def _name_cause(change: InputChange, names_by_uri: Mapping[str, tuple[str, str]]) -> Cause:
-    noun, name = names_by_uri.get(str(change.new_value), ("", ""))
+def _build_cause(change: InputChange, nouns_and_names_by_uri: Mapping[str, tuple[str, str]]) -> Cause:
+    noun, name = nouns_and_names_by_uri.get(str(change.new_value), ("", ""))
     if noun:
         return Cause(noun, name)
     if change.path[0] == "jobs":
         return Cause("job", str(change.path[-1]))
     if change.path[-1] in _IMAGE_FIELDS and change.new_text:
-        return _name_image_cause(str(change.old_value or ""), str(change.new_value))
+        return _build_image_cause(str(change.old_value or ""), str(change.new_value))
     return Cause("field", change.path_text, change.old_text, change.new_text)
 
 
-def _name_image_cause(old_uri: str, new_uri: str) -> Cause:
+def _build_image_cause(old_uri: str, new_uri: str) -> Cause:
     """Name an image by the last part of its path; the values are whole URIs only if more than the version changes."""
     versions = re.compile(r"(@sha256:[0-9a-f]{12}|:[^:/@]+$)")
     (old_path, *old_version), (new_path, *new_version) = (versions.split(uri, 1)[:2] for uri in (old_uri, new_uri))

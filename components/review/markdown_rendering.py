@@ -32,7 +32,7 @@ _MAX_CAUSES = 3
 
 
 @dataclass(frozen=True)
-class Limits:
+class ListLimits:
     """How many items a list has at most: of each section, of names in an item, and of each folded list."""
 
     items: int
@@ -40,20 +40,26 @@ class Limits:
     details: int
 
 
-LIMITS = (Limits(20, 10, 1000), Limits(20, 10, 200), Limits(20, 10, 50), Limits(10, 5, 20), Limits(5, 3, 5))
+LIST_LIMITS = (
+    ListLimits(20, 10, 1000),
+    ListLimits(20, 10, 200),
+    ListLimits(20, 10, 50),
+    ListLimits(10, 5, 20),
+    ListLimits(5, 3, 5),
+)
 """Tried in this order until a review is short enough."""
 
 
 def render_markdown(review: Review) -> str:
     """Return a review as Markdown of at most `MAX_LENGTH` characters."""
-    for limits in LIMITS:
+    for limits in LIST_LIMITS:
         text = "\n".join(_iterate_lines(review, limits)) + "\n"
         if len(text) <= MAX_LENGTH:
             break
     return text
 
 
-def _iterate_lines(review: Review, limits: Limits) -> Iterator[str]:
+def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield f"### Preview of {render_code(review.stack)}" if review.stack else "### Preview"
     yield ""
     if review.problems:
@@ -69,11 +75,11 @@ def _iterate_lines(review: Review, limits: Limits) -> Iterator[str]:
     yield from render_totals(review, limits.items)
     yield from _render_section("Warnings", review.warnings, limits.items, _render_message)
     others = partial(_render_other_change, limits.names)
-    yield from _render_folded("job", review.jobs, limits.details, _render_job)
-    yield from _render_folded("other resource", review.other_changes, limits.details, others)
+    yield from _render_folded_list("job", review.jobs, limits.details, _render_job)
+    yield from _render_folded_list("other resource", review.other_changes, limits.details, others)
     pending, undone = " that the base makes too, not shown above", " of the base that are missing here"
-    yield from _render_folded("change", review.pending_in_base, limits.details, render_code, pending)
-    yield from _render_folded("change", review.only_in_base, limits.details, render_code, undone)
+    yield from _render_folded_list("change", review.pending_in_base, limits.details, render_code, pending)
+    yield from _render_folded_list("change", review.only_in_base, limits.details, render_code, undone)
 
 
 def _render_summary(review: Review) -> str:
@@ -103,7 +109,7 @@ def _render_section(title: str, items: Sequence[T], max_count: int, render_item:
         yield f"- and {len(items) - max_count:,} more"
 
 
-def _render_folded(
+def _render_folded_list(
     noun: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str], addition: str = ""
 ) -> Iterator[str]:
     if not items:

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from vertex_api.estimates.quota import METRIC_PREFIX
 
 from ..runtime.submission_pacing import render_total_line
-from .estimates import NearLimit, Submissions, Totals
+from .estimates import NearlyReachedGuardrail, Submissions, Totals
 from .markdown_code_spans import count_noun, render_code, render_code_list
 from .review import Review
 
-_NOTHING = Totals(0.0, 0.0, (), (), (), {})
+_NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})
 _MAX_NAMES = 5
 
 
 def render_totals(review: Review, max_items: int) -> Iterator[str]:
     """Return the lines with the totals of a review, none if it has no jobs for Google Cloud."""
     if review.before or review.after:
-        yield from _render_cost(review, review.before or _NOTHING, review.after or _NOTHING)
-        yield from _render_quota(review.before or _NOTHING, review.after or _NOTHING, max_items)
+        yield from _render_cost(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
+        yield from _render_quota(review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
     if review.submissions and review.submissions.count and review.after:
         yield ""
         yield render_submissions(review.submissions)
@@ -25,7 +25,7 @@ def render_totals(review: Review, max_items: int) -> Iterator[str]:
         yield ""
         yield "**Guardrails that are nearly reached**"
         yield ""
-        yield from (_render_near_limit(each) for each in review.near_limits)
+        yield from (_render_nearly_reached_guardrail(each) for each in review.near_limits)
 
 
 def render_submissions(submissions: Submissions) -> str:
@@ -73,7 +73,7 @@ def _render_quota(before: Totals, after: Totals, max_items: int) -> Iterator[str
     yield f"Quota of all at once, `{METRIC_PREFIX}`…: {', '.join(changes[:max_items])}{hidden}"
 
 
-def _render_near_limit(near: NearLimit) -> str:
+def _render_nearly_reached_guardrail(near: NearlyReachedGuardrail) -> str:
     digits = 2 if near.unit.startswith("USD") else 0
     amounts = f"{near.value:,.{digits}f} of {near.limit:,.{digits}f}{f' {near.unit}' if near.unit else ''}"
     who = f", by {render_code(near.name)}" if near.name else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ComponentError
 
-_FORM = "%Y-%m-%d %H:%M:%S"
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class PlanUnusable(ComponentError):
@@ -22,28 +22,28 @@ def require_plan_newer_than_state(plan_text: str, state_text: str, plan_name: st
     """
     plan = _parse_object(plan_text, plan_name, "a plan of `pulumi preview --save-plan`", "resourcePlans")
     state = _parse_object(state_text, state_name, "a state of `pulumi stack export`", "deployment")
-    planned, updated = _get_time(plan, plan_name), _get_time(state["deployment"], state_name)
+    planned, updated = _get_manifest_time(plan, plan_name), _get_manifest_time(state["deployment"], state_name)
     if planned <= updated:
         raise PlanUnusable(
-            f"{plan_name}: is older than the state: it was saved at {planned:{_FORM}} UTC, and the stack was "
-            f"updated at {updated:{_FORM}} UTC; preview with --save-plan again, and review that"
+            f"{plan_name}: is older than the state: it was saved at {planned:{_TIME_FORMAT}} UTC, and the stack was "
+            f"updated at {updated:{_TIME_FORMAT}} UTC; preview with --save-plan again, and review that"
         )
 
 
-def _parse_object(text: str, name: str, description: str, key: str) -> Mapping[str, Any]:
+def _parse_object(text: str, file_name: str, description: str, key: str) -> Mapping[str, Any]:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict) or not isinstance(fields.get(key), dict):
-        raise PlanUnusable(f"{name}: is not {description}")
+        raise PlanUnusable(f"{file_name}: is not {description}")
     return fields
 
 
-def _get_time(fields: Mapping[str, Any], name: str) -> datetime:
+def _get_manifest_time(fields: Mapping[str, Any], file_name: str) -> datetime:
     try:
         return datetime.fromisoformat(fields["manifest"]["time"]).astimezone(UTC)
     except KeyError:  # a stack that nothing has been deployed to
         return datetime.min.replace(tzinfo=UTC)
     except (TypeError, ValueError, OverflowError) as error:
-        raise PlanUnusable(f"{name}: has no time in its manifest") from error
+        raise PlanUnusable(f"{file_name}: has no time in its manifest") from error

@@ -31,9 +31,9 @@ DATA_BY_TYPE = {
 _GRANT_SUFFIXES = ("iammember", "iambinding", "iampolicy", "iammemberremove")
 _GRANT_FIELDS = ("role", "member", "members", "condition", "policyData")
 _LOCATION_FIELDS = ("project", "location")
-_BOOKKEEPING = {f"pulumi-python:dynamic/vertex:{name}" for name in ("Completion", "Ledger")}
-_OWN_TYPES = {IMAGE_TYPE, PACKAGE_TYPE, *KINDS_BY_TYPE, *_BOOKKEEPING}
-_WITHOUT_CHANGE = ("same", "read", "refresh")
+_BOOKKEEPING_TYPES = {f"pulumi-python:dynamic/vertex:{name}" for name in ("Completion", "Ledger")}
+_OWN_TYPES = {IMAGE_TYPE, PACKAGE_TYPE, *KINDS_BY_TYPE, *_BOOKKEEPING_TYPES}
+_OPERATIONS_WITHOUT_CHANGE = ("same", "read", "refresh")
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,20 @@ def find_data_losses(steps: Iterable[Step]) -> list[DataLoss]:
     ]
 
 
-def find_grants(steps: Iterable[Step]) -> list[Grant]:
+def find_grant_changes(steps: Iterable[Step]) -> list[Grant]:
     """Find the roles that a preview grants or revokes. A changed grant is one that goes and one that appears."""
     grants: list[Grant] = []
     for step in steps:
         if not _is_grant(step) or step.op == "same":
             continue
         sides = (step.old_inputs, False), (step.new_inputs, True)
-        described = [_describe_grant(inputs, is_new) for inputs, is_new in sides if inputs is not None]
+        described = [_build_grant(inputs, is_new) for inputs, is_new in sides if inputs is not None]
         if len({(each.role, each.member, each.target) for each in described}) == len(described):
             grants += described
     return grants
 
 
-def find_other_changes(steps: Iterable[Step]) -> list[OtherChange]:
+def find_changes_of_other_resources(steps: Iterable[Step]) -> list[OtherChange]:
     """Find the changes of resources that are neither jobs, images, packages nor grants, and more than a group."""
     return [
         OtherChange(
@@ -99,7 +99,7 @@ def find_other_changes(steps: Iterable[Step]) -> list[OtherChange]:
             tuple(sorted({str(change.path[0]) for change in find_input_changes(step)})),
         )
         for step in steps
-        if step.op not in _WITHOUT_CHANGE and step.type not in _OWN_TYPES and not _is_grant(step)
+        if step.op not in _OPERATIONS_WITHOUT_CHANGE and step.type not in _OWN_TYPES and not _is_grant(step)
         if not step.is_component
     ]
 
@@ -108,7 +108,7 @@ def _is_grant(step: Step) -> bool:
     return step.type.lower().endswith(_GRANT_SUFFIXES)
 
 
-def _describe_grant(inputs: Any, is_new: bool) -> Grant:
+def _build_grant(inputs: Any, is_new: bool) -> Grant:
     members = inputs.get("member") or inputs.get("members") or inputs.get("policyData")
     targets = [key for key in sorted(inputs) if key not in (*_GRANT_FIELDS, *_LOCATION_FIELDS)]
     target = " ".join(str(format_value(inputs[key])) for key in targets) or str(format_value(inputs.get("project")))

@@ -2,12 +2,26 @@
 
 from dataclasses import dataclass
 
-from .diagnostics import list_problems, list_warnings
-from .estimates import NearLimit, StackSide, Submissions, Totals, find_near_limits, get_submissions_per_minute
-from .image_findings import ImageFinding, find_images
-from .job_findings import JobFinding, find_jobs
+from .diagnostics import list_errors, list_warnings
+from .estimates import (
+    NearlyReachedGuardrail,
+    StackSide,
+    Submissions,
+    Totals,
+    find_nearly_reached_guardrails,
+    get_submissions_per_minute,
+)
+from .image_findings import ImageFinding, find_changed_images_and_packages
+from .job_findings import JobFinding, find_changed_jobs
 from .preview_document import PreviewDocument
-from .resource_findings import DataLoss, Grant, OtherChange, find_data_losses, find_grants, find_other_changes
+from .resource_findings import (
+    DataLoss,
+    Grant,
+    OtherChange,
+    find_changes_of_other_resources,
+    find_data_losses,
+    find_grant_changes,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +46,7 @@ class Review:
     other_changes: tuple[OtherChange, ...] = ()
     before: Totals | None = None
     after: Totals | None = None
-    near_limits: tuple[NearLimit, ...] = ()
+    near_limits: tuple[NearlyReachedGuardrail, ...] = ()
     submissions: Submissions | None = None
     unlisted_count: int = 0
     pending_in_base: tuple[str, ...] = ()
@@ -41,7 +55,7 @@ class Review:
 
 def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
     """Return the findings of a preview. With a `base`, they are those that the base does not have."""
-    problems, warnings = list_problems(preview.diagnostics), list_warnings(preview.diagnostics)
+    problems, warnings = list_errors(preview.diagnostics), list_warnings(preview.diagnostics)
     if base and base.has_failed:
         base = None
         warnings.append("the preview of the base failed, so this one is compared with the stack as it is")
@@ -52,20 +66,20 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
     changed_urns = {step.urn for step in preview.steps if step.op != "same"}
     before = StackSide.from_preview(base, is_after=True) if base else StackSide.from_preview(preview, is_after=False)
     after = StackSide.from_preview(preview, is_after=True)
-    all_jobs = find_jobs(preview.steps, preview.steps)
+    all_jobs = find_changed_jobs(preview.steps, preview.steps)
     return Review(
         preview.project,
         preview.stack,
         base is not None,
         warnings=tuple(warnings),
-        images=tuple(find_images(steps)),
-        jobs=tuple(find_jobs(steps, preview.steps) if base else all_jobs),
+        images=tuple(find_changed_images_and_packages(steps)),
+        jobs=tuple(find_changed_jobs(steps, preview.steps) if base else all_jobs),
         data_losses=tuple(find_data_losses(steps)),
-        grants=tuple(find_grants(steps)),
-        other_changes=tuple(find_other_changes(steps)),
+        grants=tuple(find_grant_changes(steps)),
+        other_changes=tuple(find_changes_of_other_resources(steps)),
         before=before.totals if before else None,
         after=after.totals if after else None,
-        near_limits=tuple(find_near_limits(preview, after)) if after else (),
+        near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
         submissions=Submissions(sum(job.submission_count for job in all_jobs), get_submissions_per_minute(preview)),
         unlisted_count=preview.unlisted_count,
         pending_in_base=tuple(

@@ -39,7 +39,7 @@ class ProgramJobs:
     def __init__(self, rules: JobRules | None = None) -> None:
         #: What is called with all jobs whose specs are known: at the end of a preview without problems, and in an
         #: update before one of them is registered. It may raise a `pulumi.RunError`.
-        self.review: Callable[[Mapping[JobKey, CanonicalSpec]], object] = len
+        self.on_valid_specs: Callable[[Mapping[JobKey, CanonicalSpec]], object] = len
         #: The URIs, without tags, of the images that the program builds.
         self.built_image_names: set[str] = set()
         self._rules = rules
@@ -59,7 +59,7 @@ class ProgramJobs:
             self._specs[kind.type, name] = spec
             self._has_new_specs = True
             found += self._rules.find_job_violations(spec, self.built_image_names) if self._rules else ()
-        place = format_place((kind.type, name))
+        place = format_job_place((kind.type, name))
         self._problems += [Problem(place, format_path(path), message) for path, message in found]
         if self._preview_end is None and pulumi.runtime.is_dry_run():
             self._preview_end = pulumi.Output.from_input(self._end_preview())
@@ -94,7 +94,7 @@ class ProgramJobs:
 
         def require_valid(values: Sequence[Any]) -> Mapping[str, Any] | None:
             known: CanonicalSpec | None = values[0]
-            self._validate_all_and_review()
+            self._validate_all_and_call_back()
             return known.fields if known else None
 
         # An apply runs after the program's own statements, so all jobs that those create are recorded.
@@ -106,15 +106,15 @@ class ProgramJobs:
             await self._awaited_specs.pop().future()
         self._preview_end = None  # a job that an apply creates after this is a reason to end once more
         if self._unknown_specs:
-            names = [format_place(key) for key in self._unknown_specs]
+            names = [format_job_place(key) for key in self._unknown_specs]
             more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
             pulumi.log.info(
                 f"not known in this preview: the specs of {', '.join(names[:MAX_NAMES])}{more}. "
                 "They are validated during the update, each before its job is submitted"
             )
-        self._validate_all_and_review()
+        self._validate_all_and_call_back()
 
-    def _validate_all_and_review(self) -> None:
+    def _validate_all_and_call_back(self) -> None:
         """Raise a `pulumi.RunError` if one job or all together break a rule."""
         if self._refusal:
             raise self._refusal
@@ -125,13 +125,13 @@ class ProgramJobs:
                 raise DeclarationErrors(problems)
             if self._has_new_specs:
                 self._has_new_specs = False
-                self.review(self._specs)
+                self.on_valid_specs(self._specs)
         except pulumi.RunError as refusal:
             self._refusal = refusal
             raise
 
 
-def format_place(key: JobKey) -> str:
+def format_job_place(key: JobKey) -> str:
     """Return how messages name a job of a program: `CustomJob "train"`."""
     kind_type, name = key
     return f'{kind_type} "{name}"'

@@ -34,7 +34,7 @@ class SubmissionCount:
             self._undecided, self._new, self._removed = set(declared), set(new), removed
             self._decided.clear()
 
-    def decide(self, job_name: str, submissions: int) -> int | None:
+    def record_and_get_total_if_last(self, job_name: str, submissions: int) -> int | None:
         """Record how many submissions a job needs; return the number of all, once, when the last one is decided."""
         with self._lock:
             is_last = self._undecided == {job_name}
@@ -43,7 +43,7 @@ class SubmissionCount:
             return self._count() if is_last else None
 
     @property
-    def at_least(self) -> int:
+    def min_submissions(self) -> int:
         """How many submissions the run needs by what is known so far."""
         with self._lock:
             return self._count()
@@ -72,22 +72,26 @@ class SubmissionPacing:
         if per_minute is None:
             return None
         with self._lock:
-            return self._paces.setdefault(location, SubmissionPace(per_minute, partial(self._tell_wait, per_minute)))
+            return self._paces.setdefault(
+                location, SubmissionPace(per_minute, partial(self._print_waiting_line, per_minute))
+            )
 
-    def decide(self, job_name: str, submissions: int, pace: SubmissionPace | None) -> None:
+    def record_and_print_total_if_last(self, job_name: str, submissions: int, pace: SubmissionPace | None) -> None:
         """Record how many submissions a job needs. If that of all is known and they take long, print a line."""
-        total = self.count.decide(job_name, submissions)
+        total = self.count.record_and_get_total_if_last(job_name, submissions)
         if pace and total and total > pace.per_minute and not pace.has_begun:
             print(render_total_line(total, pace.per_minute), flush=True)  # noqa: T201
 
-    def _tell_wait(self, per_minute: int, turns: int) -> None:
+    def _print_waiting_line(self, per_minute: int, turns: int) -> None:
         now = time.monotonic()
         with self._lock:
             if self._last_line is not None and now - self._last_line < _PROGRESS_SECONDS:
                 return
             is_first, self._last_line = self._last_line is None, now
-        at_least = self.count.at_least
-        line = render_pace_line(at_least, per_minute) if is_first else render_progress_line(turns, at_least)
+        min_submissions = self.count.min_submissions
+        line = (
+            render_pace_line(min_submissions, per_minute) if is_first else render_progress_line(turns, min_submissions)
+        )
         print(line, flush=True)  # noqa: T201
 
 
@@ -97,16 +101,18 @@ def render_total_line(submissions: int, per_minute: int) -> str:
     return f"{submissions:,} submissions: at least {duration} at {per_minute:,} a minute"
 
 
-def render_pace_line(at_least: int, per_minute: int) -> str:
-    """Return what is said when the first submission has to wait; `at_least` is how many there are."""
-    seconds = estimate_submission_seconds(at_least, per_minute)
-    amount = f"{at_least} of them take at least {_format_duration(seconds)}" if seconds else "each has its turn"
+def render_pace_line(min_submissions: int, per_minute: int) -> str:
+    """Return what is said when the first submission has to wait; `min_submissions` is how many there are."""
+    seconds = estimate_submission_seconds(min_submissions, per_minute)
+    amount = f"{min_submissions} of them take at least {_format_duration(seconds)}" if seconds else "each has its turn"
     return f"creating and deleting jobs is paced at {per_minute} a minute ({CONFIG_KEY}): {amount}"
 
 
-def render_progress_line(turns: int, at_least: int) -> str:
+def render_progress_line(turns: int, min_submissions: int) -> str:
     """Return what is said once a minute while submissions wait."""
-    return f"{turns} jobs created or deleted so far{f', of at least {at_least}' if at_least > turns else ''}"
+    return (
+        f"{turns} jobs created or deleted so far{f', of at least {min_submissions}' if min_submissions > turns else ''}"
+    )
 
 
 def _format_duration(seconds: float) -> str:

@@ -95,7 +95,7 @@ def parse_declarations(
         for job, path, message in take_problems(dependencies.find_dependency_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
-        jobs = [*dependencies.copy_jobs_with_model_dirs_and_referenced_jobs(jobs, results)]
+        jobs = [*dependencies.resolve_model_dirs_and_set_referenced_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in take_problems(own_vars.keys() - known_vars):
         message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"

@@ -90,7 +90,7 @@ def find_resource_pool_violations(rules: Guardrails, values: Mapping[str, Any]) 
         yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
-def find_broken_cost_limits(
+def find_cost_limit_violations(
     rules: Guardrails, costs_by_name: Mapping[str, Cost], region: str
 ) -> Iterator[tuple[str | None, str, str]]:
     """Find what breaks the limits of cost, which apply to the sum of all `costs_by_name`: `(name, rule, message)`.

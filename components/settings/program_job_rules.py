@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
 from ..errors import Problem
-from ..runtime.program_jobs import JobKey, format_place
+from ..runtime.program_jobs import JobKey, format_job_place
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
 from . import guardrails, price_overrides
@@ -34,10 +34,10 @@ class ProgramJobRules:
 
     def find_cost_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
-        settings = include_program_jobs(self._settings, specs)
-        places = dict(zip(_choose_names(self._settings, specs), map(format_place, specs), strict=True))
+        settings = copy_settings_with_program_jobs(self._settings, specs)
+        places = dict(zip(_choose_names(self._settings, specs), map(format_job_place, specs), strict=True))
         stack_file = read_stack_file_for_line_numbers(settings.root, settings.stack)
-        for name, rule, message in guardrails.find_broken_cost_limits(
+        for name, rule, message in guardrails.find_cost_limit_violations(
             settings.guardrails, settings.costs, settings.region
         ):
             if name in places:
@@ -46,7 +46,7 @@ class ProgramJobRules:
                 yield stack_file.create_problem((name,) if name else ("guardrails", rule), message)
 
 
-def include_program_jobs(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> Settings:
+def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> Settings:
     """Return the settings as if the jobs of a program had been declared, with their costs.
 
     A job whose name another one has too is named with its type.
@@ -63,7 +63,7 @@ def include_program_jobs(settings: Settings, specs: Mapping[JobKey, CanonicalSpe
 
 def _choose_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
     counts = Counter([*(job.name for job in settings.jobs), *(name for _, name in specs)])
-    return [key[1] if counts[key[1]] == 1 else format_place(key) for key in specs]
+    return [key[1] if counts[key[1]] == 1 else format_job_place(key) for key in specs]
 
 
 def _allow_registries(rules: Guardrails, built_image_names: Collection[str]) -> Guardrails:

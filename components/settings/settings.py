@@ -80,7 +80,7 @@ class Settings:
             pool_violations = guardrails.find_resource_pool_violations(rules, values)
             problems += [stack_file.create_problem(*violation) for violation in pool_violations]
             kinds = {job.name: job.kind for job in declared.jobs}
-            for name, rule, message in guardrails.find_broken_cost_limits(rules, costs, values.get("region", "")):
+            for name, rule, message in guardrails.find_cost_limit_violations(rules, costs, values.get("region", "")):
                 if name in kinds:
                     problems.append(entries[kinds[name].collection][name].create_problem((), message))
                 else:

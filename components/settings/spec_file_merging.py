@@ -41,9 +41,9 @@ class SpecFile:
         depth = _count_existing_parts(self.fields, path)
         return depth > 0 and depth >= _count_existing_parts(self.declared, path)
 
-    def create_problem(self, path: KeyPath, message: str) -> Problem:
+    def create_problem(self, job_path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the job, with the file's line."""
-        inner_path = path[len(self.prefix) :]
+        inner_path = job_path[len(self.prefix) :]
         if self.has_one_pool and inner_path[1:2] == (0,):
             inner_path = (inner_path[0], *inner_path[2:])
         return self.source.create_problem(inner_path, message)

@@ -9,7 +9,7 @@ from ..preview.cost_report import show_cost
 from ..preview.quota_check import check_quotas
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.program_jobs import JobKey
-from ..settings.program_job_rules import include_program_jobs
+from ..settings.program_job_rules import copy_settings_with_program_jobs
 from ..settings.settings import Settings
 from .local import LocalFoundation
 
@@ -23,11 +23,11 @@ def create_foundation(settings: Settings) -> Foundation:
 
     foundation = GcpFoundation(settings, settings.cloud)
 
-    def review_as_if_declared(specs: Mapping[JobKey, CanonicalSpec]) -> None:
-        whole = include_program_jobs(settings, specs)
+    def report_as_if_declared(specs: Mapping[JobKey, CanonicalSpec]) -> None:
+        whole = copy_settings_with_program_jobs(settings, specs)
         show_cost(whole)
         check_quotas(whole)
         warn_of_unavailable_accelerators(whole)
 
-    foundation.program_jobs.review = review_as_if_declared
+    foundation.program_jobs.on_valid_specs = report_as_if_declared
     return foundation

@@ -133,7 +133,7 @@ class Machine:
 
     def read_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         self._reach()
-        yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task}")
+        yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task_name}")
         self.fuse.step()
 
     def get_log_limit_bytes(self, job: str, replica: Replica) -> int | None:

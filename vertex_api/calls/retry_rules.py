@@ -31,7 +31,7 @@ class RetryRule:
     may_be_done: bool = False
 
 
-RATE = RetryRule("the API has had too many requests in this minute", 600.0)
+RATE_LIMIT = RetryRule("the API has had too many requests in this minute", 600.0)
 """The service has refused the request, so a repeated one is no second job. Others may use up the same minute."""
 OUTAGE = RetryRule("the API does not answer as it should", 120.0, may_be_done=True)
 """Google's own `google.cloud.aiplatform` repeats its calls for as long (its `_DEFAULT_RETRY`, 429, 500, 503)."""
@@ -40,7 +40,7 @@ NEW_GRANT = RetryRule("an account, a grant or an API may be too new to be known 
 
 MISSING_ACT_AS = re.compile(r"permission to act as service.account", re.IGNORECASE)
 """The caller lacks `iam.serviceAccounts.actAs` on the job's account (python-aiplatform#1073)."""
-_MISSING_AT_FIRST = re.compile(
+_NEW_GRANT_REFUSAL = re.compile(
     rf"{MISSING_ACT_AS.pattern}"  # for a new account or grant
     r"|has not been used in project .* or it is disabled"  # for an API that has just been enabled
     r"|service agents are being provisioned"  # for the first call in a project
@@ -59,11 +59,11 @@ def find_retry_rule(verb: Verb, error: VertexError) -> RetryRule | None:
     if verb == "read_log":
         return None
     if isinstance(error, RateLimited):
-        return RATE
+        return RATE_LIMIT
     if isinstance(error, Unavailable):
         return None if isinstance(error, OperationUnfinished) else OUTAGE
     is_refused = isinstance(error, InvalidRequest | PermissionDenied)
-    return NEW_GRANT if verb == "create" and is_refused and _MISSING_AT_FIRST.search(str(error)) else None
+    return NEW_GRANT if verb == "create" and is_refused and _NEW_GRANT_REFUSAL.search(str(error)) else None
 
 
 def compute_retry_pause(

@@ -12,7 +12,7 @@ MAX_NAMES = 4
 """How many machine types or regions an alternative names."""
 
 
-def iterate_capacity_alternatives(job_spec: Mapping[str, Any], region: str) -> Iterator[str]:
+def render_capacity_alternatives(job_spec: Mapping[str, Any], region: str) -> Iterator[str]:
     """Yield a line for each change of a valid CustomJobSpec that may get it machines, the least change first."""
     if resource := job_spec.get("persistentResourceId"):
         yield f"more machines in the persistent resource {resource}, or a job without persistentResourceId"
@@ -29,18 +29,18 @@ def _iterate_strategies(job_spec: Mapping[str, Any]) -> Iterator[str]:
     if current == "FLEX_START":
         wait = scheduling.get("maxWaitDuration", "86400s")
         yield f'a longer scheduling.maxWaitDuration than "{wait}"; "0s" waits without limit'
-    elif _allows(job_spec, "FLEX_START"):
+    elif _can_have_strategy(job_spec, "FLEX_START"):
         yield (
             "scheduling: {strategy: FLEX_START, maxWaitDuration: 86400s}: the job waits for machines, here for at most "
             "a day, and starts when all are there; it takes preemptible quota"
         )
     if current == "SPOT":
         yield "scheduling: {strategy: STANDARD}: machines on demand, which are not taken back"
-    elif _allows(job_spec, "SPOT"):
+    elif _can_have_strategy(job_spec, "SPOT"):
         yield "scheduling: {strategy: SPOT}: spare machines, which may be taken back; it takes preemptible quota"
 
 
-def _allows(job_spec: Mapping[str, Any], strategy: str) -> bool:
+def _can_have_strategy(job_spec: Mapping[str, Any], strategy: str) -> bool:
     """Return whether a job may have a strategy, by the rules for its machines and its timeout."""
     options = {key: value for key, value in job_spec.get("scheduling", {}).items() if key != "maxWaitDuration"}
     changed = {**job_spec, "scheduling": {**options, "strategy": strategy}}
@@ -55,13 +55,15 @@ def _render_machine_types(pool: Mapping[str, Any], region: str) -> str | None:
     kind, count = get_accelerator_and_count_per_machine(pool, machine)
     if kind and region not in get_regions_by_accelerator().get(kind, ()):
         return None
-    others = _list_with_accelerator(machine, kind, count) if kind else _list_at_least_as_large(machine)
+    others = (
+        _list_machines_with_accelerator(machine, kind, count) if kind else _list_machines_at_least_as_large(machine)
+    )
     if not others:
         return None
     return f"another machineType{f' with {kind}' if kind else ''}: {', '.join(others[:MAX_NAMES])}"
 
 
-def _list_with_accelerator(machine: Machine, kind: str, count: int) -> list[str]:
+def _list_machines_with_accelerator(machine: Machine, kind: str, count: int) -> list[str]:
     """Return the other machines that have an accelerator: those of this count first, then of more, then of fewer."""
     others = [each for each in get_machines_by_name().values() if kind in each.gpus and each.name != machine.name]
     counts = {each.name: min(each.gpus[kind], key=lambda known: (known < count, abs(known - count))) for each in others}
@@ -71,7 +73,7 @@ def _list_with_accelerator(machine: Machine, kind: str, count: int) -> list[str]
     return [name if counts[name] == count else f"{name} (acceleratorCount {counts[name]})" for name in names]
 
 
-def _list_at_least_as_large(machine: Machine) -> list[str]:
+def _list_machines_at_least_as_large(machine: Machine) -> list[str]:
     """Return the smallest machine of each other family that has as many vCPUs and as much memory."""
     smallest: dict[str, Machine] = {}
     for each in sorted(get_machines_by_name().values(), key=lambda each: (each.vcpus, each.memory_gb)):

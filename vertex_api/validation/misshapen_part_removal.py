@@ -46,17 +46,17 @@ def remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) -
             parent[last] = _make_placeholder(get_schema_node(schema, path), schema)
 
 
-class RemovedParts:
-    """The parts that were removed from a value, by their paths."""
+class RemovalConsequences:
+    """The violations that may exist only because parts of a value, at `paths`, were removed from it."""
 
     def __init__(self, paths: Iterable[KeyPath]) -> None:
         paths = frozenset(paths)
-        self._paths = {_widen_to_parameter(path) for path in paths}
+        self._paths = {_get_whole_parameter_path_or_itself(path) for path in paths}
         self._parents = {path[:depth] for path in self._paths for depth in range(len(path))}
         self._fields = {_get_last_field_name(path) for path in paths}
         self._has_machine = any("machineSpec" in path for path in paths)
 
-    def may_explain(self, path: KeyPath) -> bool:
+    def may_include(self, path: KeyPath) -> bool:
         """Return whether a violation at a path may exist only because a part of the value was removed."""
         # The same place, or one inside the other.
         if path in self._parents or any(path[:depth] in self._paths for depth in range(len(path) + 1)):
@@ -68,7 +68,7 @@ class RemovedParts:
         )
 
 
-def _widen_to_parameter(path: KeyPath) -> KeyPath:
+def _get_whole_parameter_path_or_itself(path: KeyPath) -> KeyPath:
     """Return the path of the whole study parameter for a path in its values: its children and scale depend on them."""
     if any(str(part).endswith(_VALUE_FIELD_ENDINGS) for part in path) and "parameters" in path:
         return path[: path.index("parameters") + 2]

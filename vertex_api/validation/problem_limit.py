@@ -20,6 +20,6 @@ def has_too_many(problems: Sequence[object]) -> bool:
     return len(problems) > MAX_PROBLEMS
 
 
-def split_off_excess(problems: Sequence[Problem]) -> tuple[Sequence[Problem], str]:
+def select_shown_problems_and_more_text(problems: Sequence[Problem]) -> tuple[Sequence[Problem], str]:
     """Return the problems to show, and the text of the last line: empty if these are all."""
     return problems[:MAX_PROBLEMS], MORE_PROBLEMS_TEXT if has_too_many(problems) else ""

@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
 from vertex_api.validation.message_schema import get_schema
-from vertex_api.validation.misshapen_part_removal import RemovedParts, remove_or_replace_part_in_place
+from vertex_api.validation.misshapen_part_removal import RemovalConsequences, remove_or_replace_part_in_place
 from vertex_api.validation.problem_limit import has_too_many, take_problems
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
@@ -80,9 +80,9 @@ class ValidPart:
     removed_paths: frozenset[KeyPath] = frozenset()
 
     @cached_property
-    def removed_parts(self) -> RemovedParts:
-        """The misshapen parts, to tell which violations they may explain."""
-        return RemovedParts(self.removed_paths)
+    def removal_consequences(self) -> RemovalConsequences:
+        """The violations that may exist only because the misshapen parts were removed."""
+        return RemovalConsequences(self.removed_paths)
 
 
 def extract_valid_part(
@@ -120,7 +120,9 @@ def check_partially(
         return []
     violations = find_violations(valid_part.value)
     problems = find_problems_of_resolved_values(violations, valid_part.value, has_unresolved_references)
-    return take_problems(problem for problem in problems if not valid_part.removed_parts.may_explain(problem.path))
+    return take_problems(
+        problem for problem in problems if not valid_part.removal_consequences.may_include(problem.path)
+    )
 
 
 def find_problems_of_resolved_values(

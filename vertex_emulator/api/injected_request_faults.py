@@ -12,7 +12,7 @@ from vertex_emulator.injected_faults import REQUEST_FAULT_KINDS
 from vertex_emulator.locations_and_ids import Location
 
 _Handler = Callable[..., Mapping[str, Any]]
-_LIMIT = "Job or long running operation submission requests"
+_LIMIT_NAME = "Job or long running operation submission requests"
 _BURSTS_PER_MINUTE = 10
 
 
@@ -34,7 +34,7 @@ class InjectedRequestFaults:
         self._kinds = frozenset(fault.kind for fault in pending) & {*REQUEST_FAULT_KINDS}
         self._limit_per_minute = min((fault.per_minute for fault in pending if fault.per_minute), default=None)
 
-    def apply_to(self, handler: _Handler, verb: Literal["create", "delete", "other"] = "other") -> _Handler:
+    def wrap_handler(self, handler: _Handler, verb: Literal["create", "delete", "other"] = "other") -> _Handler:
         """Return a handler of requests about jobs to which the pending faults happen.
 
         It raises ApiError, and AnswerLost after the request has been handled.
@@ -44,20 +44,20 @@ class InjectedRequestFaults:
             if not self._kinds:
                 return handler(**arguments)
             name = str(arguments.get("body", {}).get("displayName", ""))
-            if self._consume("unavailable", name):
+            if self._consume_fault("unavailable", name):
                 raise ApiError("UNAVAILABLE", "The service is currently unavailable.")
             if verb != "other":
-                self._require_turn(arguments["location"])
+                self._take_submission_or_raise(arguments["location"])
             reply = handler(**arguments)
-            if slow := self._consume("slow", name):
+            if slow := self._consume_fault("slow", name):
                 time.sleep(slow.seconds or 0.0)
-            if verb == "create" and self._consume("lost-answer", name):
+            if verb == "create" and self._consume_fault("lost-answer", name):
                 raise AnswerLost("the connection is cut")
             return reply
 
         return handle
 
-    def _consume(self, kind: str, display_name: str) -> Any:
+    def _consume_fault(self, kind: str, display_name: str) -> Any:
         if kind not in self._kinds:
             return None
         with self._database.write_transaction() as transaction:
@@ -65,7 +65,7 @@ class InjectedRequestFaults:
         self.reload()
         return fault
 
-    def _require_turn(self, location: Location) -> None:
+    def _take_submission_or_raise(self, location: Location) -> None:
         """Take a request from the location's token bucket. Raises ApiError RESOURCE_EXHAUSTED if it is empty."""
         limit = self._limit_per_minute
         if limit is None:
@@ -80,8 +80,8 @@ class InjectedRequestFaults:
         project = f"project_number:{location.project_number}"
         raise ApiError(
             "RESOURCE_EXHAUSTED",
-            f"Quota exceeded for quota metric '{_LIMIT}' and limit '{_LIMIT} per minute per region' of service "
-            f"'aiplatform.googleapis.com' for consumer '{project}'.",
+            f"Quota exceeded for quota metric '{_LIMIT_NAME}' and limit '{_LIMIT_NAME} per minute per region' of "
+            f"service 'aiplatform.googleapis.com' for consumer '{project}'.",
             error_info={
                 "reason": "RATE_LIMIT_EXCEEDED",
                 "domain": "googleapis.com",

@@ -62,7 +62,7 @@ def build_routes(
     request_faults: InjectedRequestFaults,
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
-    apply_faults = request_faults.apply_to
+    apply_faults = request_faults.wrap_handler
     one_job, one_model = "/{location:location}/{kind:kind}/{job_id:id}", "/{location:location}/models/{model:id}"
     training = [
         _create_route("GET", "/{location:location}/{kind:kind}", apply_faults(jobs.list_jobs), LIST_PARAMETERS),

@@ -24,7 +24,7 @@ class InjectedFaults(Statements):
         self, display_name: str, replicas: Sequence[Replica], machine_types: Collection[str]
     ) -> InjectedFault | None:
         """Use the oldest fault that hits a custom job with these replicas once, and return it; None without one."""
-        tasks = {replica.task for replica in replicas}
+        tasks = {replica.task_name for replica in replicas}
         return self._consume_first(
             lambda fault: (
                 fault.kind in RUN_FAULT_KINDS

@@ -38,7 +38,7 @@ class Ending:
     at: int
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error_if_failed_or_cancelled(self) -> dict[str, Any] | None:
         """The job's `error`, which only failed and cancelled jobs have."""
         return {"code": self.code, "message": self.message} if self.state in (FAILED, CANCELLED) else None
 
@@ -57,7 +57,7 @@ class Replica:
     attempt: int = 0
 
     @property
-    def task(self) -> str:
+    def task_name(self) -> str:
         """The name in logs and errors, for example `workerpool0-0`."""
         return f"workerpool{self.pool}-{self.index}"
 
@@ -138,7 +138,9 @@ class Job:
     @property
     def current_replicas(self) -> list[Replica]:
         """The replicas that should run now, each at its current attempt."""
-        return [replace(first, attempt=self.restarts.attempts.get(first.task, 0)) for first in self.requested_replicas]
+        return [
+            replace(first, attempt=self.restarts.attempts.get(first.task_name, 0)) for first in self.requested_replicas
+        ]
 
     @property
     def replicas_of_all_attempts(self) -> list[Replica]:

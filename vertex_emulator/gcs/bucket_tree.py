@@ -57,14 +57,14 @@ class BucketTree:
     def find_file_or_folder_stat(self, uri: str) -> os.stat_result | None:
         """Return the status of what a URI names, None if there is nothing. Raises InvalidBucketUri and OSError."""
         try:
-            with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:
+            with self._open_descriptor_of_any_kind(parse_gs_uri_parts(uri)) as path_descriptor:
                 return os.fstat(path_descriptor)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def open_file(self, uri: str) -> FileIO:
         """Open a regular file for reading. Raises InvalidBucketUri, and OSError, whose `strerror` says the reason."""
-        with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:
+        with self._open_descriptor_of_any_kind(parse_gs_uri_parts(uri)) as path_descriptor:
             mode = os.fstat(path_descriptor).st_mode
             if not stat.S_ISREG(mode):
                 raise NotRegularFile(mode, uri)
@@ -73,7 +73,7 @@ class BucketTree:
     @contextlib.contextmanager
     def open_folder_scan(self, uri: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         """Yield the entries of a folder, to be used while it is open. Raises InvalidBucketUri and OSError."""
-        located = self._open_path_descriptor(_parse_uri_or_root(uri))
+        located = self._open_descriptor_of_any_kind(_parse_uri_or_root(uri))
         with (
             located as path_descriptor,
             _open_readable_folder_descriptor(path_descriptor) as folder,
@@ -87,29 +87,29 @@ class BucketTree:
         It and its parents in the bucket become writable for every user, because containers run as any user; each time,
         because a process may have been killed between creating a folder and changing its mode.
         """
-        with self._open_path_descriptor(parse_gs_uri_parts(uri), makes_folders=True):
+        with self._open_descriptor_of_any_kind(parse_gs_uri_parts(uri), makes_folders=True):
             pass
 
     def move_file_in(self, source_file: Path, uri: str) -> None:
         """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
-        with self._open_path_descriptor(parents, makes_folders=True) as folder:
+        with self._open_descriptor_of_any_kind(parents, makes_folders=True) as folder:
             os.replace(source_file, name, dst_dir_fd=folder)
 
     def remove_file(self, uri: str) -> None:
         """Remove a file. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
-        with self._open_path_descriptor(parents) as folder:
+        with self._open_descriptor_of_any_kind(parents) as folder:
             os.unlink(name, dir_fd=folder)
 
     def remove_folder(self, uri: str) -> None:
         """Remove an empty folder. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
-        with self._open_path_descriptor(parents) as folder:
+        with self._open_descriptor_of_any_kind(parents) as folder:
             os.rmdir(name, dir_fd=folder)
 
     @contextlib.contextmanager
-    def _open_path_descriptor(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
+    def _open_descriptor_of_any_kind(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
         """Yield a descriptor of what has this path, whatever it is. Raises InvalidBucketUri and OSError."""
         # The root itself is outside of all containers, and a user may have made it a link.
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)

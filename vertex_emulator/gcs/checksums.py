@@ -16,12 +16,12 @@ _limiter: RunVar[CapacityLimiter] = RunVar("threads that compute checksums")
 
 
 async def compute_checksums(
-    file: FileIO, raise_if_abandoned: Callable[[], Awaitable[None]] | None = None
+    file: FileIO, raise_if_disconnected: Callable[[], Awaitable[None]] | None = None
 ) -> dict[str, str]:
     """Return `md5Hash` and `crc32c` of a file in base64 (Cloud Storage, Objects resource). Raises OSError.
 
     A large file is read in many turns, in few threads, so that it keeps none from other requests, ends with the
-    request's task, and ends when `raise_if_abandoned` raises after a turn.
+    request's task, and ends when `raise_if_disconnected` raises after a turn.
     """
     from google_crc32c import Checksum
 
@@ -42,8 +42,8 @@ async def compute_checksums(
         if position < end:
             break
         end = position + _TURN_BYTES
-        if raise_if_abandoned is not None:
-            await raise_if_abandoned()
+        if raise_if_disconnected is not None:
+            await raise_if_disconnected()
     return {"md5Hash": base64.b64encode(md5.digest()).decode(), "crc32c": base64.b64encode(crc32c.digest()).decode()}
 
 

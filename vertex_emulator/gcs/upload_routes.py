@@ -111,7 +111,7 @@ class UploadRoutes:
 
     async def _complete_upload_and_respond(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
-        stored, checksums = await self.uploads.store_and_get_object_and_checksums(
+        stored, checksums = await self.uploads.store_or_reopen_object_and_compute_checksums(
             upload, expected, partial(raise_if_disconnected, request)
         )
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))

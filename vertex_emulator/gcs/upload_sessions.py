@@ -85,16 +85,16 @@ class Uploads:
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
-    async def store_and_get_object_and_checksums(
+    async def store_or_reopen_object_and_compute_checksums(
         self,
         upload: Upload,
         expected_checksums: Mapping[str, str],
-        raise_if_abandoned: Callable[[], Awaitable[None]] | None = None,
+        raise_if_disconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
 
         `expected_checksums` came with the last bytes. The object of a finished upload may be another, endless one by
-        now, so reading it ends when `raise_if_abandoned` raises. Raises ApiError or OSError and discards the upload.
+        now, so reading it ends when `raise_if_disconnected` raises. Raises ApiError or OSError and discards the upload.
         """
         if upload.received_bytes_unless_finished is None:
             stored, file = await to_thread.run_sync(
@@ -103,7 +103,7 @@ class Uploads:
             if file is None:
                 return stored, {}
             with file:
-                return stored, await compute_checksums(file, raise_if_abandoned)
+                return stored, await compute_checksums(file, raise_if_disconnected)
         try:
             with FileIO(upload.partial) as file:
                 checksums = await compute_checksums(file)

@@ -44,7 +44,7 @@ class Access:
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
-    def find_error(self, scope: Scope) -> ApiError | None:
+    def find_authentication_error(self, scope: Scope) -> ApiError | None:
         """Return the error for a request by somebody who may not send one."""
         user_id = scope.get("state", {}).get(PEER_USER_ID)
         if (user_id is not None and user_id in (os.geteuid(), 0)) or self._has_token(HTTPConnection(scope)):

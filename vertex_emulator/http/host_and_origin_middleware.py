@@ -55,7 +55,7 @@ class HostAndOriginMiddleware:
             return build_error_response(error)
         if redirect := self._access.build_cookie_redirect_or_none(scope):
             return redirect
-        if error := self._access.find_error(scope):
+        if error := self._access.find_authentication_error(scope):
             return build_error_response(error)
         return self._app
 

@@ -133,4 +133,4 @@ def _decode_line(raw_line: bytes) -> LogLine:
 
 
 def _build_log_path(logs_folder: Path, job_id: str, replica: Replica) -> Path:
-    return logs_folder / job_id / f"{replica.task}.{replica.attempt}.jsonl"
+    return logs_folder / job_id / f"{replica.task_name}.{replica.attempt}.jsonl"

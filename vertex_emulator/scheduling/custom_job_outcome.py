@@ -105,15 +105,16 @@ def _decide_by_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus]
     if not removed and not killed:
         return None
     event = "was removed" if removed else "was killed"
-    cause = f"the container of replica {(removed or killed)[0].task} {event} from outside."
+    cause = f"the container of replica {(removed or killed)[0].task_name} {event} from outside."
     restart = restart_rules.plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 
 def _describe_exit(replica: Replica, status: ReplicaStatus) -> str:
+    name, exit_code = replica.task_name, status.exit_code
     if status.out_of_memory:
-        return f"The replica {replica.task} ran out of memory and exited with a non-zero status of {status.exit_code}."
-    return f"The replica {replica.task} exited with a non-zero status of {status.exit_code}. Termination reason: Error."
+        return f"The replica {name} ran out of memory and exited with a non-zero status of {exit_code}."
+    return f"The replica {name} exited with a non-zero status of {exit_code}. Termination reason: Error."
 
 
 def _build_exit_failure(replica: Replica, status: ReplicaStatus, job_url: str, now: int) -> Ending:

@@ -87,19 +87,19 @@ class CustomJobReconciler:
             delay = self._signal_replicas_and_get_delay(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
-        image, task = "", PRIMARY.task
+        image, task = "", PRIMARY.task_name
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
-                task = replica.task
+                task = replica.task_name
                 images.add(self._build_spec(job, replica, host, metric_id).image)
             for image in sorted(images):
                 if not self.executor.has_image_or_starts_pull(job.id, image):
                     return None
             for replica in job.current_replicas:
-                task = replica.task
+                task = replica.task_name
                 self.executor.start_replica_unless_started(self._build_spec(job, replica, host, metric_id))
         except ImageUnavailable as error:
             text = image_error.render_image_error(image, str(error), job.location)
@@ -185,7 +185,7 @@ class CustomJobReconciler:
                 try:
                     logs.save_log(self.data.logs, job.id, replica, self._read_log_and_report_limit(job, replica))
                 except OSError as error:
-                    _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
+                    _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task_name, job.id, error)
                     return _SAVE_RETRY_SECONDS
         self.executor.remove_containers_and_network(job.id)
         return None
@@ -199,7 +199,7 @@ class CustomJobReconciler:
         limit = self.executor.get_log_limit_bytes(job.id, replica)
         if limit is not None and counter.stored_bytes >= limit:
             text = (
-                f"The log of {replica.task} reached its limit of {limit >> 20} MB, beyond which Docker drops the "
+                f"The log of {replica.task_name} reached its limit of {limit >> 20} MB, beyond which Docker drops the "
                 "oldest lines. To keep more, start the emulator with a higher --log-limit-mb."
             )
             with self.database.write_transaction() as transaction:

@@ -37,7 +37,7 @@ def simulate_fault_exit(
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
     return {
         replica: replace(status, phase="exited", exit_code=code, out_of_memory=out_of_memory, finished=exit_time)
-        if replica.task == fault.replica
+        if replica.task_name == fault.replica
         else status
         for replica, status in statuses.items()
     }

@@ -53,11 +53,11 @@ def plan_worker_restart(job: Job, lost: Collection[Replica], cause: str, now: in
         return None
     counts = {**job.restarts.workers}
     for replica in lost:
-        counts[replica.task] = counts.get(replica.task, 0) + 1
+        counts[replica.task_name] = counts.get(replica.task_name, 0) + 1
     if max(counts.values()) > MAX_WORKER_RESTARTS:
         return plan_job_retry(job, cause, now)
     history = replace(job.restarts, workers=counts)
-    restart = max(counts[replica.task] for replica in lost)
+    restart = max(counts[replica.task_name] for replica in lost)
     if job.custom_job_scheduling.get("restartJobOnWorkerRestart"):
         log_message = f"{cause} The job is restarted with it: restart {restart} of {MAX_WORKER_RESTARTS}."
         return _build_job_restart_plan(job, history, log_message, now)
@@ -83,5 +83,5 @@ def _build_job_restart_plan(job: Job, updated_history: RestartHistory, log_messa
 
 
 def _build_history_with_restart(history: RestartHistory, restarted: Collection[Replica], now: int) -> RestartHistory:
-    new_attempts = {replica.task: history.attempts.get(replica.task, 0) + 1 for replica in restarted}
+    new_attempts = {replica.task_name: history.attempts.get(replica.task_name, 0) + 1 for replica in restarted}
     return replace(history, attempts={**history.attempts, **new_attempts}, restarting_since=now)

@@ -40,13 +40,13 @@ class JobViews:
         if job is None or job.kind != KINDS.get(collection):
             return None
         kind, visible_id = job.study_or_own_kind_and_id
-        tasks = [replica.task for replica in job.requested_replicas]
+        tasks = [replica.task_name for replica in job.requested_replicas]
         view: dict[str, Any] = {
             "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
-            "outputs": [*self._serialize_output_folders(job)],
-            "replicas": [*self._serialize_replicas(job)],
+            "outputs": [*self._iterate_serialized_output_folders(job)],
+            "replicas": [*self._iterate_serialized_replicas(job)],
             "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
         }
         if job.study is not None:
@@ -58,7 +58,7 @@ class JobViews:
             view["study"] = build_study_view(job, trials)
         return view
 
-    def _serialize_output_folders(self, job: Job) -> Iterator[dict[str, str]]:
+    def _iterate_serialized_output_folders(self, job: Job) -> Iterator[dict[str, str]]:
         """Yield the base output directory and, for a custom job, the folders in it that its environment names."""
         spec = job.spec.get("jobSpec") or job.spec.get("trialJobSpec") or {}
         base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
@@ -70,14 +70,14 @@ class JobViews:
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).build_local_path(uri))}
 
-    def _serialize_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
+    def _iterate_serialized_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
         statuses = self._get_recorded_or_live_statuses_by_task(job)
         for replica in job.requested_replicas:
-            status = statuses.get(replica.task, {})
+            status = statuses.get(replica.task_name, {})
             pool = pools[replica.pool]
             yield {
-                "task": replica.task,
+                "task": replica.task_name,
                 "image": _get_image_uri(pool),
                 "machine": pool.get("machineSpec", {}).get("machineType", ""),
                 "state": _get_replica_state(status, job),
@@ -95,7 +95,7 @@ class JobViews:
         except ExecutorUnavailable:
             return {}
         return {
-            replica.task: {"attempt": replica.attempt, "phase": status.phase, "exit_code": status.exit_code}
+            replica.task_name: {"attempt": replica.attempt, "phase": status.phase, "exit_code": status.exit_code}
             for replica, status in sorted(statuses.items())
         }
 

@@ -22,9 +22,9 @@ def build_labels(owner: str, idempotency_token: str) -> dict[str, str]:
     return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: idempotency_token}
 
 
-def build_stack_filter(qualified_stack_name: str) -> str:
+def build_stack_filter(project_and_stack_name: str) -> str:
     """Return the list filter for all jobs of a stack; its qualified name is `<pulumi project>/<stack>`."""
-    labels = build_labels(f"{qualified_stack_name}/", "")
+    labels = build_labels(f"{project_and_stack_name}/", "")
     return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
 
 

@@ -83,8 +83,8 @@ class LedgerProvider(Provider):
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Remove the jobs that this ledger has marked and no state records, except kept ones."""
         kept_marks = {job_digests.compute_mark_label_value(id_, name) for name in props["kept"]}
-        is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
-        _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable)
+        is_removable_mark = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
+        _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable_mark)
 
 
 class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
@@ -111,9 +111,9 @@ def _parse_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
 
 
 def _remove_unrecorded_jobs(
-    parent: str, fully_qualified_stack_name: str, collections: Iterable[str], is_removable: Callable[[str], bool]
+    parent: str, fully_qualified_stack_name: str, collections: Iterable[str], is_removable_mark: Callable[[str], bool]
 ) -> None:
-    """Remove the jobs with a mark for which `is_removable` is true that no state records.
+    """Remove the jobs with a mark for which `is_removable_mark` is true that no state records.
 
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
@@ -126,6 +126,7 @@ def _remove_unrecorded_jobs(
             removable = {
                 str(job["name"]): str(job["labels"]["pulumi_name"])
                 for job in jobs
-                if is_removable(job["labels"].get(MARK_LABEL, "")) and not jobs_cache.is_deleted_or_kept(job["name"])
+                if is_removable_mark(job["labels"].get(MARK_LABEL, ""))
+                and not jobs_cache.is_deleted_or_kept(job["name"])
             }
             remove_orphans(api.client, fully_qualified_stack_name, removable)

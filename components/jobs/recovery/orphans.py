@@ -54,7 +54,7 @@ def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerConte
     declared_marks = {ledger.compute_mark_label_value(name) for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
-        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.qualified_stack_name)):
+        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.project_and_stack_name)):
             mark = job["labels"].get(MARK_LABEL, "")
             is_ours = mark.startswith(f"{ledger.id}-")
             if is_ours and mark not in declared_marks and job["state"] not in TERMINAL_STATES:

@@ -35,7 +35,7 @@ class LedgerContents:
     kept_names: frozenset[str]
 
     @property
-    def qualified_stack_name(self) -> str:
+    def project_and_stack_name(self) -> str:
         """The name of the stack with its project, `<pulumi project>/<stack>`."""
         return self.fully_qualified_stack_name.partition("/")[2]
 
@@ -56,12 +56,12 @@ class SubmittedJobsCache:
         """Set the ledger that covers the jobs submitted from now on."""
         self._ledger = ledger
 
-    def find_current_ledger(self, qualified_stack_name: str) -> LedgerContents | None:
+    def find_current_ledger(self, project_and_stack_name: str) -> LedgerContents | None:
         """Return the ledger of the stack `<pulumi project>/<stack>`.
 
         None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
         """
-        return self._ledger if self._ledger and self._ledger.qualified_stack_name == qualified_stack_name else None
+        return self._ledger if self._ledger and self._ledger.project_and_stack_name == project_and_stack_name else None
 
     def record_deleted_or_kept(self, resource_name: str) -> None:
         """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""
@@ -71,14 +71,16 @@ class SubmittedJobsCache:
         """Return whether this run has decided already what becomes of a job."""
         return resource_name in self._deleted
 
-    def find_equivalent_usable_job(self, api: Target, kind: Kind, qualified_stack_name: str, token: str) -> Job | None:
+    def find_equivalent_usable_job(
+        self, api: Target, kind: Kind, project_and_stack_name: str, token: str
+    ) -> Job | None:
         """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
 
         Jobs are listed once in a run, without those that it deletes. A listed job is fetched again, because its state
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        summaries = self._list_remaining_jobs(api, kind, qualified_stack_name, token)
+        summaries = self._list_remaining_jobs(api, kind, project_and_stack_name, token)
         while newest := _select_newest_usable_job(summaries):
             with suppress(NotFound):
                 job = api.client.require(ResourceName.parse(newest["name"]))
@@ -87,29 +89,31 @@ class SubmittedJobsCache:
             summaries.remove(newest)
         return None
 
-    def find_created_job(self, api: Target, kind: Kind, qualified_stack_name: str, token: str) -> dict[str, Any] | None:
+    def find_created_job(
+        self, api: Target, kind: Kind, project_and_stack_name: str, token: str
+    ) -> dict[str, Any] | None:
         """Return the job with a token that has been created since this run listed the jobs, whatever its state.
 
         It is the job of a call whose answer was lost. Raises VertexError.
         """
-        listed = {job["name"] for job in self._list_remaining_jobs(api, kind, qualified_stack_name, token)}
-        filter_ = f'{labels.build_stack_filter(qualified_stack_name)} AND labels.{labels.TOKEN_LABEL}="{token}"'
+        listed = {job["name"] for job in self._list_remaining_jobs(api, kind, project_and_stack_name, token)}
+        filter_ = f'{labels.build_stack_filter(project_and_stack_name)} AND labels.{labels.TOKEN_LABEL}="{token}"'
         created = [job for job in api.client.list(kind, api.parent, filter_) if job["name"] not in listed]
         remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
         return max(remaining, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
 
     def find_marked_job_resource_names(
-        self, api: Target, kind: Kind, qualified_stack_name: str, mark: str
+        self, api: Target, kind: Kind, project_and_stack_name: str, mark: str
     ) -> list[str]:
         """Return the resource names of the jobs that have a mark. Raises VertexError."""
-        return [job["name"] for job in self._list_remaining_jobs(api, kind, qualified_stack_name, mark)]
+        return [job["name"] for job in self._list_remaining_jobs(api, kind, project_and_stack_name, mark)]
 
     def _list_remaining_jobs(
-        self, api: Target, kind: Kind, qualified_stack_name: str, label_value: str
+        self, api: Target, kind: Kind, project_and_stack_name: str, label_value: str
     ) -> list[JobSummary]:
         # setdefault is atomic, so all threads get one listing.
-        listing = self._listings.setdefault((api, kind, qualified_stack_name), _JobListing())
-        summaries = listing.get_or_fetch_by_label_value(api, kind, qualified_stack_name).get(label_value, [])
+        listing = self._listings.setdefault((api, kind, project_and_stack_name), _JobListing())
+        summaries = listing.get_or_fetch_by_label_value(api, kind, project_and_stack_name).get(label_value, [])
         return [job for job in summaries if not self.is_deleted_or_kept(job["name"])]
 
 
@@ -127,12 +131,12 @@ class _JobListing:
         self._summaries: dict[str, list[JobSummary]] | None = None
 
     def get_or_fetch_by_label_value(
-        self, api: Target, kind: Kind, qualified_stack_name: str
+        self, api: Target, kind: Kind, project_and_stack_name: str
     ) -> dict[str, list[JobSummary]]:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
             if self._summaries is None:
-                jobs = api.client.list(kind, api.parent, labels.build_stack_filter(qualified_stack_name))
+                jobs = api.client.list(kind, api.parent, labels.build_stack_filter(project_and_stack_name))
                 self._summaries = _group_job_summaries_by_label_value(jobs)
             return self._summaries
 

@@ -12,7 +12,7 @@ MAX_PAUSE_SECONDS = 20.0
 """With pauses that double from one second, twelve tries take about two and a half minutes. Google's page on service
 agents says that a new account is usually known everywhere within two."""
 
-_PASSING_REFUSALS: dict[str, re.Pattern[str]] = {
+_TRANSIENT_REFUSALS: dict[str, re.Pattern[str]] = {
     # Names the account: a bucket or a repository that "does not exist" is a mistake, which waiting does not mend.
     "IAM does not know the account yet": re.compile(
         r"service account\b.{0,200}(does not exist|not found|is not ready)|gaia id not found", re.IGNORECASE | re.DOTALL
@@ -44,19 +44,19 @@ async def _pause_and_decide_on_retry(failure: pulumi.ErrorHookArgs) -> bool:
     pause = compute_retry_pause(failure.errors)
     if pause is None:
         return False
-    reason = find_passing_reason(failure.errors[0])
+    reason = find_transient_refusal_reason(failure.errors[0])
     pulumi.log.info(f"{failure.name}: {reason}; trying again in {pause:.0f} s")
     await asyncio.sleep(pause)
     return True
 
 
-def find_passing_reason(error: str) -> str | None:
+def find_transient_refusal_reason(error: str) -> str | None:
     """Return why a refusal passes by itself; `None` for any other error."""
-    return next((reason for reason, pattern in _PASSING_REFUSALS.items() if pattern.search(error)), None)
+    return next((reason for reason, pattern in _TRANSIENT_REFUSALS.items() if pattern.search(error)), None)
 
 
 def compute_retry_pause(errors_newest_first: list[str]) -> float | None:
     """Return the seconds to wait after these errors of one resource; `None` for no retry."""
-    if len(errors_newest_first) >= MAX_TRIES or find_passing_reason(errors_newest_first[0]) is None:
+    if len(errors_newest_first) >= MAX_TRIES or find_transient_refusal_reason(errors_newest_first[0]) is None:
         return None
     return min(2.0 ** (len(errors_newest_first) - 1), MAX_PAUSE_SECONDS)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.ai_platform_training.commented_yaml_rendering import CommentedFields, render_yaml
-from components.ai_platform_training.job_conversion import convert_job_and_find_problems
+from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
 from components.cli import main
 from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
@@ -60,7 +60,7 @@ def test_all_of_them_preview_clean_as_one_stack() -> None:
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
 def test_rendered_yaml_parses_to_the_converted_fields(file: Path) -> None:
-    fields, problems = convert_job_and_find_problems(yaml.safe_load(file.read_text()), file.stem)
+    fields, problems = convert_job_to_declaration_and_find_problems(yaml.safe_load(file.read_text()), file.stem)
     assert problems == []
     assert yaml.safe_load(render_yaml(fields)) == plain(fields)
 
@@ -68,9 +68,9 @@ def test_rendered_yaml_parses_to_the_converted_fields(file: Path) -> None:
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
 def test_yaml_and_json_give_the_same(file: Path) -> None:
     given = yaml.safe_load(file.read_text())
-    assert render_yaml(convert_job_and_find_problems(json.loads(json.dumps(given)), "x")[0]) == render_yaml(
-        convert_job_and_find_problems(given, "x")[0]
-    )
+    assert render_yaml(
+        convert_job_to_declaration_and_find_problems(json.loads(json.dumps(given)), "x")[0]
+    ) == render_yaml(convert_job_to_declaration_and_find_problems(given, "x")[0])
 
 
 def test_text_that_looks_like_references_is_escaped(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_any_text_reads_back_as_it_was(value: str) -> None:
     [("census_1", "census_1"), ("Census", "census"), ("x" * 80, "x" * 63), ("___", "job"), ("a b", "a-b")],
 )
 def test_a_job_id_becomes_name_and_display_name(job_id: str, name: str) -> None:
-    fields, problems = convert_job_and_find_problems(
+    fields, problems = convert_job_to_declaration_and_find_problems(
         {"jobId": job_id, "trainingInput": {"masterConfig": {"imageUri": "x"}}}, "file"
     )
     assert problems == []
@@ -138,7 +138,9 @@ def test_fields_have_the_api_names_and_order() -> None:
 
 def test_missing_machine_types_are_replaced() -> None:
     accelerator = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}}
-    fields, problems = convert_job_and_find_problems({"masterType": "n1-highcpu-8", "masterConfig": accelerator}, "j")
+    fields, problems = convert_job_to_declaration_and_find_problems(
+        {"masterType": "n1-highcpu-8", "masterConfig": accelerator}, "j"
+    )
     pool = fields["customJobs"]["j"]["jobSpec"]["workerPoolSpecs"][0]
     assert (pool["machineSpec"]["machineType"], problems) == ("n1-standard-8", [])
     assert "# masterType n1-highcpu-8: Vertex AI has none; n1-standard-8 has" in render_yaml(fields)
@@ -148,7 +150,7 @@ def test_missing_machine_types_are_replaced() -> None:
 @pytest.mark.parametrize(("given", "said"), [([64, 32, 64.0], True), ([32, 64], False)])
 def test_discrete_values_increase(given: list[float], said: bool) -> None:
     parameter = {"parameterName": "a", "type": "DISCRETE", "discreteValues": given}
-    fields, problems = convert_job_and_find_problems({"hyperparameters": {"params": [parameter]}}, "j")
+    fields, problems = convert_job_to_declaration_and_find_problems({"hyperparameters": {"params": [parameter]}}, "j")
     (found,) = fields["hyperparameterTuningJobs"]["j"]["studySpec"]["parameters"]
     assert (found["discreteValueSpec"], problems) == ({"values": [32, 64]}, [])
     assert ("# discreteValues: " in render_yaml(fields)) == said

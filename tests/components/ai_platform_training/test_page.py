@@ -14,7 +14,7 @@ from typing_extensions import is_typeddict
 
 from components.ai_platform_training import job_types
 from components.ai_platform_training.commented_yaml_rendering import render_yaml
-from components.ai_platform_training.job_conversion import convert_job_and_find_problems
+from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
 from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
 from components.ai_platform_training.runtime_versions import RUNTIMES, get_same_or_next_version_executor_image_uri
 
@@ -119,7 +119,9 @@ def at(value: Any, path: str) -> Any:
 
 def result(training_input: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The job with its own fields and those of its CustomJobSpec side by side, and the comments."""
-    fields, problems = convert_job_and_find_problems({"jobId": "j", "trainingInput": training_input}, "j")
+    fields, problems = convert_job_to_declaration_and_find_problems(
+        {"jobId": "j", "trainingInput": training_input}, "j"
+    )
     assert problems == []
     ((_, jobs),) = fields.items()
     body = jobs["j"]

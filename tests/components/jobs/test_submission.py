@@ -69,7 +69,7 @@ def count_of_run(api: FakeClient, olds: dict[str, dict[str, Any]], news: dict[st
         checked = custom.check(olds.get(name, {}), given).inputs
         if name in olds:
             custom.diff(f"{PARENT}/customJobs/1", olds[name], checked)
-    return get_submission_pacing().count.at_least
+    return get_submission_pacing().count.min_submissions
 
 
 def test_a_preview_counts_every_create_and_delete(api: FakeClient) -> None:

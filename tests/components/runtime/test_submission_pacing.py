@@ -57,12 +57,12 @@ def test_the_stack_overrides_the_pace_of_its_target() -> None:
 def test_a_count_is_complete_once_every_declared_job_is_decided() -> None:
     count = SubmissionCount()
     count.expect_jobs(["new", "kept", "edited"], ["new"], removed=3)
-    assert count.at_least == 4
-    assert count.decide("kept", 0) is None
-    assert count.decide("edited", 2) is None
-    assert count.at_least == 6
-    assert count.decide("new", 1) == 6
-    assert count.decide("new", 1) is None
+    assert count.min_submissions == 4
+    assert count.record_and_get_total_if_last("kept", 0) is None
+    assert count.record_and_get_total_if_last("edited", 2) is None
+    assert count.min_submissions == 6
+    assert count.record_and_get_total_if_last("new", 1) == 6
+    assert count.record_and_get_total_if_last("new", 1) is None
 
 
 def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,10 +70,10 @@ def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFi
     pace = pacing.get_pace(LOCATION, 2)
     for submissions, lines in ((2, []), (3, ["3 submissions: at least 1 min at 2 a minute"])):
         pacing.count.expect_jobs(["a"], [], 0)
-        pacing.decide("a", submissions, pace)
+        pacing.record_and_print_total_if_last("a", submissions, pace)
         assert capsys.readouterr().out.splitlines() == lines
     pacing.count.expect_jobs(["a"], [], 0)
-    pacing.decide("a", 3, None)
+    pacing.record_and_print_total_if_last("a", 3, None)
     assert capsys.readouterr().out == ""
 
 

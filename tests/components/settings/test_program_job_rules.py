@@ -11,7 +11,7 @@ import pytest
 from components import CustomJob, HyperparameterTuningJob, TrainingImage
 from components.errors import DeclarationErrors
 from components.runtime.program_jobs import ProgramJobs
-from components.settings.program_job_rules import ProgramJobRules, include_program_jobs
+from components.settings.program_job_rules import ProgramJobRules, copy_settings_with_program_jobs
 from components.settings.settings import Settings
 from tests.components.fakes import Ground
 from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load
@@ -150,7 +150,9 @@ def test_the_cost_of_all_jobs_has_a_limit(tmp_path: Path) -> None:
 def test_jobs_of_one_name_count_each(tmp_path: Path) -> None:
     settings = load(tmp_path, LIMITED)
     spec = CanonicalSpec(CUSTOM_JOB, ALLOWED)
-    whole = include_program_jobs(settings, {("CustomJob", "a"): spec, ("HyperparameterTuningJob", "a"): spec})
+    whole = copy_settings_with_program_jobs(
+        settings, {("CustomJob", "a"): spec, ("HyperparameterTuningJob", "a"): spec}
+    )
     assert [*whole.costs] == ['CustomJob "a"', 'HyperparameterTuningJob "a"']
     assert [job.name for job in whole.jobs] == [*whole.costs]
 

@@ -8,7 +8,7 @@ from tests.vertex_api.clock import Clock
 from vertex_api.calls import caller as caller_module
 from vertex_api.calls import submission_pace
 from vertex_api.calls.caller import Caller
-from vertex_api.calls.retry_rules import NEW_GRANT, OUTAGE, RATE, Verb
+from vertex_api.calls.retry_rules import NEW_GRANT, OUTAGE, RATE_LIMIT, Verb
 from vertex_api.calls.submission_pace import SubmissionPace
 from vertex_api.client_errors import InvalidRequest, PermissionDenied, RateLimited, Unavailable, VertexError
 
@@ -48,7 +48,7 @@ def test_a_call_is_made_again_until_it_succeeds(clock: Clock) -> None:
     assert len(clock.naps) == 3
 
 
-@pytest.mark.parametrize(("error", "rule"), [(OUT, OUTAGE), (LIMITED, RATE), (TOO_NEW, NEW_GRANT)])
+@pytest.mark.parametrize(("error", "rule"), [(OUT, OUTAGE), (LIMITED, RATE_LIMIT), (TOO_NEW, NEW_GRANT)])
 def test_a_call_is_given_up_after_its_deadline(clock: Clock, error: VertexError, rule: caller_module.RetryRule) -> None:
     began = clock.now
     with pytest.raises(type(error), match=str(error)):

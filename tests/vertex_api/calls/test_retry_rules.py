@@ -8,7 +8,7 @@ from vertex_api.calls.retry_rules import (
     MAX_PAUSE_SECONDS,
     NEW_GRANT,
     OUTAGE,
-    RATE,
+    RATE_LIMIT,
     RetryRule,
     Verb,
     compute_retry_pause,
@@ -32,7 +32,7 @@ ACT_AS = (
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "read_log"])
-@pytest.mark.parametrize(("error", "rule"), [(RateLimited("x"), RATE), (Unavailable("x"), OUTAGE)], ids=str)
+@pytest.mark.parametrize(("error", "rule"), [(RateLimited("x"), RATE_LIMIT), (Unavailable("x"), OUTAGE)], ids=str)
 def test_a_limit_and_an_outage_are_retried(verb: Verb, error: VertexError, rule: RetryRule) -> None:
     assert find_retry_rule(verb, error) == rule
 
@@ -74,17 +74,17 @@ def test_a_new_account_or_grant_is_waited_for_at_creation_only(error: VertexErro
 
 
 def test_only_an_outage_may_hide_a_created_job() -> None:
-    assert [rule.may_be_done for rule in (RATE, OUTAGE, NEW_GRANT)] == [False, True, False]
+    assert [rule.may_be_done for rule in (RATE_LIMIT, OUTAGE, NEW_GRANT)] == [False, True, False]
 
 
 def test_pauses_double_up_to_a_maximum() -> None:
-    pauses = [compute_retry_pause(RATE, tries, 0.0, None, 0.0) for tries in range(1, 8)]
+    pauses = [compute_retry_pause(RATE_LIMIT, tries, 0.0, None, 0.0) for tries in range(1, 8)]
     assert pauses == [1, 2, 4, 8, 16, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
 
 
 def test_half_of_a_pause_is_random() -> None:
-    assert compute_retry_pause(RATE, 3, 0.0, None, 1.0) == 2.0
-    assert compute_retry_pause(RATE, 3, 0.0, None, 0.5) == 3.0
+    assert compute_retry_pause(RATE_LIMIT, 3, 0.0, None, 1.0) == 2.0
+    assert compute_retry_pause(RATE_LIMIT, 3, 0.0, None, 0.5) == 3.0
 
 
 def test_a_requested_pause_is_heeded_within_the_deadline() -> None:
@@ -93,7 +93,7 @@ def test_a_requested_pause_is_heeded_within_the_deadline() -> None:
     assert compute_retry_pause(OUTAGE, 1, 0.0, 3600.0, 0.0) is None
 
 
-@pytest.mark.parametrize("rule", [RATE, OUTAGE, NEW_GRANT])
+@pytest.mark.parametrize("rule", [RATE_LIMIT, OUTAGE, NEW_GRANT])
 def test_retries_end_at_the_deadline(rule: RetryRule) -> None:
     assert compute_retry_pause(rule, 9, rule.seconds - MAX_PAUSE_SECONDS, None, 0.0) == MAX_PAUSE_SECONDS
     assert compute_retry_pause(rule, 9, rule.seconds - MAX_PAUSE_SECONDS + 1, None, 0.0) is None

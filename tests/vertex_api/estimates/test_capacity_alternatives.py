@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.vertex_api.estimates.test_cost import pool
 from vertex_api.catalog.machines import find_machine
-from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternatives
+from vertex_api.estimates.capacity_alternatives import render_capacity_alternatives
 
 FLEX = (
     "scheduling: {strategy: FLEX_START, maxWaitDuration: 86400s}: the job waits for machines, here for at most a day, "
@@ -20,7 +20,7 @@ OTHER_REGION = (
 
 
 def of(*pools: dict[str, Any], region: str = "europe-west4", **fields: Any) -> list[str]:
-    return list(iterate_capacity_alternatives({"workerPoolSpecs": [*pools], **fields}, region))
+    return list(render_capacity_alternatives({"workerPoolSpecs": [*pools], **fields}, region))
 
 
 def test_a_gpu_job_has_strategies_machines_and_regions() -> None:

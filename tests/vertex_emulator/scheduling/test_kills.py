@@ -108,7 +108,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         [(job.state, job.ending.code if job.ending else None) for job in found if job is not None],
         studies,
         orphans,
-        sorted((place[1].task, place[1].attempt) for place in emulator.machine.started.elements()),
+        sorted((place[1].task_name, place[1].attempt) for place in emulator.machine.started.elements()),
         emulator.machine.containers,
         len(list(emulator.data.iterate_ids_of_jobs_with_files())),
     ]

@@ -30,9 +30,9 @@ def build_key_and_replica_entry(job: Job, replica: Replica, line: LogLine, same_
     """Return key and entry of a container's line; `same_time_index` counts the lines before it with the same time."""
     key = (
         line.at,
-        f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{same_time_index:06d}{line.stream}",
+        f"{line.at}-{replica.task_name}-{job.trial or 0:06d}-{replica.attempt:03d}-{same_time_index:06d}{line.stream}",
     )
-    return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
+    return key, _build_entry(job, replica.task_name, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 
 def find_filterable_text_or_severity_rank(entry: Entry, field: str) -> str | None:

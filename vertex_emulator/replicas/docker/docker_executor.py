@@ -216,7 +216,7 @@ class DockerExecutor:
         return self._connect_and_call(lambda client: client.containers(all=True, filters=filters))
 
     def _build_container_name(self, job_id: str, replica: Replica) -> str:
-        return f"vertex-{self._id}-{job_id}-{replica.task}-{replica.attempt}"
+        return f"vertex-{self._id}-{job_id}-{replica.task_name}-{replica.attempt}"
 
     def _build_job_labels(self, job_id: str) -> dict[str, str]:
         return {LABEL: self._id, f"{LABEL}.job": job_id}
