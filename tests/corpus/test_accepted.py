@@ -70,7 +70,7 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
         whole = interpolation.resolve_known_references_and_unescape(checked(job.required_valid_spec, job.name), {})
         assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.typed_dict, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
-        client.create(job.kind, PARENT, whole)
+        client.create(job.kind, PARENT, whole, check_before=lambda: None, find_created=lambda: None)
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
         assert (
