@@ -41,7 +41,9 @@ def images() -> Iterator[dict[str, str]]:
     own = token_hex(4)  # other tests on this Docker may have images of these roles
     tags = {role: f"vertex-training-tests/{role}:{own}" for role in ("chief", "worker")}
     for role, tag in tags.items():
-        client.images.build(fileobj=BytesIO(f"FROM {IMAGE}\nENV ROLE={role}\n".encode()), tag=tag, rm=True)
+        client.images.build(
+            fileobj=BytesIO(f"FROM {IMAGE}\nENV ROLE={role}\n".encode()), tag=tag, rm=True, nocache=True
+        )
     yield tags
     for tag in tags.values():
         client.images.remove(tag, force=True)  # the last containers may be about to go

@@ -130,7 +130,7 @@ def bare_image() -> Iterator[str]:
     ]
     client = docker.from_env()
     tag = f"localhost/bare-{token_hex(4)}:1"
-    client.images.build(fileobj=io.BytesIO("\n".join(lines).encode()), tag=tag, rm=True)
+    client.images.build(fileobj=io.BytesIO("\n".join(lines).encode()), tag=tag, rm=True, nocache=True)
     yield tag
     client.images.remove(tag, force=True)
     client.close()

@@ -45,7 +45,8 @@ def uri(line: tuple[CuttingProxy, str], tmp_path: Path) -> Iterator[str]:
     (context / "large").write_bytes(os.urandom(LARGE))
     (context / "Dockerfile").write_text("FROM scratch\nCOPY small /\nCOPY large /\n")
     with closing(docker.from_env()) as client:
-        client.images.build(path=str(context), tag=uri, rm=True)
+        # A search for cached layers fails if another test removes any image meanwhile.
+        client.images.build(path=str(context), tag=uri, rm=True, nocache=True)
         shutil.rmtree(context)
         yield uri
         client.images.remove(uri, force=True)
