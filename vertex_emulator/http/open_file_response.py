@@ -34,12 +34,12 @@ class OpenFileResponse(FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._file:
-            if scope["method"] == "HEAD":
-                return await super().__call__(scope, receive, send)
             try:
-                await super().__call__(scope, receive, _SendOfPromisedLength(send))
+                await super().__call__(
+                    scope, receive, send if scope["method"] == "HEAD" else _SendOfPromisedLength(send)
+                )
             except _PromisedLengthIsSent:
-                return
+                pass
             except _ContentHasEndedBefore as error:
                 _log.warning("%s: a file became shorter while it was sent; %s bytes are missing", scope["path"], error)
 
@@ -67,7 +67,8 @@ class _SendOfPromisedLength:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._missing = int(Headers(raw=message["headers"])["content-length"])
-            return await self._send(message)
+            await self._send(message)
+            return
         body, has_more = message["body"][: self._missing], message.get("more_body", False)
         self._missing -= len(body)
         if self._missing and not has_more:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def _send_file(
         raise AssertionError("the client stays")
 
     scope: dict[str, Any] = {"type": "http", "method": method, "path": "/file", "headers": [header] if header else []}
-    file = open(path, "rb", buffering=0)
+    file = FileIO(path)
     asyncio.run(OpenFileResponse(file, "text/plain", {})(scope, receive, send))
     assert file.closed
     headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
