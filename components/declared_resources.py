@@ -8,6 +8,7 @@ from typing import Any, cast
 import pulumi
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from .errors import ImageNotPromoted
@@ -70,12 +71,12 @@ class Images:
 
     @property
     def uris_for_other_stacks(self) -> dict[str, pulumi.Input[str]]:
-        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known."""
+        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known.
+
+        An image whose build has failed has `None`.
+        """
         return {
-            name: pulumi.Output.concat(self.built[name].reference.rpartition(":")[0], "@", self.built[name].digest)
-            if name in self.built
-            else uri
-            for name, uri in self.uris.items()
+            name: _get_pinned_uri(self.built[name]) if name in self.built else uri for name, uri in self.uris.items()
         }
 
 
@@ -121,27 +122,32 @@ class Jobs:
 
     @property
     def waited_job_results(self) -> Results:
-        """The results of all jobs that were waited for, by name."""
+        """The results of all jobs that were waited for and have succeeded, by name."""
         by_completion = dict.fromkeys(self._completed_results.values())
-        return reduce(_merge_outputs_of_dicts, by_completion, pulumi.Output.from_input({}))
+        merged: Results = reduce(_merge_outputs_of_dicts, by_completion, pulumi.Output.from_input({}))
+        return merged.apply(
+            lambda results: {name: each for name, each in results.items() if each["state"] in SUCCEEDED_STATES}
+        )
 
     def get_run_with_final_state(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
-        """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
-        run = self.resources[job_name].run
+        """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.
+
+        With `--continue-on-error`, a job that could not be submitted has `None`.
+        """
+        run = self.resources[job_name].recover_output("run", lambda _: None)
         if job_name not in self._completed_results:
             return run
         completed = self._completed_results[job_name]
-        state = completed.apply(lambda results: results and {"state": results[job_name]["state"]})
+        state = completed.apply(lambda results: {"state": results[job_name]["state"]} if job_name in results else {})
         return run.apply(
-            lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
+            lambda run: run and state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
 
     def _create_completion(self, name: str, jobs: Mapping[str, JobResource]) -> Completion:
         lifecycles = {name: self._declarations[name].lifecycle for name in jobs}
         deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
-        completion = Completion(name, jobs, foundation=self._foundation, deadlines=deadlines)
-        # With --continue-on-error the program goes on after a wait that failed, and exports the other results.
-        self._completed_results.update(dict.fromkeys(jobs, completion.results.recover(lambda _: {})))
+        completion = Completion(name, jobs, foundation=self._foundation, deadlines=deadlines, omit_failed=True)
+        self._completed_results.update(dict.fromkeys(jobs, completion.get_results_even_if_failed()))
         return completion
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
@@ -158,6 +164,7 @@ class Jobs:
             *(self._images.built[name] for name in sorted(names["images"] & self._images.built.keys())),
             *(self._packages.built[name] for name in sorted(names["packages"])),
             *completions,
+            *(self.resources[name] for name in sorted(declaration.upstream_jobs)),
         ]
         return _RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
@@ -187,6 +194,11 @@ def _resolve_spec(
     return call_now_or_when_known(
         lambda tables: spec.replace_fields(interpolation.resolve_known_references(spec.fields, tables)), tables
     )
+
+
+def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:
+    name = image.reference.rpartition(":")[0]
+    return image.recover_output("digest", lambda _: None).apply(lambda digest: digest and f"{name}@{digest}")
 
 
 def _get_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:

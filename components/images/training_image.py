@@ -12,6 +12,7 @@ from pulumi import dynamic
 
 from ..errors import BuildFailed
 from ..files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
+from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
@@ -39,7 +40,7 @@ class TrainingImageProvider(Provider):
         return self.build_read_result_with_inputs(id_, props, digest=digest)
 
 
-class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
+class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
     """An image built from a folder of the project, by its Dockerfile or as a `package`.
 
     `image` has the fields `context` (relative to the program's folder), and optionally `dockerfile` (relative to the
@@ -50,6 +51,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
     `sha256:…`, in its registry (in the daemon, for images that stay there).
     """
 
+    output_names = ("uri", "digest")
     uri: pulumi.Output[str]
     digest: pulumi.Output[str]
 

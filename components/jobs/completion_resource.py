@@ -12,6 +12,7 @@ from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
 from ..runtime import api_target
+from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
@@ -35,14 +36,14 @@ class CompletionProvider(Provider):
         return dynamic.CreateResult("completion", {**props, "results": self._await_results_by_job_name(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        jobs = waiting.fetch_existing_jobs_with_tuning_jobs(props["parent"], props["owner"], props["jobs"])
-        results = {name: build_job_results(job) for name, job in jobs.items()}
+        results = _fetch_results_by_job_name(props["parent"], props["owner"], props["jobs"])
         return self.build_read_result_with_inputs(id_, props, results=results)
 
     def _await_results_by_job_name(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
+        jobs = {name: id_ for name, id_ in props["jobs"].items() if id_ is not None}
         try:
-            return waiting.poll_until_all_succeed(props["parent"], props["owner"], props["jobs"], deadlines)
+            return waiting.poll_until_all_succeed(props["parent"], props["owner"], jobs, deadlines)
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
@@ -54,12 +55,15 @@ class CompletionProvider(Provider):
             raise
 
 
-class Completion(dynamic.Resource, module="vertex", name="Completion"):
+class Completion(DynamicResource, module="vertex", name="Completion"):
     """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results` in `results.py`).
 
     `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
+    If a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With `omit_failed`, it waits for
+    the other jobs, and `results` lacks the failed one.
     """
 
+    output_names = ("results",)
     results: pulumi.Output[Mapping[str, Any]]
 
     def __init__(
@@ -69,14 +73,34 @@ class Completion(dynamic.Resource, module="vertex", name="Completion"):
         *,
         foundation: Foundation,
         deadlines: Mapping[str, str] | None = None,
+        omit_failed: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        self._submitted_ids = {name: job.recover_output("id", lambda _: None) for name, job in jobs.items()}
+        self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
         props: dict[str, Any] = {
-            "jobs": {name: job.id for name, job in jobs.items()},
-            "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}",
-            "parent": foundation.full_location_name,
+            "jobs": self._submitted_ids if omit_failed else {name: job.id for name, job in jobs.items()},
+            "owner": self._owner,
+            "parent": self._parent,
             "results": None,
         }
         if deadlines:
             props["deadlines"] = dict(deadlines)
         super().__init__(CompletionProvider(), name, props, opts)
+
+    def get_results_even_if_failed(self) -> pulumi.Output[Mapping[str, Any]]:
+        """Return the results of the jobs, and if the wait has failed, what the API says of each submitted job now."""
+
+        def fetch_results(ids: Mapping[str, Any]) -> dict[str, Any]:
+            with suppress(VertexError):  # `pulumi up` reports why the wait has failed
+                return _fetch_results_by_job_name(self._parent, self._owner, ids)
+            return {}
+
+        return self.recover_output("results", lambda _: pulumi.Output.all(**self._submitted_ids).apply(fetch_results))
+
+
+def _fetch_results_by_job_name(parent: str, owner: str, ids_by_job: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the results of the jobs that have an id and exist."""
+    ids = {name: id_ for name, id_ in ids_by_job.items() if id_ is not None}
+    jobs = waiting.fetch_existing_jobs_with_tuning_jobs(parent, owner, ids)
+    return {name: build_job_results(job) for name, job in jobs.items()}

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import pulumi
-from pulumi import dynamic
 
 from vertex_api import types
 from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
+from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import call_now_or_when_known
 from ..schema import config_types, interpolation
@@ -28,7 +28,7 @@ TrainingPipelineArgs = pipeline_declaration_types.TrainingPipeline
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
 
-class _Job(dynamic.Resource, Generic[Spec]):
+class _Job(DynamicResource, Generic[Spec]):
     """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
     As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
@@ -38,6 +38,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
     """
 
     provider: type[JobProvider]
+    output_names = ("run",)
     run: pulumi.Output[Mapping[str, Any]]
 
     def __init__(

@@ -38,6 +38,9 @@ class JobProvider(Provider):
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
+        if "spec" not in inputs:
+            # With --continue-on-error, it has outputs of a resource that has failed: the engine skips this job.
+            return dynamic.CheckResult(inputs, [])
         adopt, declared = inputs.get("adopt"), inputs["spec"]
         spec, problems = canonicalize_declared_spec_and_find_problems(self.kind, declared, is_name_required=not adopt)
         failures = [

@@ -9,6 +9,7 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.digests import get_short_digests_unless_many
+from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
@@ -33,7 +34,7 @@ class PythonPackageProvider(Provider):
         return self.build_read_result_with_inputs(id_, props)
 
 
-class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
+class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
     """A source distribution in the staging folder, for a job's `packageUris`.
 
     `package` has either `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with
@@ -41,6 +42,7 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
     `<staging>/packages/<name>-<digest of its content>.tar.gz`.
     """
 
+    output_names = ("uri",)
     uri: pulumi.Output[str]
 
     def __init__(

@@ -13,6 +13,7 @@ from vertex_api.resource_names import build_parent
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
 from ..runtime.api_target import LOCAL_PREFIX
+from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.program_jobs import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schema import config_types
@@ -43,7 +44,7 @@ class EmulatorProcessProvider(Provider):
         emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
 
 
-class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
+class Emulator(DynamicResource, module="vertex", name="Emulator"):
     """The emulator's process. Without a `port` it chooses one and keeps it across restarts."""
 
     def __init__(self, name: str, settings: config_types.Emulator, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -61,7 +61,7 @@ def test_last_jobs_are_awaited_in_one_completion(tmp_path: Path) -> None:
     found = made(tmp_path, after(a="", b="a").replace("after: []", "wait: true") + waited)
     completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
     assert completions == {"Completion/stage-1": {"a"}, "Completion/completion": {"waited"}}
-    assert found.needs("CustomJob/b") == {"Completion/stage-1"}
+    assert found.needs("CustomJob/b") == {"Completion/stage-1", "CustomJob/a"}
     assert found.needs("Completion/completion") == {"CustomJob/waited"}
 
 

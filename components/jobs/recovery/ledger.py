@@ -25,6 +25,7 @@ from vertex_api.job_kinds import KINDS
 
 from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
+from ...runtime.dynamic_resource import DynamicResource
 from ...runtime.provider_base import Provider
 from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
@@ -87,7 +88,7 @@ class LedgerProvider(Provider):
         _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable_mark)
 
 
-class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
+class Ledger(DynamicResource, module="vertex", name="Ledger"):
     """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(

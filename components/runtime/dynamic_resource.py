@@ -1,0 +1,49 @@
+"""The base of all dynamic resources of this package, which lets a program go on after one of them has failed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import pulumi
+from pulumi import dynamic
+
+from .provider_base import Provider
+
+
+class DynamicResource(dynamic.Resource):
+    """A dynamic resource whose downstream resources are skipped if it fails.
+
+    With `pulumi up --continue-on-error`, the program continues after a failure. The SDK (3.259) lets the outputs of the
+    failed resource raise, its URN among them, and so the registration of each resource that depends on it: the program
+    ends with a traceback. Here the URN is known and the outputs are unknown. So those resources are registered, and the
+    engine skips them and keeps what its state has of them.
+    """
+
+    output_names: ClassVar[tuple[str, ...]] = ()
+    """The outputs that other resources or a program may use, beside `urn` and `id`."""
+
+    def __init__(
+        self, provider: Provider, name: str, props: dict[str, Any], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(provider, name, props, opts)
+        self._raising_outputs: Mapping[str, pulumi.Output[Any]] = {}
+        if pulumi.runtime.is_dry_run():
+            return
+        self._raising_outputs = {key: self.__dict__[key] for key in ("id", *self.output_names)}
+        parent = opts.parent if opts else None
+        type_token = f"pulumi-python:{self._resource_type_name}"
+        self.__dict__["urn"] = self.urn.recover(lambda _: pulumi.create_urn(name, type_token, parent))
+        for key, output in self._raising_outputs.items():
+            self.__dict__[key] = output.recover(lambda _: _create_unknown_output(self))
+
+    def recover_output(self, name: str, recover: Callable[[Exception], Any]) -> pulumi.Output[Any]:
+        """Return an output, and if this resource fails what `recover` returns, without a dependency on it."""
+        output = self._raising_outputs.get(name)
+        unchanged: pulumi.Output[Any] = self.__dict__[name]
+        return output.recover(recover) if output else unchanged
+
+
+def _create_unknown_output(resource: pulumi.Resource) -> pulumi.Output[Any]:
+    async def resolve(value: Any) -> Any:
+        return value
+
+    return pulumi.Output({resource}, future=resolve(None), is_known=resolve(False))
