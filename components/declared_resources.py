@@ -64,7 +64,7 @@ class Images:
             if name in self.built
             else image.get("uri")
             or _get_promoted_image_uri(stacks[image["stack"]], name).apply(
-                guardrails.create_image_uri_check(settings.guardrails, name)
+                guardrails.build_image_uri_validator(settings.guardrails, name)
             )
             for name, image in settings.images.items()
         }

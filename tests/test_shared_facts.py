@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.jobs.results import build_job_results
-from components.runtime import running_emulator
+from components.runtime import emulator_discovery
 from components.schema import config_types
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
@@ -77,21 +77,21 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         asked.append((url, token))
         return "1.2.3"
 
-    monkeypatch.setattr(running_emulator, "_fetch_version", fetch)
+    monkeypatch.setattr(emulator_discovery, "_fetch_version", fetch)
     data = DataFolder.open(tmp_path)
     data.token.write_text("t0ken\n")
     endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
     endpoint.write(data.endpoint)
-    assert running_emulator.find_running_endpoint(tmp_path) is None
+    assert emulator_discovery.find_running_endpoint(tmp_path) is None
     with pytest.raises(EmulatorNotRunning):
         require_running_endpoint(tmp_path)
     assert asked == []
     with open_locked_file_or_raise(data.lock):
-        found = running_emulator.find_running_endpoint(tmp_path)
+        found = emulator_discovery.find_running_endpoint(tmp_path)
         assert require_running_endpoint(tmp_path) == endpoint
     assert found is not None
     assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token()) == asked[0]
 
 
 def test_both_sides_know_the_marker_header() -> None:
-    assert running_emulator.MARKER_HEADER == VERSION_HEADER
+    assert emulator_discovery.MARKER_HEADER == VERSION_HEADER

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_snake
 from vertex_api import client_errors
 from vertex_api.calls.caller import Caller
 from vertex_api.calls.error_translation import translate_errors
-from vertex_api.calls.retry_rules import Verb
+from vertex_api.calls.retry_rules import CallKind
 from vertex_api.deferred_packages import register_deferred_package
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
@@ -157,14 +157,14 @@ class RestClient:
                 raise from_http_response(reply)
             return [_get_log_entry_text(entry) for entry in reversed(reply.json().get("entries", []))]
 
-    def _send(self, verb: Verb, kind: Kind, request: dict[str, Any]) -> Any:
+    def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
         with translate_errors():
-            return self._get_client_method(verb, kind)(request=request, timeout=CALL_TIMEOUT)
+            return self._get_client_method(call_kind, kind)(request=request, timeout=CALL_TIMEOUT)
 
-    def _get_client_method(self, verb: Verb, kind: Kind) -> Callable[..., Any]:
-        noun = to_snake(kind.collection if verb == "list" else kind.type)
+    def _get_client_method(self, call_kind: CallKind, kind: Kind) -> Callable[..., Any]:
+        noun = to_snake(kind.collection if call_kind == "list" else kind.type)
         client = self._pipeline_client if kind == TRAINING_PIPELINE else self._job_client
-        return getattr(client, f"{verb}_{noun}")  # type: ignore[no-any-return]
+        return getattr(client, f"{call_kind}_{noun}")  # type: ignore[no-any-return]
 
     def _build_proto_message(self, kind: Kind, job: Job) -> Any:
         from google.protobuf import json_format

@@ -1,6 +1,6 @@
 """The address of a running emulator: endpoint.json in its data folder, valid while the folder's lock is held.
 
-components/runtime/running_emulator.py reads it by the same rule.
+components/runtime/emulator_discovery.py reads it by the same rule.
 """
 
 import fcntl

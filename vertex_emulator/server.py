@@ -28,7 +28,7 @@ from vertex_emulator.http.access import Access, read_or_create_token
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.http.identified_connection import IdentifiedConnection
 from vertex_emulator.http.peer_user import can_identify_local_users
-from vertex_emulator.replicas.container_settings import ContainerSettings
+from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -122,7 +122,7 @@ def _run_server(
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     scheduler.stop(_STOP_SECONDS)
-    _remove_unused_firewall_rules(executor)
+    _try_to_remove_firewall_rules_at_stop(executor)
     _log.info("stopped; containers keep running, and the next start finds them")
 
 
@@ -130,7 +130,7 @@ def _is_about_cancellation(record: logging.LogRecord) -> bool:
     return record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
-def _remove_unused_firewall_rules(executor: DockerExecutor) -> None:
+def _try_to_remove_firewall_rules_at_stop(executor: DockerExecutor) -> None:
     """Leave no rules on the machine that no container needs, unless Docker takes long."""
 
     def remove() -> None:

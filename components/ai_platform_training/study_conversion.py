@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_api.studies.trials import drop_zero_fraction
+from vertex_api.studies.trial_results import drop_zero_fraction
 
 from .commented_yaml_rendering import CommentedFields
 

@@ -8,7 +8,7 @@ import pulumi
 from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.problem_limit import take_problems
+from vertex_api.validation.problem_limit import take_one_more_than_shown
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
@@ -58,10 +58,12 @@ def validate_and_canonicalize(
             violations += [(("labels", *path), message) for path, message in conflicts]
         return canonical, violations
 
-    canonical_lifecycle, violations = _canonicalize_lifecycle(kind, lifecycle, foundation.full_location_name)
+    canonical_lifecycle, violations = _canonicalize_lifecycle_and_find_violations(
+        kind, lifecycle, foundation.full_location_name
+    )
     if not formats.is_valid_name(name):
         violations.insert(0, ((), f'"{name}" must be {formats.NAME_FORM}'))
-    reference_violations = take_problems(_find_reference_violations(spec, secrets, result_names_by_job))
+    reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
         is_valid = program_jobs.add(kind, name, None, [*violations, *reference_violations])
         canonical = program_jobs.add_when_known(kind, name, spec, validate)
@@ -71,8 +73,8 @@ def validate_and_canonicalize(
     return (known, canonical_lifecycle) if is_valid else (None, {})
 
 
-def _canonicalize_lifecycle(
-    kind: Kind, lifecycle: Mapping[str, Any], parent: str
+def _canonicalize_lifecycle_and_find_violations(
+    kind: Kind, lifecycle: Mapping[str, Any], location_name: str
 ) -> tuple[config_types.Lifecycle, list[Violation]]:
     file_only = [key for key in _FILE_ONLY_KEYS if key in lifecycle]
     canonical, problems = canonicalize_and_find_shape_problems(
@@ -83,7 +85,7 @@ def _canonicalize_lifecycle(
     ]
     violations += [(("lifecycle", *each.path), each.message) for each in problems]
     if not problems and "adopt" in canonical:
-        project, _, region = parent.split("/")[-3:]
+        project, _, region = location_name.split("/")[-3:]
         messages = named_job_adoption.render_adoption_violations(kind, canonical["adopt"], project, None, region)
         violations += [(("lifecycle", "adopt"), message) for message in messages]
         if canonical.get("rerun"):

@@ -9,7 +9,7 @@ from pulumi.output import Unknown
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
-from vertex_api.studies import trials
+from vertex_api.studies import trial_results
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
@@ -27,7 +27,7 @@ from .recovery.labels import find_reserved_label_violations
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from .result_references import fetch_result_values_by_reference
 from .submission import remove_orphans_find_or_submit_job
-from .submission_counting import count_submissions
+from .submission_counting import record_submission_count
 
 
 class JobProvider(Provider):
@@ -58,7 +58,7 @@ class JobProvider(Provider):
             for path, message in find_reserved_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
-            count_submissions(inputs, None, is_replaced=False)
+            record_submission_count(inputs, None, is_replaced=False)
         shown, more = select_shown_problems_and_more_text(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
@@ -68,7 +68,7 @@ class JobProvider(Provider):
         is_other_job = bool(news.get("adopt")) and not named_job_adoption.is_same_job(news["adopt"], id_)
         replacing = REPLACING_INPUTS_OF_ADOPTED if news.get("adopt") else REPLACING_INPUTS
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
-        count_submissions(news, olds, is_replaced=is_other_job or is_edited)
+        record_submission_count(news, olds, is_replaced=is_other_job or is_edited)
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
@@ -159,8 +159,8 @@ def _fetch_status_for_run_entry(api: Target, job: Mapping[str, Any]) -> dict[str
     if "error" in job:
         run["error"] = job["error"].get("message", "")
     tuning_job = fetch_tuning_job_or_itself(api, job)
-    if ended := trials.count_ended_trials(tuning_job):
+    if ended := trial_results.count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
-        if best_trial := trials.find_best_trial_summary(tuning_job):
+        if best_trial := trial_results.find_best_trial_summary(tuning_job):
             run["bestTrial"] = best_trial
     return run

@@ -8,7 +8,7 @@ from ..runtime.submission_pacing import get_submission_pacing
 from ..schema.declared_job import get_deletion_policy
 
 
-def count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, *, is_replaced: bool) -> None:
+def record_submission_count(news: Mapping[str, Any], olds: Mapping[str, Any] | None, *, is_replaced: bool) -> None:
     """Count the submissions for a resource whose inputs are `news`; `olds` are its old ones, `None` if it is new."""
     submissions = 0
     if olds is None or is_replaced:

@@ -54,7 +54,7 @@ def _look_up_and_report(settings: Settings, needed: NeededByJob) -> None:
     refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
     lines = {each.metric: render_shortage_line(project, region, each) for each in shortages}
     if pulumi.runtime.is_dry_run():
-        pulumi.log.info("\n".join(render_quota_lines(project, region, needed, granted)))
+        pulumi.log.info("\n".join(render_table_of_needed_and_granted_quota(project, region, needed, granted)))
         if warnings := [lines[each.metric] for each in shortages if each not in refused]:
             pulumi.warn("\n".join(warnings))
     if refused:
@@ -62,7 +62,7 @@ def _look_up_and_report(settings: Settings, needed: NeededByJob) -> None:
         raise QuotaInsufficient("\n  ".join([heading, *(lines[each.metric] for each in refused)]))
 
 
-def render_quota_lines(
+def render_table_of_needed_and_granted_quota(
     project: str, region: str, needed_by_job: NeededByJob, granted: Mapping[str, float]
 ) -> list[str]:
     """Return a table of the metrics that are needed, with what all jobs need at once and what is granted."""

@@ -25,7 +25,7 @@ def list_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
     return list(dict.fromkeys(_iterate_messages(diagnostics, "warning")))
 
 
-def remove_machine_paths(text: str) -> str:
+def shorten_absolute_paths(text: str) -> str:
     """Return a text with the last part only of each absolute path."""
     return _MACHINE_PATH.sub(lambda found: "…/" + re.split(r"[/\\]", found[0])[-1], text)
 
@@ -37,7 +37,7 @@ def _iterate_messages(diagnostics: Iterable[Diagnostic], severity: str) -> Itera
         lines = _SEVERITY_PREFIX.sub("", _COLOR.sub("", each.message).strip()).splitlines()
         place = f"{each.name}: " if each.name else ""
         lines = [line for line in lines if line.strip() and not _TRACEBACK_FRAME.search(line)]
-        lines = [remove_machine_paths(line) for line in lines]
+        lines = [shorten_absolute_paths(line) for line in lines]
         if lines and _LIST_HEADING.match(lines[0]):
             yield from (line.strip() for line in lines[1:])
         elif lines:

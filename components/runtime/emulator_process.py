@@ -15,7 +15,7 @@ from pathlib import Path
 from vertex_api.client import Endpoint
 
 from ..errors import EmulatorFailed
-from .running_emulator import find_running_endpoint
+from .emulator_discovery import find_running_endpoint
 
 START_SECONDS = 15.0
 _FOLDER = Path(__file__).parents[2] if __name__.startswith("components.") else Path("/")
@@ -32,7 +32,7 @@ def get_data_folder() -> Path:
 
 def start_emulator(serve_options: Sequence[str] = ()) -> Endpoint:
     """Return the emulator's endpoint, after starting it with options if it is not running. Raises EmulatorFailed."""
-    return find_running_endpoint(get_data_folder()) or _start_process_and_await_endpoint(serve_options)
+    return find_running_endpoint(get_data_folder()) or _start_or_find_under_lock(serve_options)
 
 
 def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
@@ -46,7 +46,7 @@ def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
         raise EmulatorFailed(f"the emulator does not stop: {_get_last_line_or_placeholder(done.stderr)}")
 
 
-def _start_process_and_await_endpoint(serve_options: Sequence[str]) -> Endpoint:
+def _start_or_find_under_lock(serve_options: Sequence[str]) -> Endpoint:
     data = get_data_folder()
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)

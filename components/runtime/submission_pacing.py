@@ -90,7 +90,9 @@ class SubmissionPacing:
             is_first, self._last_line = self._last_line is None, now
         min_submissions = self.count.min_submissions
         line = (
-            render_pace_line(min_submissions, per_minute) if is_first else render_progress_line(turns, min_submissions)
+            render_pace_line(min_submissions, per_minute)
+            if is_first
+            else render_submitted_count_line(turns, min_submissions)
         )
         print(line, flush=True)  # noqa: T201
 
@@ -108,11 +110,10 @@ def render_pace_line(min_submissions: int, per_minute: int) -> str:
     return f"creating and deleting jobs is paced at {per_minute} a minute ({CONFIG_KEY}): {amount}"
 
 
-def render_progress_line(turns: int, min_submissions: int) -> str:
+def render_submitted_count_line(submitted_count: int, min_submissions: int) -> str:
     """Return what is said once a minute while submissions wait."""
-    return (
-        f"{turns} jobs created or deleted so far{f', of at least {min_submissions}' if min_submissions > turns else ''}"
-    )
+    least = f", of at least {min_submissions}" if min_submissions > submitted_count else ""
+    return f"{submitted_count} jobs created or deleted so far{least}"
 
 
 def _format_duration(seconds: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.problem_limit import has_too_many, take_problems
+from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, canonicalize_and_find_shape_problems
 
@@ -61,7 +61,7 @@ def parse_declarations(
             break
         problems += [
             entry.create_problem(*violation)
-            for violation in take_problems(_find_forbidden_reference_violations(entry.value))
+            for violation in take_one_more_than_shown(_find_forbidden_reference_violations(entry.value))
         ]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
@@ -92,12 +92,12 @@ def parse_declarations(
         return Declarations(images, packages, tuple(jobs), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in take_problems(dependencies.find_dependency_violations(jobs, results)):
+        for job, path, message in take_one_more_than_shown(dependencies.find_dependency_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
         jobs = [*dependencies.resolve_model_dirs_and_set_referenced_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
-    for name in take_problems(own_vars.keys() - known_vars):
+    for name in take_one_more_than_shown(own_vars.keys() - known_vars):
         message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
         problems.append(own_vars[name].create_problem((), message))
     return Declarations(images, packages, tuple(jobs), problems)

@@ -123,7 +123,7 @@ def find_cost_limit_violations(
             yield None, rule, message
 
 
-def create_image_uri_check(rules: Guardrails | None, image_name: str) -> Callable[[str], str]:
+def build_image_uri_validator(rules: Guardrails | None, image_name: str) -> Callable[[str], str]:
     """Return a function that checks the URI of an image of another stack, once that stack's outputs are known.
 
     The function returns the URI, or raises ImageRefused.

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.problem_limit import has_too_many, take_problems
+from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
 
 from ..schema import interpolation
@@ -38,7 +38,7 @@ def resolve_and_check_references(
     `declared_names` are those of each table, or None for an invalid table, in which all names pass.
     """
     unclosed = dict(interpolation.find_unclosed_reference_violations(entry.value))
-    violations = take_problems(unclosed.items())
+    violations = take_one_more_than_shown(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
     for path, reference in interpolation.find_references_with_paths(entry.value):
         if path in unclosed:

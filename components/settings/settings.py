@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
-from vertex_api.validation.problem_limit import has_too_many, take_problems
+from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 
 from ..errors import DeclarationErrors, Problem
 from ..schema import config_types
@@ -60,7 +60,7 @@ class Settings:
         """
         stack_file = read_stack_file_for_line_numbers(root, stack)
         values, violations = find_valid_values_and_violations(extract_own_config(config))
-        problems = [stack_file.create_problem(*violation) for violation in take_problems(violations)]
+        problems = [stack_file.create_problem(*violation) for violation in take_one_more_than_shown(violations)]
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
         if has_too_many([*problems, *unloadable]):
             raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))
@@ -72,7 +72,8 @@ class Settings:
                 break
             entry = entries[job.kind.collection][job.name]
             problems += [
-                entry.create_problem(*each) for each in take_problems(find_job_violations(job, declared.images, values))
+                entry.create_problem(*each)
+                for each in take_one_more_than_shown(find_job_violations(job, declared.images, values))
             ]
         for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))

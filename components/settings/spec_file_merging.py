@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
-from vertex_api.validation.problem_limit import take_problems
+from vertex_api.validation.problem_limit import take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
@@ -79,7 +79,7 @@ def merge_spec_file_and_find_duplicates(
     job, duplicates = _merge_fields_and_find_duplicates(fields, declared, ())
     spec_file = SpecFile(source, () if is_whole else ("jobSpec",), fields, declared, has_one_pool=bool(pools))
     message = f"is set in {source.name} too; keep one of the two"
-    return job, spec_file, [(path, message) for path in take_problems(duplicates)]
+    return job, spec_file, [(path, message) for path in take_one_more_than_shown(duplicates)]
 
 
 def _is_pool_without_list(key: str, value: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from components.runtime.running_emulator import find_running_endpoint
+from components.runtime.emulator_discovery import find_running_endpoint
 from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command

@@ -12,8 +12,8 @@ from vertex_api.calls.retry_rules import (
     NEW_GRANT,
     OUTAGE,
     SUBMISSIONS,
+    CallKind,
     RetryRule,
-    Verb,
     compute_retry_pause,
     find_retry_rule,
 )
@@ -51,7 +51,7 @@ class Caller:
 
     def call(
         self,
-        verb: Verb,
+        call_kind: CallKind,
         attempt: Callable[[], Result],
         *,
         check_before: Callable[[], None] = lambda: None,
@@ -65,20 +65,20 @@ class Caller:
         may_be_done = False
         first_failures: dict[RetryRule, float] = {}
         for tries in itertools.count(1):
-            if self._pace and verb in SUBMISSIONS:
+            if self._pace and call_kind in SUBMISSIONS:
                 self._pace.wait_for_turn()
             check_before()
             try:
                 result = attempt()
             except VertexError as error:
-                rule = find_retry_rule(verb, error)
+                rule = find_retry_rule(call_kind, error)
                 if rule is None:
                     raise
                 pause = self._record_failure_and_compute_pause(rule, tries, first_failures, error)
                 if pause is None:
                     raise
             else:
-                self._record_success(verb)
+                self._record_success(call_kind)
                 return result
             time.sleep(pause)
             self._before_retry()
@@ -109,9 +109,9 @@ class Caller:
             self._report(f"{rule.reason} ({error}); trying again for up to {rule.seconds - (now - began):.0f} s")
         return pause
 
-    def _record_success(self, verb: Verb) -> None:
+    def _record_success(self, call_kind: CallKind) -> None:
         if self._failures:
             with self._lock:
                 self._failures.pop(OUTAGE, None)
-                if verb == "create":
+                if call_kind == "create":
                     self._failures.pop(NEW_GRANT, None)

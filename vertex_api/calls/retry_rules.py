@@ -13,8 +13,8 @@ from vertex_api.client_errors import (
     VertexError,
 )
 
-Verb = Literal["create", "get", "list", "cancel", "delete", "read_log"]
-SUBMISSIONS: frozenset[Verb] = frozenset({"create", "delete"})
+CallKind = Literal["create", "get", "list", "cancel", "delete", "read_log"]
+SUBMISSIONS: frozenset[CallKind] = frozenset({"create", "delete"})
 """The calls that count as submissions (page "Quotas and limits": creating and deleting jobs)."""
 MAX_PAUSE_SECONDS = 20.0
 
@@ -49,21 +49,21 @@ _NEW_GRANT_REFUSAL = re.compile(
 )
 
 
-def find_retry_rule(verb: Verb, error: VertexError) -> RetryRule | None:
+def find_retry_rule(call_kind: CallKind, error: VertexError) -> RetryRule | None:
     """Return the rule by which a failed call is made again, `None` if it is not.
 
     A quota that does not cover the job (`QuotaExceeded`) is not retried: the job would wait in the queue if it were
     only in use (page on custom training quotas), so the request alone exceeds it. Reports on failed jobs do not wait
     for logs.
     """
-    if verb == "read_log":
+    if call_kind == "read_log":
         return None
     if isinstance(error, RateLimited):
         return RATE_LIMIT
     if isinstance(error, Unavailable):
         return None if isinstance(error, OperationUnfinished) else OUTAGE
     is_refused = isinstance(error, InvalidRequest | PermissionDenied)
-    return NEW_GRANT if verb == "create" and is_refused and _NEW_GRANT_REFUSAL.search(str(error)) else None
+    return NEW_GRANT if call_kind == "create" and is_refused and _NEW_GRANT_REFUSAL.search(str(error)) else None
 
 
 def compute_retry_pause(

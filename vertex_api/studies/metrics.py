@@ -27,7 +27,7 @@ class Metric:
         value = values_by_metric.get(self.id)
         return None if value is None or not isfinite(value) else self.sign * min(max(value, -_MAX_VALUE), _MAX_VALUE)
 
-    def compute_safety_shortfall(self, values_by_metric: Mapping[str, float]) -> float | None:
+    def compute_signed_safety_shortfall_or_none(self, values_by_metric: Mapping[str, float]) -> float | None:
         """Return by how much a trial misses the threshold of a safety metric; it is safe if that is at most 0."""
         loss = self.compute_loss(values_by_metric)
         return None if loss is None or self.threshold is None else loss - self.sign * self.threshold
@@ -61,5 +61,5 @@ def parse_safety_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
 
 def is_safe(study_spec: Mapping[str, Any], values: Mapping[str, float]) -> bool:
     """Return whether a trial with these values has every safety metric, and none beyond its threshold."""
-    shortfalls = [metric.compute_safety_shortfall(values) for metric in parse_safety_metrics(study_spec)]
+    shortfalls = [metric.compute_signed_safety_shortfall_or_none(values) for metric in parse_safety_metrics(study_spec)]
     return all(shortfall is not None and shortfall <= 0 for shortfall in shortfalls)

@@ -10,7 +10,7 @@ MORE_PROBLEMS_TEXT = f"validation stops at {MAX_PROBLEMS} problems, so there may
 Problem = TypeVar("Problem")
 
 
-def take_problems(problems: Iterable[Problem]) -> list[Problem]:
+def take_one_more_than_shown(problems: Iterable[Problem]) -> list[Problem]:
     """Return the first problems: one more than are shown, if there are as many, to tell that validation stopped."""
     return list(islice(problems, MAX_PROBLEMS + 1))
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
-from vertex_api.validation.message_schema import get_schema
+from vertex_api.validation.message_schema_lookup import get_schema
 from vertex_api.validation.misshapen_part_removal import RemovalConsequences, remove_or_replace_part_in_place
-from vertex_api.validation.problem_limit import has_too_many, take_problems
+from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
     FieldProblem,
@@ -38,7 +38,7 @@ def canonicalize_job_and_find_problems(
 ) -> tuple[dict[str, Any], list[FieldProblem]]:
     """Return the canonical form of a job, and the problems of its shape and by the service's rules.
 
-    There are no more problems than `take_problems` returns.
+    There are no more problems than `take_one_more_than_shown` returns.
 
     The canonical form is only meaningful if the shape has no problems.
     """
@@ -61,12 +61,12 @@ def canonicalize_message_and_find_problems(
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value of a message, and the problems of its shape and by some rules.
 
-    There are no more problems than `take_problems` returns.
+    There are no more problems than `take_one_more_than_shown` returns.
     """
     canonical, problems = canonicalize_and_find_shape_problems(message_type, value, output_only=output_only)
     valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
     violations = check_partially(find_violations, valid_part, has_unresolved_references)
-    return canonical, take_problems([*problems, *violations])
+    return canonical, take_one_more_than_shown([*problems, *violations])
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def check_partially(
     valid_part: ValidPart,
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> list[FieldProblem]:
-    """Return the problems of the valid part of a value by some rules, as many as `take_problems` returns.
+    """Return the problems of the valid part of a value by some rules, as many as `take_one_more_than_shown` returns.
 
     Violations that may be a mere consequence of what was removed are left out.
     """
@@ -120,7 +120,7 @@ def check_partially(
         return []
     violations = find_violations(valid_part.value)
     problems = find_problems_of_resolved_values(violations, valid_part.value, has_unresolved_references)
-    return take_problems(
+    return take_one_more_than_shown(
         problem for problem in problems if not valid_part.removal_consequences.may_include(problem.path)
     )
 

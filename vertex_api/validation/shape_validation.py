@@ -11,8 +11,13 @@ from pydantic_core import ErrorDetails
 
 from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.message_schema import find_containing_fields, get_adapter, get_schema, get_settable_fields
-from vertex_api.validation.problem_limit import MAX_PROBLEMS, take_problems
+from vertex_api.validation.message_schema_lookup import (
+    find_containing_fields,
+    get_adapter,
+    get_schema,
+    get_settable_fields,
+)
+from vertex_api.validation.problem_limit import MAX_PROBLEMS, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath
 
 OutputOnlyPolicy = Literal["reject", "drop"]
@@ -52,7 +57,7 @@ def _shorten(name: str) -> str:
 def canonicalize_and_find_shape_problems(
     message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
 ) -> tuple[Any, list[FieldProblem]]:
-    """Return the canonical form of a value, and the problems that its shape has, as many as `take_problems` returns.
+    """Return the canonical form of a value and the problems of its shape, at most those of `take_one_more_than_shown`.
 
     `message_type` is one of the TypedDicts of `vertex_api.types`, or another with the same scalars. Canonical are
     camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
@@ -61,7 +66,7 @@ def canonicalize_and_find_shape_problems(
     pruned = copy_without_nulls_and_empty_lists(value)
     canonical, details = _canonicalize_and_list_errors(message_type, pruned, output_only)
     if output_only == "reject" and pruned != value:
-        details = [*details, *take_problems(_find_errors_of_unset_unknown_fields(message_type, value))]
+        details = [*details, *take_one_more_than_shown(_find_errors_of_unset_unknown_fields(message_type, value))]
     if not details:
         return canonical, []
     # Each unknown field explains at most one missing field, which leaves more than are shown.
@@ -73,7 +78,7 @@ def canonicalize_and_find_shape_problems(
         for detail in details
         if detail["type"] != "missing" or detail["loc"] not in misspelt
     )
-    return value, sorted(take_problems(problems), key=lambda problem: str(problem.path))
+    return value, sorted(take_one_more_than_shown(problems), key=lambda problem: str(problem.path))
 
 
 def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[str] = ()) -> str:

@@ -52,7 +52,7 @@ class ListRequest:
         try:
             condition = parse_filter_unless_empty(self.filter)
             if condition is not None:
-                condition = replace_comparisons(condition, _normalize_field_case_and_label_presence)
+                condition = replace_comparisons(condition, _convert_to_snake_case_and_label_wildcard)
             for comparison in iterate_comparisons(condition):
                 _check_comparison(comparison, fields, states)
         except InvalidFilter as error:
@@ -107,7 +107,7 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _normalize_field_case_and_label_presence(comparison: Comparison) -> Comparison:
+def _convert_to_snake_case_and_label_wildcard(comparison: Comparison) -> Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.studies import trials
+from vertex_api.studies import trial_results
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_api.validation.pipeline_validation import build_backing_job
 from vertex_emulator.data_folder import DataFolder
@@ -123,7 +123,7 @@ class PipelineReconciler:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
             return get_model_directory(job.spec["jobSpec"])
-        best = trials.find_best_trial_summary(serialize_job(job, trials_of_job))
+        best = trial_results.find_best_trial_summary(serialize_job(job, trials_of_job))
         return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 

@@ -97,7 +97,7 @@ def _fit_models_and_propose_point(
     excess_lists = [
         excesses
         for safety in parse_safety_metrics(study_spec)
-        if (excesses := fill_and_compress_values(safety.compute_safety_shortfall, ended))
+        if (excesses := fill_and_compress_values(safety.compute_signed_safety_shortfall_or_none, ended))
     ]
     objective = fit_model(losses)
     safety_models = [model for model in map(fit_model, excess_lists) if model is not None]

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import parse_metrics
-from vertex_api.studies.trials import find_pareto_front_summaries, list_trial_summaries
+from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.resource_json import format_times, serialize_job
 

@@ -66,12 +66,12 @@ class LedgerProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Set the ledger of this run too: an unchanged ledger gets no `update`."""
-        get_submitted_jobs_cache().set_current_ledger(_parse_ledger_contents(id_, news))
+        get_submitted_jobs_cache().set_current_ledger(_build_ledger_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        get_submitted_jobs_cache().set_current_ledger(_parse_ledger_contents(id_, props))
+        get_submitted_jobs_cache().set_current_ledger(_build_ledger_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -106,7 +106,7 @@ class Ledger(DynamicResource, module="vertex", name="Ledger"):
         super().__init__(LedgerProvider(), name, props, opts)
 
 
-def _parse_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
+def _build_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
     kept_names = frozenset(inputs["kept"])
     return LedgerContents(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept_names, kept_names)
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from components.preview.cost_report import estimate_quotas_by_job_and_metric
-from components.preview.quota_check import render_quota_lines, render_shortage_line
+from components.preview.quota_check import render_shortage_line, render_table_of_needed_and_granted_quota
 from tests.components.preview.test_cost_report import PAGE, page_settings
 from vertex_api.estimates.granted_quota import UNLIMITED, find_shortages
 
@@ -19,7 +19,7 @@ GRANTED = {"a3_cpus": UNLIMITED, "cpus": 2200, "nvidia_h100_gpus": 0, "pd_ssd": 
 
 
 def test_the_table_shows_needed_beside_granted() -> None:
-    assert render_quota_lines("acme-dev", "us-central1", NEEDED, GRANTED) == [
+    assert render_table_of_needed_and_granted_quota("acme-dev", "us-central1", NEEDED, GRANTED) == [
         "Quota in us-central1: needed by all jobs at once, and granted to acme-dev",
         "  quota             needed    granted",
         "  a3_cpus              208  unlimited",
@@ -36,7 +36,7 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     needed = estimate_quotas_by_job_and_metric(settings)
     granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
     granted["preemptible_nvidia_h100_gpus"] = 0
-    table = "\n".join(render_quota_lines(settings.project, settings.region, needed, granted))
+    table = "\n".join(render_table_of_needed_and_granted_quota(settings.project, settings.region, needed, granted))
     (shortage,) = find_shortages(needed, granted)
     line = render_shortage_line(settings.project, settings.region, shortage)
     shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
@@ -44,7 +44,9 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
 
 
 def test_the_mark_is_explained_only_where_it_is_shown() -> None:
-    assert not any("?" in line for line in render_quota_lines("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0}))
+    assert not any(
+        "?" in line for line in render_table_of_needed_and_granted_quota("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0})
+    )
 
 
 def test_a_shortage_names_jobs_and_where_to_ask() -> None:

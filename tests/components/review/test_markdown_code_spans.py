@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.review.diagnostics import list_errors, list_warnings, remove_machine_paths
+from components.review.diagnostics import list_errors, list_warnings, shorten_absolute_paths
 from components.review.markdown_code_spans import render_code, render_code_list
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import Diagnostic
@@ -63,7 +63,7 @@ def test_names_of_users_inject_nothing_into_a_review() -> None:
     ],
 )
 def test_paths_of_the_machine_lose_their_folders(text: str, shown: str) -> None:
-    assert remove_machine_paths(text) == shown
+    assert shorten_absolute_paths(text) == shown
 
 
 def test_problems_are_listed_one_by_one() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from components.errors import EmulatorFailed
 from components.runtime import emulator_process
-from components.runtime.running_emulator import find_running_endpoint
+from components.runtime.emulator_discovery import find_running_endpoint
 
 # It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")

@@ -7,7 +7,7 @@ from components.runtime.submission_pacing import (
     SubmissionCount,
     SubmissionPacing,
     render_pace_line,
-    render_progress_line,
+    render_submitted_count_line,
     render_total_line,
 )
 from components.settings.stack_value_checks import NAMESPACE
@@ -37,8 +37,8 @@ def test_a_wait_is_told_with_what_is_known() -> None:
 
 
 def test_progress_is_told_with_what_is_known() -> None:
-    assert render_progress_line(61, 240) == "61 jobs created or deleted so far, of at least 240"
-    assert render_progress_line(61, 0) == "61 jobs created or deleted so far"
+    assert render_submitted_count_line(61, 240) == "61 jobs created or deleted so far, of at least 240"
+    assert render_submitted_count_line(61, 0) == "61 jobs created or deleted so far"
 
 
 def test_the_key_is_one_of_the_stack_file() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import ImageRefused
 from components.schema.config_types import Guardrails
-from components.settings.guardrails import create_image_uri_check
+from components.settings.guardrails import build_image_uri_validator
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\
@@ -286,8 +286,8 @@ def test_a_stack_can_price_its_new_region(tmp_path: Path) -> None:
 
 
 def test_guardrails_check_another_stack_s_image_once_known() -> None:
-    check = create_image_uri_check({"registries": ["registry.test/team"]}, "trainer")
+    check = build_image_uri_validator({"registries": ["registry.test/team"]}, "trainer")
     assert check("registry.test/team/trainer@sha256:0") == "registry.test/team/trainer@sha256:0"
     with pytest.raises(ImageRefused, match=r'^images.trainer: guardrails.registries: "registry.test/team-b/trainer@'):
         check("registry.test/team-b/trainer@sha256:0")
-    assert create_image_uri_check({}, "trainer")("anywhere/trainer") == "anywhere/trainer"
+    assert build_image_uri_validator({}, "trainer")("anywhere/trainer") == "anywhere/trainer"

@@ -8,7 +8,7 @@ from tests.vertex_api.clock import Clock
 from vertex_api.calls import caller as caller_module
 from vertex_api.calls import submission_pace
 from vertex_api.calls.caller import Caller
-from vertex_api.calls.retry_rules import NEW_GRANT, OUTAGE, RATE_LIMIT, Verb
+from vertex_api.calls.retry_rules import NEW_GRANT, OUTAGE, RATE_LIMIT, CallKind
 from vertex_api.calls.submission_pace import SubmissionPace
 from vertex_api.client_errors import InvalidRequest, PermissionDenied, RateLimited, Unavailable, VertexError
 
@@ -118,7 +118,7 @@ def test_each_attempt_is_checked_after_the_wait_for_its_turn(clock: Clock) -> No
 
 
 @pytest.mark.parametrize(("verb", "naps"), [("create", 1), ("delete", 1), ("get", 0), ("list", 0), ("cancel", 0)])
-def test_creates_and_deletes_are_paced(clock: Clock, verb: Verb, naps: int) -> None:
+def test_creates_and_deletes_are_paced(clock: Clock, verb: CallKind, naps: int) -> None:
     caller = Caller(SubmissionPace(1))
     for _ in range(2):
         caller.call(verb, failing())

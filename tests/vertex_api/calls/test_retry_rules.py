@@ -9,8 +9,8 @@ from vertex_api.calls.retry_rules import (
     NEW_GRANT,
     OUTAGE,
     RATE_LIMIT,
+    CallKind,
     RetryRule,
-    Verb,
     compute_retry_pause,
     find_retry_rule,
 )
@@ -25,7 +25,7 @@ from vertex_api.client_errors import (
     VertexError,
 )
 
-VERBS = get_args(Verb)
+VERBS = get_args(CallKind)
 ACT_AS = (
     "You do not have permission to act as service_account: trainer@acme.iam.gserviceaccount.com. (or it may not exist)"
 )
@@ -33,7 +33,7 @@ ACT_AS = (
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "read_log"])
 @pytest.mark.parametrize(("error", "rule"), [(RateLimited("x"), RATE_LIMIT), (Unavailable("x"), OUTAGE)], ids=str)
-def test_a_limit_and_an_outage_are_retried(verb: Verb, error: VertexError, rule: RetryRule) -> None:
+def test_a_limit_and_an_outage_are_retried(verb: CallKind, error: VertexError, rule: RetryRule) -> None:
     assert find_retry_rule(verb, error) == rule
 
 
@@ -49,7 +49,7 @@ def test_a_limit_and_an_outage_are_retried(verb: Verb, error: VertexError, rule:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_does_not_pass_is_not_retried(verb: Verb, error: VertexError) -> None:
+def test_what_does_not_pass_is_not_retried(verb: CallKind, error: VertexError) -> None:
     assert find_retry_rule(verb, error) is None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
-from vertex_emulator.replicas.container_settings import ContainerSettings
+from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.docker_errors import (

@@ -14,7 +14,7 @@ import pytest
 
 from components.errors import EmulatorFailed
 from components.runtime import emulator_process
-from components.runtime.running_emulator import REMOTE_VARIABLE, find_running_endpoint
+from components.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint
 from vertex_api.client import Endpoint
 
 VERSION = "1.2.3"
