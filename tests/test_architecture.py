@@ -35,7 +35,7 @@ LAYERS = {
         ("estimates",),
     ),
     "vertex_emulator": (
-        ("", "errors", "locations_and_ids", "timestamps"),
+        ("", "errors", "locations_and_ids", "python_startup", "timestamps"),
         ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
         ("replicas", "resource_json"),

@@ -21,6 +21,7 @@ class DataFolder:
         self.database = root / "emulator.db"
         self.lock = root / "lock"  # held by the one process that serves the folder
         self.endpoint = root / "endpoint.json"  # the address of that process
+        self.emulator_log = root / "emulator.log"  # of one that was started in the background
         self.token = root / "token"  # for whoever the system cannot identify as this user
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
@@ -44,7 +45,7 @@ class DataFolder:
             data.database.chmod(0o600)
             probe = data.root / ".writable"
             probe.touch()
-            probe.unlink()
+            probe.unlink(missing_ok=True)  # `start` and `serve` may probe at the same time
         except OSError as error:
             message = f"the data folder {root} cannot be used: {error.strerror}; choose one with --data"
             raise StartError(message) from error

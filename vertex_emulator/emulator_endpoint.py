@@ -65,6 +65,14 @@ def require_running_endpoint(data_path: Path) -> Endpoint:
         raise EmulatorNotRunning(f"the emulator on {data_path} is just starting or stopping; try again") from error
 
 
+def find_running_endpoint(data_path: Path) -> Endpoint | None:
+    """Return the endpoint of the emulator that serves a data folder, `None` without one that is ready."""
+    try:
+        return require_running_endpoint(data_path)
+    except EmulatorNotRunning:
+        return None
+
+
 def is_lock_held(lock_path: Path) -> bool:
     """Return whether an emulator holds the data folder's lock. Raises StartError if the lock cannot be probed."""
     try:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
-from vertex_api.validation.shape_validation import FieldProblem
+if TYPE_CHECKING:
+    from vertex_api.validation.shape_validation import FieldProblem
 
 _HTTP_OF_STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -35,8 +35,23 @@ class StartError(EmulatorError):
         self.exit_code = exit_code
 
 
+class DockerMissing(StartError):
+    """The emulator cannot start because no Docker daemon listens."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, exit_code=5)
+
+
 class EmulatorNotRunning(EmulatorError):
     """A command needs a running emulator, and there is none."""
+
+
+class CommandNotRun(EmulatorError):
+    """`vertex-emulator exec` cannot run its command; the exit code is of those that shells and `env` use for that."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class JobFailed(EmulatorError):
@@ -121,11 +136,14 @@ class ApiError(EmulatorError):
         return {"error": error}
 
 
-def build_invalid_argument_error(problems: Sequence[FieldProblem], headline: str = "") -> ApiError:
+def build_invalid_argument_error(problems: "Sequence[FieldProblem]", headline: str = "") -> ApiError:
     """Build the service's error for the problems of a request: `List of found errors:\\t1.Field: a.b; Message: c`.
 
     `headline` is a text that comes before them.
     """
+    # Imported here because all commands import this module, and validation takes them 0.1 s.
+    from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
+
     shown, more = select_shown_problems_and_more_text(problems)
     pairs = [(to_snake_case(problem.path_text), problem.message) for problem in shown]
     texts = [f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1)]

@@ -10,7 +10,7 @@ import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -29,6 +29,7 @@ from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.http.identified_connection import IdentifiedConnection
 from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
+from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -39,17 +40,24 @@ _log = logging.getLogger("vertex_emulator")
 
 
 def serve(
-    data_path: Path, host: str, port: int | None, allow_remote: bool, container_options: Mapping[str, Any]
+    data_path: Path,
+    host: str,
+    port: int | None,
+    allow_remote: bool,
+    container_options: Mapping[str, Any],
+    on_ready: Callable[[], None],
 ) -> None:
     """Serve a data folder until SIGTERM or SIGINT; containers go on running. Raises StartError.
 
     `container_options` has those fields of ContainerSettings that the command line gives; the others keep their values.
+    `on_ready` is called once the emulator answers.
     """
     if not is_loopback(host) and not allow_remote:
         raise StartError(
             f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
             "add --allow-remote if that is what you want"
         )
+    require_docker_daemon()
     data = DataFolder.open(data_path)
     with open_locked_file_or_raise(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
@@ -58,7 +66,7 @@ def serve(
         try:
             listener = _open_listener_and_store_port(host, port, database)
             settings = _merge_and_store_container_settings(database, container_options)
-            _run_server(data, database, listener, host, allow_remote, settings)
+            _run_server(data, database, listener, host, allow_remote, settings, on_ready)
         except sqlite3.Error as error:
             raise StartError(f"the database {data.database} cannot be used: {error}") from error
         finally:
@@ -75,9 +83,10 @@ def _run_server(
     host: str,
     allow_remote: bool,
     settings: ContainerSettings,
+    on_ready: Callable[[], None],
 ) -> None:
     port = listener.getsockname()[1]
-    token_file = None if can_identify_local_users() else str(data.token)
+    token_file = None if can_identify_local_users() and not allow_remote else str(data.token)
     endpoint = Endpoint(os.getpid(), host, port, _build_reachable_url(host, port), __version__, token_file)
     queue = WorkQueue()
     executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
@@ -97,10 +106,11 @@ def _run_server(
             endpoint.write(data.endpoint)
             scheduler.start()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
-            if token_file:
-                _log.info("requests need the token in %s; `vertex-emulator env` sets it for clients", data.token)
-            elif allow_remote:
+            if allow_remote:
                 _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", data.token)
+            elif token_file:
+                _log.info("requests need the token in %s; `vertex-emulator env` sets it for clients", data.token)
+            on_ready()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             database.changes.close()  # open pages would hold the server up

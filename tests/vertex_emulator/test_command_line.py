@@ -6,11 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
 from vertex_api import __version__
+from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
 
 
 def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -> None:
@@ -134,11 +136,17 @@ def test_reset_removes_jobs_and_keeps_buckets(own: RunningEmulator) -> None:
 
 
 def test_jobs_wait_with_reason_without_docker(tmp_path: Path) -> None:
-    environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/no-docker.sock"}
+    """A daemon that is gone after the start; there is none for a moment whenever Docker restarts."""
+    docker = tmp_path / "docker.sock"
+    environment = {**os.environ, "DOCKER_HOST": f"unix://{docker}"}
     arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(tmp_path / "data")]
-    with (tmp_path / "log").open("w") as log:
+    with (tmp_path / "log").open("w") as log, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(docker))
+        listener.listen()
         process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log)
         try:
+            listener.accept()[0].close()
+            docker.unlink()
             until((tmp_path / "data" / "endpoint.json").exists, "the start")
             emulator = RunningEmulator.__new__(RunningEmulator)
             emulator.__dict__.update(json.loads((tmp_path / "data" / "endpoint.json").read_text()))
@@ -154,6 +162,56 @@ def test_jobs_wait_with_reason_without_docker(tmp_path: Path) -> None:
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
+
+
+def test_serve_prints_what_env_prints(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(tmp_path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        env = command("env", data=tmp_path).stdout
+        process.send_signal(signal.SIGTERM)
+        assert first + process.stdout.read() == env
+    assert first.startswith("export CLOUDSDK_")
+
+
+@pytest.mark.parametrize("verb", ["serve", "start"])
+def test_without_docker_a_start_ends_with_5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    done = command(verb, data=tmp_path / "data")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (5, "", 1)
+    assert f"Docker does not answer on unix://{tmp_path}/none.sock" in done.stderr
+
+
+def test_commands_show_examples_and_exit_codes(shared: RunningEmulator) -> None:
+    def help_of(*arguments: str) -> str:
+        program = [sys.executable, "-m", "vertex_emulator", *arguments, "--help"]
+        return subprocess.run(program, capture_output=True, text=True, check=True).stdout
+
+    assert "exit codes:" in help_of()
+    for name in COMMAND_EPILOGS:
+        assert f"  vertex-emulator {name}" in help_of(name).replace('eval "$(', "").partition("example")[2], name
+
+
+def test_json_output_parses(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("print('to be parsed')")))
+    shared.ended(name)
+
+    def parse(*arguments: str) -> Any:
+        done = command(*arguments, "--json", data=shared.data)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    status = parse("status")
+    assert (status["url"], status["docker"], status["data"]) == (shared.url, {"status": "ok"}, str(shared.data))
+    assert status["jobs"]["JOB_STATE_SUCCEEDED"] >= 1
+    assert parse("env")["STORAGE_EMULATOR_HOST"] == shared.url
+    lines = command("logs", name, "--task=workerpool0-0", "--json", data=shared.data).stdout.splitlines()
+    assert [json.loads(line)["textPayload"] for line in lines] == ["to be parsed"]
+    assert command("inject", "oom", "--name=nobody", data=shared.data).returncode == 0
+    assert parse("inject", "--list") == [{"remaining": 1, "fault": {"kind": "oom", "name": "nobody"}}]
+    assert command("inject", "--clear", "--json", data=shared.data).stderr.endswith("--json needs --list\n")
+    assert command("inject", "--clear", data=shared.data).returncode == 0
 
 
 def test_a_missing_extra_is_one_line(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The methods that the emulator's own command line calls."""
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from vertex_emulator.replicas.executor_protocol import Executor
 
 @dataclass(frozen=True)
 class StatusAndFaultService:
-    """The methods behind `status`, `stop --if-idle`, `logs` and `inject`; `capacity` is in replicas."""
+    """The methods behind `status`, `stop`, `logs` and `inject`; `capacity` is in replicas."""
 
     database: Database
     executor: Executor
@@ -52,6 +54,11 @@ class StatusAndFaultService:
         error = job.ending.message if job.is_terminal and job.ending else ""
         log = {"job": progress.job if progress else job.study_or_own_kind_and_id[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
+
+    def stop(self) -> dict[str, Any]:
+        """Stop this process in order, as SIGTERM does."""
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
 
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""

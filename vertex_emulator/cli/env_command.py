@@ -1,5 +1,6 @@
 """The command `env`: environment variables that point Google's clients at a running emulator."""
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import require_running_endpoint
+from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 
 # The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
@@ -22,29 +23,34 @@ _TOKEN = (
 )
 
 
-def render_shell_exports(data_path: Path, project: str, region: str) -> Iterator[str]:
-    """Render shell lines for `eval`, then the code for the Python SDK as comments.
+def render_environment(
+    data_path: Path, project: str, region: str, as_json: bool = False, has_page_link: bool = True
+) -> Iterator[str]:
+    """Render shell lines for `eval`, with the code for the Python SDK as comments, or a JSON object of the variables.
 
-    Raises EmulatorNotRunning before the first line.
+    `has_page_link` adds the page's link where it holds the emulator's token. Raises EmulatorNotRunning before the first
+    line.
     """
     endpoint = require_running_endpoint(data_path)
-    url, token_file = endpoint.url, endpoint.token_file
-    link = f"{url}/?{urlencode({'token': endpoint.read_token()})}" if token_file else None
-    data = DataFolder(data_path.absolute())
-    for name, value in _build_environment_variables(url, token_file, data, project, region).items():
+    token, token_file = endpoint.read_token(), endpoint.token_file
+    variables = build_environment_variables(endpoint, data_path, project, region)
+    if as_json:
+        yield json.dumps(variables, indent=2)
+        return
+    for name, value in variables.items():
         yield f"export {name}={shlex.quote(value)}"
-    yield "# Google's Python SDK reads no endpoint from the environment:"
+    yield "# Google's Python SDK reads no endpoint from the environment (`vertex-emulator exec` sets it all the same):"
     imports, credentials = _TOKEN if token_file else _ANONYMOUS
     values = {"imports": imports, "credentials": credentials.format(token_file)}
-    for line in _PYTHON.format(project=project, region=region, url=url, **values).splitlines():
+    for line in _PYTHON.format(project=project, region=region, url=endpoint.url, **values).splitlines():
         yield f"#   {line}"
-    if link:
-        yield f"# The page, for your browser only: {link}"
+    if token and has_page_link:
+        yield f"# The page, for your browser only: {endpoint.url}/?{urlencode({'token': token})}"
 
 
-def _build_environment_variables(
-    url: str, token_file: str | None, data: DataFolder, project: str, region: str
-) -> dict[str, str]:
+def build_environment_variables(endpoint: Endpoint, data_path: Path, project: str, region: str) -> dict[str, str]:
+    """Return the variables by which gcloud and Google's libraries find the emulator that serves a data folder."""
+    url, token_file = endpoint.url, endpoint.token_file
     authorization = (
         {"CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file} if token_file else {"CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true"}
     )
@@ -54,7 +60,7 @@ def _build_environment_variables(
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{url}/" for api in ("AIPLATFORM", "LOGGING")},
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
         **authorization,
-        "CLOUDSDK_CONFIG": str(data.gcloud),
+        "CLOUDSDK_CONFIG": str(DataFolder(data_path.absolute()).gcloud),
         "CLOUDSDK_CORE_PROJECT": project,
         "CLOUDSDK_AI_REGION": region,
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",

@@ -1,6 +1,7 @@
 """The command `inject`: its options, and the requests that it sends."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ examples:
   vertex-emulator inject unavailable --count 5
   vertex-emulator inject lost-answer
   vertex-emulator inject slow 2.5 --count 10
-  vertex-emulator inject --list
+  vertex-emulator inject --list --json
 """
 
 
@@ -62,6 +63,7 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--list", action="store_true", help="list the pending faults")
     which.add_argument("--clear", action="store_true", help="remove the pending faults")
+    parser.add_argument("--json", action="store_true", help="with --list: print a JSON array")
 
 
 def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) -> list[str]:
@@ -76,10 +78,14 @@ def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) ->
     fields = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
     if (options.list or options.clear) and fields:
         raise InvalidFault(f"--{'list' if options.list else 'clear'} takes no other option: omit {', '.join(fields)}")
+    if options.json and not options.list:
+        raise InvalidFault("--json needs --list")
     if options.clear:
         return [f"cleared {send_request(require_running_endpoint(data_path), _FAULTS, method='DELETE')['cleared']}"]
     if options.list:
         pending = send_request(require_running_endpoint(data_path), "/vertex_emulator/status")["faults"]
+        if options.json:
+            return [json.dumps(pending, indent=2)]
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         return lines or ["no pending faults"]
     fault = faults.InjectedFault.parse(fields)

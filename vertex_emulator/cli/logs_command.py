@@ -27,7 +27,7 @@ class JobLog:
     """The log of one job; `send(path, body or None)` sends a request to the emulator or raises EmulatorNotRunning.
 
     `task` (`workerpool0-0`, `service`) and `trial` select one replica and one trial. With `raw`, control characters
-    that containers wrote are printed as they are.
+    that containers wrote are printed as they are; with `as_json`, a line is an entry as Cloud Logging's API returns it.
     """
 
     send: Callable[[str, Mapping[str, Any] | None], Any]
@@ -35,6 +35,7 @@ class JobLog:
     task: str | None = None
     trial: int | None = None
     raw: bool = False
+    as_json: bool = False
 
     def read_all_lines_so_far(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job."""
@@ -66,7 +67,8 @@ class JobLog:
             else:
                 outage_since = None
                 if status["state"] in TERMINAL_STATES:
-                    yield f"{status['name']} {status['state']}"
+                    if not self.as_json:
+                        yield f"{status['name']} {status['state']}"
                     if status["state"] != "JOB_STATE_SUCCEEDED":
                         raise JobFailed(f"{status['name']} ended in {status['state']}: {status['error']}")
                     return
@@ -95,6 +97,8 @@ class JobLog:
             body["pageToken"] = reply["nextPageToken"]
 
     def _render_line(self, entry: Mapping[str, Any]) -> str:
+        if self.as_json:
+            return json.dumps(entry)
         task = entry["resource"]["labels"]["task_name"]
         trial = entry["labels"].get("ml.googleapis.com/trial_id")
         payload = entry.get("jsonPayload")
@@ -105,14 +109,20 @@ class JobLog:
 
 
 def fetch_job_log_from_emulator(
-    data_path: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
+    data_path: Path,
+    job: str,
+    follow: bool = False,
+    task: str | None = None,
+    trial: int | None = None,
+    raw: bool = False,
+    as_json: bool = False,
 ) -> Iterator[str]:
-    """Read the log of a job, given by id or full name; see JobLog for `task`, `trial` and `raw`.
+    """Read the log of a job, given by id or full name; see JobLog for `task`, `trial`, `raw` and `as_json`.
 
     Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
     """
     require_running_endpoint(data_path)
-    log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw)
+    log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw, as_json)
     return log.follow_lines_and_require_success() if follow else log.read_all_lines_so_far()
 
 

@@ -1,12 +1,11 @@
 """The commands `status`, `stop` and `reset`."""
 
-import os
+import json
 import shutil
-import signal
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
@@ -19,11 +18,15 @@ from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 _STOP_SECONDS = 10.0
 
 
-def fetch_status_lines(data_path: Path) -> Iterator[str]:
-    """Render lines about the emulator that runs on a data folder. Raises EmulatorNotRunning."""
+def fetch_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
+    """Render lines about the emulator that runs on a data folder, or a JSON object. Raises EmulatorNotRunning."""
     endpoint = require_running_endpoint(data_path)
     status = send_request(endpoint, "/vertex_emulator/status")
     readiness = send_request(endpoint, "/readyz")
+    if as_json:
+        process = {"url": endpoint.url, "pid": endpoint.pid, "version": endpoint.version}
+        yield json.dumps({**process, "docker": readiness, **status}, indent=2)
+        return
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in status["jobs"].items())
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
     yield f"data       {status['data']}"
@@ -48,7 +51,9 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
         active = send_request(endpoint, "/vertex_emulator/status")["unfinished"]
         if active:
             return f"left running: {active} jobs have not ended"
-    os.kill(endpoint.pid, signal.SIGTERM)
+    # No signal: in a container, or seen from one, another process may have its number.
+    with suppress(EmulatorNotRunning):  # it is ending already
+        send_request(endpoint, "/vertex_emulator/stop", {})
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
         if not is_lock_held(data_path / "lock"):

@@ -1,0 +1,116 @@
+"""`vertex-emulator exec`: a command with everything set, its exit code and signals, and an end of what was started."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.clients.environment import variables
+from tests.vertex_emulator.running import RunningEmulator, command, until
+from vertex_emulator.emulator_endpoint import is_lock_held
+
+PROGRAM = [sys.executable, "-m", "vertex_emulator", "exec", "--data"]
+
+
+def execute(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, str(data), *arguments], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+
+
+def test_a_command_gets_what_env_prints(shared: RunningEmulator) -> None:
+    done = execute(shared.data, "--project=p", "--", "env", "-0")
+    found = dict(line.split("=", 1) for line in done.stdout.split("\0") if line)
+    expected = variables(shared.data, {}, "--project=p")
+    names = {name for name in expected if name.startswith(("CLOUDSDK_", "GOOGLE_", "STORAGE_"))}
+    assert {name: found[name] for name in names} == {name: expected[name] for name in names}
+    assert found["VERTEX_EMULATOR_DATA"] == str(shared.data)
+    assert is_lock_held(shared.data / "lock")  # it was running before
+
+
+def test_an_emulator_starts_for_it_and_stops(tmp_path: Path) -> None:
+    script = "from google.cloud import storage; print(storage.Client().create_bucket('made').exists())"
+    done = execute(tmp_path, "--", sys.executable, "-c", f"{script}; raise SystemExit(42)")
+    assert (done.returncode, done.stdout, done.stderr) == (42, "True\n", "")
+    assert not is_lock_held(tmp_path / "lock")
+    assert (tmp_path / "gcs" / "made").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (["--", "sh", "-c", "kill -KILL $$"], 137, ""),
+        (["--", "no-such-program"], 127, "no-such-program is not found"),
+        (["--", "/etc/passwd"], 126, "/etc/passwd is not executable"),
+        ([], 2, "required: COMMAND"),
+    ],
+)
+def test_exit_codes_are_those_of_shells(
+    shared: RunningEmulator, arguments: list[str], exit_code: int, message: str
+) -> None:
+    done = execute(shared.data, *arguments)
+    assert (done.returncode, message in done.stderr) == (exit_code, True)
+
+
+def test_without_docker_the_exit_code_is_125(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    done = execute(tmp_path / "data", "--", "true")
+    assert (done.returncode, done.stderr.count("\n")) == (125, 1)
+    assert "Docker does not answer" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_signals_reach_the_command(shared: RunningEmulator, tmp_path: Path, number: signal.Signals) -> None:
+    script = f"""
+        import pathlib, signal, sys
+        signal.signal({number}, lambda *_: sys.exit(9))
+        pathlib.Path({str(tmp_path / "ready")!r}).touch()
+        signal.pause()
+    """
+    arguments = [*PROGRAM, str(shared.data), "--", sys.executable, "-c", textwrap.dedent(script)]
+    process = subprocess.Popen(arguments, start_new_session=True)
+    until((tmp_path / "ready").exists, "the command")
+    process.send_signal(number)
+    assert process.wait(30) == 9
+
+
+def test_the_first_of_two_stops_the_emulator_after_the_second(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    wait = "until test -e {}; do sleep 0.05; done"
+    first = subprocess.Popen(
+        [*PROGRAM, str(data), "--", "sh", "-c", f"touch {tmp_path}/1; {wait.format(tmp_path / '2')}"]
+    )
+    until((tmp_path / "1").exists, "the first")
+    second = subprocess.Popen(
+        [*PROGRAM, str(data), "--", "sh", "-c", f"touch {tmp_path}/2; {wait.format(tmp_path / '3')}"],
+    )
+    until((tmp_path / "2").exists, "the second")
+    assert command("status", data=data).returncode == 0
+    assert first.poll() is None
+    (tmp_path / "3").touch()
+    assert (second.wait(30), first.wait(30)) == (0, 0)
+    assert not is_lock_held(data / "lock")
+
+
+def test_another_sitecustomize_still_runs(shared: RunningEmulator, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('of the project')")
+    done = subprocess.run(
+        [*PROGRAM, str(shared.data), "--", sys.executable, "-c", "import sitecustomize; print(sitecustomize.__file__)"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # The first line is of `vertex-emulator` itself.
+    assert done.stdout.splitlines() == ["of the project"] * 2 + [f"{tmp_path}/sitecustomize.py"]
+
+
+def test_python_starts_with_no_further_modules(shared: RunningEmulator) -> None:
+    script = "import sys; print(*sorted(sys.modules))"
+    without = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    within = execute(shared.data, "--", sys.executable, "-c", script).stdout
+    assert set(within.split()) - set(without.split()) <= {"__future__", "sitecustomize"}
