@@ -168,7 +168,7 @@ def _suppress_stop_signals() -> Iterator[None]:
 def _open_listener_and_store_port(host: str, port: int | None, database: Database) -> socket.socket:
     """Open a socket on the requested port, else on the last one (so that links stay valid), else on a free one."""
     with database.read_transaction() as transaction:
-        remembered = transaction.get_setting("port")
+        remembered = transaction.find_setting("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in candidates:
@@ -205,7 +205,7 @@ def _build_reachable_url(listen_host: str, port: int) -> str:
 def _merge_and_store_container_settings(database: Database, given: Mapping[str, Any]) -> ContainerSettings:
     """Return the settings of containers: what is given, else those of the last start, else the defaults."""
     with database.write_transaction() as transaction:
-        options = {**json.loads(transaction.get_setting("containers") or "{}"), **given}
+        options = {**json.loads(transaction.find_setting("containers") or "{}"), **given}
         transaction.set_setting("containers", json.dumps(options))
     return ContainerSettings(**options)
 
@@ -213,7 +213,7 @@ def _merge_and_store_container_settings(database: Database, given: Mapping[str, 
 def _get_or_create_emulator_id(database: Database) -> str:
     """Return the id that labels the containers of this data folder, and create it at the first start."""
     with database.write_transaction() as transaction:
-        emulator_id = transaction.get_setting("emulator")
+        emulator_id = transaction.find_setting("emulator")
         if emulator_id is None:
             emulator_id = token_hex(6)
             transaction.set_setting("emulator", emulator_id)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from .stat_signatures import is_stable, pack_signature, read_packed_signatures, split_packed_signatures, sum_file_sizes
-from .user_cache_files import get_cache_file_path, read_cache_file, write_cache_file_and_prune
+from .user_cache_files import get_cache_file_path, read_cache_file_or_none, write_cache_file_and_prune
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""
@@ -49,7 +49,7 @@ def get_or_compute_digest(folder: Path, paths: Collection[str], options: str, co
     signatures = read_packed_signatures(root, paths)
     key = (os.fsencode(folder.resolve()), options.encode(), os.fsencode("\0".join(paths)), signatures)
     cache_file = get_cache_file_path("contexts", _FOLDER_CACHE_FORMAT, *key)
-    if (cached := read_cache_file(cache_file)) is not None:
+    if (cached := read_cache_file_or_none(cache_file)) is not None:
         return cached.decode()
     digest = compute_digest()
     if is_stable(signatures, start) and read_packed_signatures(root, paths) == signatures:
@@ -67,7 +67,7 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(signatures) <= MAX_UNCACHED_BYTES:
         return {path: _compute_signature_and_digest(root + path)[1] for path in paths}
     cache_file = get_cache_file_path("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
-    cache_content = read_cache_file(cache_file)
+    cache_content = read_cache_file_or_none(cache_file)
     cached = _parse_signatures_and_digests(cache_content) if cache_content else {}
     current = dict(zip(paths, split_packed_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}

@@ -23,7 +23,7 @@ def get_cache_file_path(kind: str, *key_parts: bytes) -> Path:
     return base / "vertex-training" / kind / digest.hexdigest()[:32]
 
 
-def read_cache_file(file: Path) -> bytes | None:
+def read_cache_file_or_none(file: Path) -> bytes | None:
     """Return a cache file's content; `None` if there is none, or if it is not exactly what was written."""
     try:
         checksum, _, content = file.read_bytes().partition(b"\n")

@@ -57,7 +57,7 @@ class Registry:
     def get_digest(self, uri: str) -> str | None:
         import docker
 
-        credentials = _get_google_credentials(uri)
+        credentials = _find_google_credentials(uri)
         with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
@@ -68,7 +68,7 @@ class Registry:
 
     def publish_and_get_digest(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
-        digest, credentials = None, _get_google_credentials(uri)
+        digest, credentials = None, _find_google_credentials(uri)
         with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
             for message in _iterate_messages_and_report_layers(messages, report):
@@ -102,7 +102,7 @@ def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], repo
         yield message
 
 
-def _get_google_credentials(uri: str) -> Mapping[str, str] | None:
+def _find_google_credentials(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
     if not _GOOGLE_HOST.fullmatch(uri.partition("/")[0]):
         return None

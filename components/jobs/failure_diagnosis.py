@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.client_errors import VertexError
 from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trial_results
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target import Target
 from .capacity_advice import render_capacity_alternative_lines
@@ -48,7 +48,7 @@ _CAUSES = [
 def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     """Return all that is known about a failed job, in lines."""
     resource_name = ResourceName.parse(job["name"])
-    logged_job = ResourceName.parse(get_backing_job_resource_name(job) or job["name"])
+    logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])
     tuning_job = job.get(TUNING_JOB, job)
     reason = str(job.get("error", {}).get("message") or job["state"])
     replica = _REPLICA.search(reason)

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..runtime.api_target import Target
@@ -64,7 +64,7 @@ def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
 def get_created_names_by_output_key(pipeline: Job) -> dict[str, str]:
     """Return the resource names of the job that trains, `backingJob`, and of the `model`: of those that exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
-    names = {"backingJob": get_backing_job_resource_name(pipeline), "model": model}
+    names = {"backingJob": get_backing_job_resource_name_or_none(pipeline), "model": model}
     return {key: name for key, name in names.items() if name}
 
 
@@ -77,5 +77,5 @@ def get_attached_tuning_or_backing_job(pipeline: Job) -> Job:
 
 
 def _get_tuning_job_name(pipeline: Job) -> str | None:
-    name = get_backing_job_resource_name(pipeline)
+    name = get_backing_job_resource_name_or_none(pipeline)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

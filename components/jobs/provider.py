@@ -10,7 +10,7 @@ from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trial_results
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 from vertex_api.validation.shape_validation import get_value_at
@@ -149,7 +149,7 @@ def _select_results_entry(props: Mapping[str, Any]) -> dict[str, Any]:
 def _fetch_status_for_run_entry(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
-    logged_job = ResourceName.parse(get_backing_job_resource_name(job) or job["name"])
+    logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])
     run = {
         "name": job["name"],
         "state": job["state"],

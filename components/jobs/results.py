@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_model_directory
+from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.studies import trial_results
 from vertex_api.studies.metrics import parse_objectives
@@ -53,5 +53,5 @@ def build_job_results(job: Job) -> dict[str, Any]:
 
 
 def _build_model_dir_entry(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
-    folder = get_model_directory(job_spec, trial_id)
+    folder = get_model_directory_or_none(job_spec, trial_id)
     return {MODEL_DIR: folder} if folder else {}

@@ -93,10 +93,10 @@ def resolve_target_and_start_emulator(full_location_name: str) -> Target:
     raise SubmitFailed(f'"{full_location_name}" in the state is of no target that this version knows (local, gcp)')
 
 
-def get_pace(full_location_name: str) -> SubmissionPace | None:
+def get_pace_or_none(full_location_name: str) -> SubmissionPace | None:
     """Return the pace of submissions to a location; `None` if they are not paced, as those to the emulator."""
     default = SUBMISSIONS_PER_MINUTE if full_location_name.startswith(CLOUD_PREFIX) else None
-    return get_submission_pacing().get_pace(full_location_name, default)
+    return get_submission_pacing().get_pace_or_none(full_location_name, default)
 
 
 def _build_endpoint_with_overrides(region: str) -> Endpoint:
@@ -119,4 +119,4 @@ def _get_client(endpoint: Endpoint, full_location_name: str) -> JobClient:
     is_local = full_location_name.startswith(LOCAL_PREFIX)
     # An emulator that has been killed starts again, at the same port.
     before_retry = emulator_process.start_emulator if is_local else lambda: None
-    return RestClient(endpoint, Caller(get_pace(full_location_name), before_retry, partial(print, flush=True)))
+    return RestClient(endpoint, Caller(get_pace_or_none(full_location_name), before_retry, partial(print, flush=True)))

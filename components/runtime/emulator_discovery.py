@@ -40,7 +40,7 @@ def find_running_endpoint(data: Path) -> Endpoint | None:
         url, version, token_file = str(fields["url"]), str(fields["version"]), fields.get("token_file")
         token = Path(token_file).read_text().strip() if token_file else ""
         _require_allowed_address(url)
-        is_emulator = _fetch_version(url, token) == version
+        is_emulator = _fetch_version_or_none(url, token) == version
         # A starting emulator holds the lock for a moment before it removes what another one left.
         return Endpoint.for_server(url, token) if is_emulator and file.read_text() == text else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, http.client.HTTPException):
@@ -72,22 +72,22 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _fetch_version(url: str, token: str) -> str | None:
+def _fetch_version_or_none(url: str, token: str) -> str | None:
     """Return the version in the marker of a server's answer, `None` if it is no emulator. Raises EmulatorFailed."""
     request = urllib.request.Request(f"{url}/healthz")
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
         with _DIRECT_OPENER.open(request, timeout=_ANSWER_SECONDS) as reply:
-            return _get_marker(reply)
+            return _get_marker_or_none(reply)
     except urllib.error.HTTPError as error:
         with error:
-            if _get_marker(error) is None:
+            if _get_marker_or_none(error) is None:
                 return None
             message = json.load(error)["error"]["message"]
         raise EmulatorFailed(f"the emulator at {url} refuses: {message}") from error
 
 
-def _get_marker(reply: Any) -> str | None:
+def _get_marker_or_none(reply: Any) -> str | None:
     value = reply.headers.get(MARKER_HEADER)
     return None if value is None else str(value)

@@ -66,7 +66,7 @@ class SubmissionPacing:
         """Take the value of `CONFIG_KEY`, which the program has checked, instead of the target's default."""
         self._override = int(configured) if configured else None
 
-    def get_pace(self, location: str, default_per_minute: int | None) -> SubmissionPace | None:
+    def get_pace_or_none(self, location: str, default_per_minute: int | None) -> SubmissionPace | None:
         """Return the pace of a location, always the same one; `None` if submissions there are not paced."""
         per_minute = self._override or default_per_minute
         if per_minute is None:

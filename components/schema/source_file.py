@@ -58,7 +58,7 @@ class SourceFile:
     @cached_property
     def _root_node(self) -> yaml.Node | None:
         try:
-            return yaml_documents.compose_root_node(self.content)
+            return yaml_documents.compose_root_node_or_none(self.content)
         except yaml.YAMLError:
             return None
 

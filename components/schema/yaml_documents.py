@@ -54,7 +54,7 @@ def _construct_document(loader: LimitedLoader, root_node: yaml.Node) -> Any:
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
-def compose_root_node(document_bytes: bytes) -> yaml.Node | None:
+def compose_root_node_or_none(document_bytes: bytes) -> yaml.Node | None:
     """Return a document's root node, None if it is empty, for `find_deepest_line`. Raises yaml.YAMLError."""
     loader = LimitedLoader(document_bytes)
     try:

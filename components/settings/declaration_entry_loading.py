@@ -69,7 +69,7 @@ def load_entries_and_problems(
         for entry in sections:
             if has_too_many(problems):
                 break
-            if message := _get_name_problem(entry, entries):
+            if message := _find_name_problem(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
             merged, unmergeable = _load_and_merge_spec_file(entry, root)
@@ -96,7 +96,7 @@ def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]
     return entries, problems
 
 
-def _get_name_problem(entry: Entry, entries: Entries) -> str | None:
+def _find_name_problem(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):

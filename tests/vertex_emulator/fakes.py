@@ -136,7 +136,7 @@ class Machine:
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task_name}")
         self.fuse.step()
 
-    def get_log_limit_bytes(self, job: str, replica: Replica) -> int | None:
+    def get_log_limit_bytes_or_none(self, job: str, replica: Replica) -> int | None:
         return None
 
     def describe_reachable_networks(self) -> str:

@@ -59,14 +59,14 @@ def get_cached_engine_bin_folder() -> Path:
 
 def get_engine_if_usable(program: Path) -> Engine | None:
     """Return the engine at `program`; `None` if it fails, is too old, or lacks the host for Python programs."""
-    version = query_engine_version(program)
+    version = query_engine_version_or_none(program)
     if version is None or (parse_version(version) or (0, 0, 0)) < MIN_VERSION:
         return None
     search_path = os.pathsep.join([str(program.parent), str(program.resolve().parent), os.environ.get("PATH", "")])
     return Engine(version, program.parent) if shutil.which(LANGUAGE_HOST, path=search_path) else None
 
 
-def query_engine_version(program: Path) -> str | None:
+def query_engine_version_or_none(program: Path) -> str | None:
     """Return what `pulumi version` prints, without the `v`; `None` if it fails."""
     env = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
@@ -107,7 +107,7 @@ def install_with_first_success(installers: Sequence[NamedInstaller], output: Pro
         partial.mkdir()
         try:
             install(partial, output)
-            version = query_engine_version(partial / "bin" / "pulumi")
+            version = query_engine_version_or_none(partial / "bin" / "pulumi")
             if version != ENGINE_VERSION:
                 raise CommandFailed(f"`pulumi version` prints {version or 'nothing'} instead of {ENGINE_VERSION}")
         except CommandFailed as error:

@@ -14,7 +14,7 @@ from vertex_api.calls.retry_rules import (
     SUBMISSIONS,
     CallKind,
     RetryRule,
-    compute_retry_pause,
+    compute_retry_pause_or_none,
     find_retry_rule,
 )
 from vertex_api.calls.submission_pace import SubmissionPace
@@ -100,7 +100,7 @@ class Caller:
             failures.last = now
             is_shared = rule in (OUTAGE, NEW_GRANT)
             began = min(failures.began, first_failure) if is_shared else first_failure
-            pause = compute_retry_pause(rule, tries, now - began, error.retry_after, random.random())
+            pause = compute_retry_pause_or_none(rule, tries, now - began, error.retry_after, random.random())
             last_report = self._reported.get(rule)
             is_news = pause is not None and (last_report is None or now - last_report >= REPORT_INTERVAL_SECONDS)
             if is_news:

@@ -31,7 +31,9 @@ def translate_errors() -> Iterator[None]:
     except api.ClientError as error:
         raise client_errors.InvalidRequest(_shorten_error_message(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
-        raise client_errors.Unavailable(_shorten_error_message(error), _get_retry_after_seconds(error)) from error
+        raise client_errors.Unavailable(
+            _shorten_error_message(error), _get_retry_after_seconds_or_none(error)
+        ) from error
     except (json_format.ParseError, requests.JSONDecodeError) as error:
         raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
     except TimeoutError as error:
@@ -53,10 +55,10 @@ def _translate_too_many_requests(error: Any) -> client_errors.VertexError:
     message = _shorten_error_message(error)
     if error.reason != "RATE_LIMIT_EXCEEDED" and _CAPACITY.search(message):
         return client_errors.QuotaExceeded(message, _METRIC.findall(message))
-    return client_errors.RateLimited(message, _get_retry_after_seconds(error))
+    return client_errors.RateLimited(message, _get_retry_after_seconds_or_none(error))
 
 
-def _get_retry_after_seconds(error: Any) -> float | None:
+def _get_retry_after_seconds_or_none(error: Any) -> float | None:
     """Return for how long the service asks to wait: by the header `Retry-After`, or a `google.rpc.RetryInfo`."""
     headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
     details = [detail for detail in getattr(error, "details", None) or [] if isinstance(detail, Mapping)]

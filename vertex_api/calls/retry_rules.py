@@ -66,7 +66,7 @@ def find_retry_rule(call_kind: CallKind, error: VertexError) -> RetryRule | None
     return NEW_GRANT if call_kind == "create" and is_refused and _NEW_GRANT_REFUSAL.search(str(error)) else None
 
 
-def compute_retry_pause(
+def compute_retry_pause_or_none(
     rule: RetryRule, tries: int, failing_seconds: float, retry_after: float | None, fraction: float
 ) -> float | None:
     """Return the seconds to wait before a call is made again, `None` if it is given up.

@@ -34,7 +34,7 @@ def get_boot_disk_type_and_size(pool: Mapping[str, Any]) -> tuple[str, int]:
     return disk_type, disk.get("bootDiskSizeGb") or _BOOT_DISK_GB
 
 
-def get_output_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
+def get_output_directory_or_none(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
     """Return the `gs://` folder of a run's output, without a slash at its end, None if the spec names none.
 
     Each trial of a tuning job has a folder of its own below that of the job, named by its id (discovery document,
@@ -46,10 +46,10 @@ def get_output_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str
 
 def get_output_directories_by_variable(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
     """Return the `gs://` folders of a run by the variables of `OUTPUT_FOLDERS`, empty if the spec names none."""
-    base = get_output_directory(job_spec, trial_id)
+    base = get_output_directory_or_none(job_spec, trial_id)
     return {variable: f"{base}/{folder}/" for variable, folder in OUTPUT_FOLDERS.items()} if base else {}
 
 
-def get_model_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
+def get_model_directory_or_none(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
     """Return the `gs://` folder where a run puts its model, None if the spec names no output directory."""
     return get_output_directories_by_variable(job_spec, trial_id).get("AIP_MODEL_DIR")

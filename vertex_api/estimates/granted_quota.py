@@ -65,11 +65,11 @@ def _find_value_in_region(dimensions_infos: Iterable[Mapping[str, Any]], region:
         covers_region = dimensions in ({}, {"region": region}) and (region in locations or "global" in locations)
         value = next((detail.get("value") for detail in info.get("details") or ()), None)
         if covers_region and value is not None:
-            return _parse_amount(value)
+            return _parse_amount_or_none(value)
     return None
 
 
-def _parse_amount(text: str) -> float | None:
+def _parse_amount_or_none(text: str) -> float | None:
     try:
         amount = int(text)
     except ValueError:

@@ -22,14 +22,14 @@ class Metric:
     threshold: float | None = None
     min_safe_fraction: float = 0.0
 
-    def compute_loss(self, values_by_metric: Mapping[str, float]) -> float | None:
+    def compute_loss_or_none(self, values_by_metric: Mapping[str, float]) -> float | None:
         """Return the loss of a trial with these values, None if it has no finite value for this metric."""
         value = values_by_metric.get(self.id)
         return None if value is None or not isfinite(value) else self.sign * min(max(value, -_MAX_VALUE), _MAX_VALUE)
 
     def compute_signed_safety_shortfall_or_none(self, values_by_metric: Mapping[str, float]) -> float | None:
         """Return by how much a trial misses the threshold of a safety metric; it is safe if that is at most 0."""
-        loss = self.compute_loss(values_by_metric)
+        loss = self.compute_loss_or_none(values_by_metric)
         return None if loss is None or self.threshold is None else loss - self.sign * self.threshold
 
 

@@ -45,11 +45,11 @@ def find_best_trial_summary(job: Mapping[str, Any]) -> dict[str, Any] | None:
     objectives = parse_objectives(job["studySpec"])
 
     def list_losses(row: Mapping[str, Any]) -> list[float]:
-        losses = [objective.compute_loss(row["metrics"]) for objective in objectives]
+        losses = [objective.compute_loss_or_none(row["metrics"]) for objective in objectives]
         return [inf if loss is None else loss for loss in losses]
 
     rows = _list_safe_succeeded_summaries(job)
-    rows = [row for row in rows if objectives[0].compute_loss(row["metrics"]) is not None]
+    rows = [row for row in rows if objectives[0].compute_loss_or_none(row["metrics"]) is not None]
     return min(rows, key=list_losses, default=None)
 
 
@@ -65,7 +65,9 @@ def find_pareto_front_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [] if best is None else [best]
     rows, points = _list_safe_succeeded_summaries(job), []
     for row in rows:
-        losses = [loss for objective in objectives if (loss := objective.compute_loss(row["metrics"])) is not None]
+        losses = [
+            loss for objective in objectives if (loss := objective.compute_loss_or_none(row["metrics"])) is not None
+        ]
         if len(losses) == len(objectives):
             points.append((tuple(losses), row["id"]))
     # In this order no trial is dominated by a later one, and the front is small.

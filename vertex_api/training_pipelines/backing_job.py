@@ -30,7 +30,7 @@ def get_backing_job_kind(pipeline: Mapping[str, Any]) -> Kind:
     return TASK_KINDS[pipeline[DEFINITION_FIELD]]
 
 
-def get_backing_job_resource_name(pipeline: Mapping[str, Any]) -> str | None:
+def get_backing_job_resource_name_or_none(pipeline: Mapping[str, Any]) -> str | None:
     """Return the resource name of the job that a pipeline of the service runs, None before there is one.
 
     Google's SDK reads `backingCustomJob`; the name of the other field follows its pattern.

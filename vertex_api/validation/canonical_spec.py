@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, cast
 
-from vertex_api.catalog.job_defaults import get_model_directory
+from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines import backing_job
 from vertex_api.validation import pipeline_validation
@@ -61,7 +61,7 @@ class CanonicalSpec:
     @property
     def model_dir(self) -> str | None:
         """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
-        return None if self.study_spec else get_model_directory(self.job_spec)
+        return None if self.study_spec else get_model_directory_or_none(self.job_spec)
 
     def locate_field_of_backing_job_or_self(self, path: KeyPath) -> KeyPath:
         """Return where a field of `backing_job_or_self` stands in `fields`."""

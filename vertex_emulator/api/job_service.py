@@ -60,7 +60,7 @@ class JobService:
         states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
         condition = list_request.parse_and_check_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
         mask = parse_read_mask(list_request.mask, kind.typed_dict)
-        before = list_request.decode_page_token(int)
+        before = list_request.decode_page_token_or_none(int)
         with self.database.read_transaction() as transaction:
             matching = (
                 job
@@ -86,7 +86,7 @@ class JobService:
         """
         with self.database.write_transaction() as transaction:
             job = self._require_job_outside_study(transaction, kind, location, job_id, "delete")
-            pipeline_id = transaction.pipelines.get_pipeline_id_of_backing_job(job_id)
+            pipeline_id = transaction.pipelines.find_pipeline_id_of_backing_job(job_id)
             for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
                     raise ApiError(

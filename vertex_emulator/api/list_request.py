@@ -60,7 +60,7 @@ class ListRequest:
             raise ApiError("INVALID_ARGUMENT", message, [("filter", str(error))]) from error
         return condition
 
-    def decode_page_token(self, position_type: type[Position]) -> Position | None:
+    def decode_page_token_or_none(self, position_type: type[Position]) -> Position | None:
         """Return the position of the previous page's last item, None for the first page.
 
         Raises ApiError for a token that this list, with this filter and order, did not return.
@@ -81,7 +81,7 @@ class ListRequest:
     ) -> tuple[list[Item], str]:
         """Return the first items and the token of the next page, empty if there is none.
 
-        `get_position` returns what `decode_page_token` is to return for the next page.
+        `get_position` returns what `decode_page_token_or_none` is to return for the next page.
         """
         page = list(islice(items, self.page_size + 1))
         if len(page) <= self.page_size:

@@ -122,7 +122,7 @@ class _ModelRow:
 def _filter_sort_and_build_reply(rows: list[_ModelRow], list_request: ListRequest) -> dict[str, Any]:
     condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
     mask = parse_read_mask(list_request.mask, types.Model)
-    last = list_request.decode_page_token(int)
+    last = list_request.decode_page_token_or_none(int)
     rows = [row for row in rows if matches(condition, row.find_filterable_text)]
     rows.sort(key=lambda row: row.version.sequence, reverse=True)
     for field, is_descending in reversed(_parse_order_by_fields(list_request.order)):

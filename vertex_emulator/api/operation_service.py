@@ -31,7 +31,7 @@ class OperationService:
     def list_operations(self, parent: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
         condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
-        before = list_request.decode_page_token(str)
+        before = list_request.decode_page_token_or_none(str)
         with self.database.read_transaction() as transaction:
             matching = (
                 operation

@@ -71,7 +71,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
         return f"there is nothing at {data_path}"
     data = DataFolder.open(data_path)
     with open_locked_file_or_raise(data.lock):
-        emulator_id = _read_emulator_id(data.database)
+        emulator_id = _read_emulator_id_or_none(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
             try:
@@ -87,7 +87,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
     return f"reset {data_path}: removed jobs, containers and logs, kept buckets"
 
 
-def _read_emulator_id(database_path: Path) -> str | None:
+def _read_emulator_id_or_none(database_path: Path) -> str | None:
     """Read the id that labels this folder's containers, from a database of any version or a damaged one."""
     with closing(sqlite3.connect(database_path)) as connection:
         try:

@@ -23,7 +23,7 @@ class Pipelines(Statements):
         rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipeline_ids))
         return {row["pipeline"]: PipelineProgress(row["job"], row["model"]) for row in rows}
 
-    def get_pipeline_id_of_backing_job(self, job_id: str) -> str | None:
+    def find_pipeline_id_of_backing_job(self, job_id: str) -> str | None:
         """Return the id of the pipeline whose task a job runs; None if there is none."""
         row = self._select_first("SELECT pipeline FROM pipelines WHERE job = ?", job_id)
         return row["pipeline"] if row else None

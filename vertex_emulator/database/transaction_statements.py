@@ -21,7 +21,7 @@ class Transaction(JobStatements):
         self.operations = Operations(connection)
         self.pipelines = Pipelines(connection)
 
-    def get_setting(self, key: str) -> str | None:
+    def find_setting(self, key: str) -> str | None:
         """Return a setting of the data folder; None if it was never set."""
         row = self._select_first("SELECT value FROM settings WHERE key = ?", key)
         return row["value"] if row else None

@@ -102,7 +102,7 @@ class Executor(Protocol):
     def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         """Read what a replica wrote at or after `since_ns`, in order of time; nothing if it is removed."""
 
-    def get_log_limit_bytes(self, job_id: str, replica: Replica) -> int | None:
+    def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
         """Return up to which size a replica's log loses no line; None without a limit, or if it is removed."""
 
     def describe_reachable_networks(self) -> str:

@@ -30,7 +30,7 @@ def decide_ending_or_restart(job: Job, statuses: Mapping[Replica, ReplicaStatus]
     Replicas are checked in the order in which they ended, so the outcome does not depend on when this is called.
     """
     current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
-    fault_time = injected_fault_effects.compute_fault_time(job, current)
+    fault_time = injected_fault_effects.compute_fault_time_or_none(job, current)
     if job.fault is not None and fault_time is not None and now >= fault_time:
         match job.fault.kind:
             case "preempt":
@@ -59,7 +59,7 @@ def compute_explicit_or_default_deadline(job: Job) -> int:
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
 
 
-def compute_queue_deadline(job: Job) -> int | None:
+def compute_queue_deadline_or_none(job: Job) -> int | None:
     """Compute when a queued job gives up, in ns since 1970; None if it waits without limit.
 
     Only a FLEX_START job gives up: after maxWaitDuration, by default a day; 0 means no limit.

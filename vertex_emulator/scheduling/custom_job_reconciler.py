@@ -61,7 +61,7 @@ class CustomJobReconciler:
             return current.ending or transaction.update_and_get_job(current, ending=ending).ending
 
     def _end_or_get_queue_delay(self, job: Job) -> float | None:
-        queue_deadline = custom_job_outcome.compute_queue_deadline(job)
+        queue_deadline = custom_job_outcome.compute_queue_deadline_or_none(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
         with self.database.write_transaction() as transaction:
@@ -72,7 +72,7 @@ class CustomJobReconciler:
 
     def _advance_launch_and_get_delay(self, job: Job) -> float | None:
         """Start the replicas at their current attempts, once all earlier attempts have ended."""
-        stockout = injected_fault_effects.compute_stockout_time(job)
+        stockout = injected_fault_effects.compute_stockout_time_or_none(job)
         if stockout is not None:
             if now_ns() < stockout:
                 return (stockout - now_ns()) / 10**9
@@ -140,7 +140,9 @@ class CustomJobReconciler:
             self._record_restart_unless_outdated(job, outcome)
             return None
         deadline = custom_job_outcome.compute_explicit_or_default_deadline(job)
-        return (min(deadline, injected_fault_effects.compute_fault_time(job, statuses) or deadline) - now) / 10**9
+        return (
+            min(deadline, injected_fault_effects.compute_fault_time_or_none(job, statuses) or deadline) - now
+        ) / 10**9
 
     def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
         with self.database.write_transaction() as transaction:
@@ -196,7 +198,7 @@ class CustomJobReconciler:
         yield from counter.iterate_and_count(self.executor.read_log_lines(job.id, replica))
         if counter.stored_bytes < MIN_LOG_LIMIT_BYTES:
             return
-        limit = self.executor.get_log_limit_bytes(job.id, replica)
+        limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
         if limit is not None and counter.stored_bytes >= limit:
             text = (
                 f"The log of {replica.task_name} reached its limit of {limit >> 20} MB, beyond which Docker drops the "

@@ -91,7 +91,7 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
         return replace(chosen, metrics={**latest, **chosen.metrics})
 
     def rank(candidate: Measurement) -> tuple[bool, list[float]]:
-        losses = [goal.compute_loss(candidate.metrics) for goal in goals]
+        losses = [goal.compute_loss_or_none(candidate.metrics) for goal in goals]
         unsafe = not is_safe(study_spec, {**latest, **candidate.metrics})
         return unsafe, [inf if loss is None else loss for loss in losses]
 

@@ -10,7 +10,7 @@ from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 _OUT_OF_MEMORY = 137
 
 
-def compute_fault_time(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
+def compute_fault_time_or_none(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
     """Return when the job's fault hits (ns), counted from the start of its primary replica; None if none is left."""
     fault = job.fault
     if fault is None or fault.kind == "stockout" or _is_used_up(job, fault):
@@ -22,7 +22,7 @@ def compute_fault_time(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> i
     return due if primary.finished is None or due <= primary.finished else None
 
 
-def compute_stockout_time(job: Job) -> int | None:
+def compute_stockout_time_or_none(job: Job) -> int | None:
     """Return when a job fails that an injected fault leaves without machines (ns); None without such a fault."""
     if job.fault is None or job.fault.kind != "stockout":
         return None

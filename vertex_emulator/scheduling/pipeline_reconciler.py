@@ -7,7 +7,7 @@ the link from the pipeline to it, another one the model and the pipeline's end.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vertex_api.catalog.job_defaults import get_model_directory
+from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.studies import trial_results
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
@@ -57,7 +57,7 @@ class PipelineReconciler:
         kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
-        if model is not None and "artifactUri" not in model and not get_model_directory(spec[kind.spec_field]):
+        if model is not None and "artifactUri" not in model and not get_model_directory_or_none(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
             data = resolve_input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
@@ -90,7 +90,7 @@ class PipelineReconciler:
             self.wake(job.id)
 
     def _upload_model_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
-        artifact_uri = self._get_model_directory(job, trials_of_job)
+        artifact_uri = self._get_model_directory_or_none(job, trials_of_job)
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(pipeline.id)
             if current is None or current.is_terminal:
@@ -119,12 +119,12 @@ class PipelineReconciler:
         transaction.pipelines.set_uploaded_model(pipeline.id, version.model_name)
         return None
 
-    def _get_model_directory(self, job: Job, trials_of_job: list[Trial]) -> str | None:
+    def _get_model_directory_or_none(self, job: Job, trials_of_job: list[Trial]) -> str | None:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
-            return get_model_directory(job.spec["jobSpec"])
+            return get_model_directory_or_none(job.spec["jobSpec"])
         best = trial_results.find_best_trial_summary(serialize_job(job, trials_of_job))
-        return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
+        return get_model_directory_or_none(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 
 def _build_failed_ending(rpc_code: int, message: str) -> Ending:

@@ -120,7 +120,7 @@ class Scheduler:
             return _RESYNC_SECONDS
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(key)
-            pipeline = transaction.pipelines.get_pipeline_id_of_backing_job(key)
+            pipeline = transaction.pipelines.find_pipeline_id_of_backing_job(key)
         if job is None:
             self.executor.remove_containers_and_network(key)
             self.data.remove_logs_and_metric_files(key)

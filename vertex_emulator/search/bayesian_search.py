@@ -77,7 +77,7 @@ def _fit_models_and_propose_point(
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
     objectives = parse_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
-    losses_by_objective = [fill_and_compress_values(goal.compute_loss, ended) for goal in objectives]
+    losses_by_objective = [fill_and_compress_values(goal.compute_loss_or_none, ended) for goal in objectives]
     losses = scalarize_losses_by_trial(losses_by_objective, weights)
     if not encoder.varied_parameters or not losses:
         return None

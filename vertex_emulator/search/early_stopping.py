@@ -162,7 +162,7 @@ def _build_loss_curve(trial: Measurements, objective: Metric, uses_elapsed: bool
     points = [
         (measurement.elapsed if uses_elapsed else float(measurement.step_count), loss)
         for measurement in trial
-        if (loss := objective.compute_loss(measurement.metrics)) is not None
+        if (loss := objective.compute_loss_or_none(measurement.metrics)) is not None
     ]
     points.sort(key=lambda point: point[0])
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))

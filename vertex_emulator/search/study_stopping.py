@@ -62,7 +62,7 @@ def _measure_stagnation(study_spec: StudySpec, ended: Sequence[EndedTrial], crea
     best, stagnant_trials, since = None, 0, created
     for trial in sorted(ended, key=lambda trial: trial.at):
         metrics = trial.metrics
-        loss = objective.compute_loss(metrics) if metrics is not None and is_safe(study_spec, metrics) else None
+        loss = objective.compute_loss_or_none(metrics) if metrics is not None and is_safe(study_spec, metrics) else None
         if loss is not None and (best is None or loss < best):
             best, stagnant_trials, since = loss, 0, trial.at
         else:

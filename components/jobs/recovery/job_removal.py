@@ -8,7 +8,7 @@ from vertex_api.client_errors import InvalidRequest, NotFound
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ...errors import SubmitFailed
 
@@ -36,7 +36,7 @@ def _delete_backing_job(client: JobClient, pipeline_name: ResourceName) -> None:
     What Vertex AI does with that job when its pipeline is deleted is not documented. It is deleted first, because
     its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
-    if job := get_backing_job_resource_name(client.require(pipeline_name)):
+    if job := get_backing_job_resource_name_or_none(client.require(pipeline_name)):
         # Its record costs nothing, so it may stay if the service does not delete it.
         with suppress(NotFound, InvalidRequest):
             client.delete_and_wait(ResourceName.parse(job))

@@ -11,7 +11,7 @@ from vertex_api.client import JobClient
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName, build_parent
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ...runtime.api_target import Target
 from .job_removal import remove_job
@@ -82,4 +82,4 @@ def _fetch_backing_job_names(
     """Return the jobs that pipelines of the stack have run, in the locations `parents`."""
     filter_ = build_stack_filter(fully_qualified_stack_name.partition("/")[2])
     pipelines = (pipeline for parent in parents for pipeline in client.list(TRAINING_PIPELINE, parent, filter_))
-    return {get_backing_job_resource_name(pipeline) for pipeline in pipelines}
+    return {get_backing_job_resource_name_or_none(pipeline) for pipeline in pipelines}

@@ -81,10 +81,10 @@ class SubmittedJobsCache:
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
         summaries = self._list_remaining_jobs(api, kind, project_and_stack_name, token)
-        while newest := _select_newest_usable_job(summaries):
+        while newest := _select_newest_usable_job_or_none(summaries):
             with suppress(NotFound):
                 job = api.client.require(ResourceName.parse(newest["name"]))
-                if _select_newest_usable_job([job]):
+                if _select_newest_usable_job_or_none([job]):
                     return job
             summaries.remove(newest)
         return None
@@ -150,6 +150,6 @@ def _group_job_summaries_by_label_value(jobs: Iterable[Job]) -> dict[str, list[J
     return summaries
 
 
-def _select_newest_usable_job(jobs: Iterable[Job]) -> Job | None:
+def _select_newest_usable_job_or_none(jobs: Iterable[Job]) -> Job | None:
     usable = [job for job in jobs if strip_state_prefix(job["state"]) not in _UNUSABLE_STATES]
     return max(usable, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)

@@ -41,7 +41,7 @@ def create_retrying_options(
 
 async def _pause_and_decide_on_retry(failure: pulumi.ErrorHookArgs) -> bool:
     """Return whether to try a failed creation again, after a pause."""
-    pause = compute_retry_pause(failure.errors)
+    pause = compute_retry_pause_or_none(failure.errors)
     if pause is None:
         return False
     reason = find_transient_refusal_reason(failure.errors[0])
@@ -55,7 +55,7 @@ def find_transient_refusal_reason(error: str) -> str | None:
     return next((reason for reason, pattern in _TRANSIENT_REFUSALS.items() if pattern.search(error)), None)
 
 
-def compute_retry_pause(errors_newest_first: list[str]) -> float | None:
+def compute_retry_pause_or_none(errors_newest_first: list[str]) -> float | None:
     """Return the seconds to wait after these errors of one resource; `None` for no retry."""
     if len(errors_newest_first) >= MAX_TRIES or find_transient_refusal_reason(errors_newest_first[0]) is None:
         return None

@@ -47,11 +47,11 @@ def test_the_key_is_one_of_the_stack_file() -> None:
 
 def test_the_stack_overrides_the_pace_of_its_target() -> None:
     pacing = SubmissionPacing()
-    assert pacing.get_pace(LOCATION, None) is None
+    assert pacing.get_pace_or_none(LOCATION, None) is None
     pacing.set_override("600")
-    pace = pacing.get_pace(LOCATION, 60)
+    pace = pacing.get_pace_or_none(LOCATION, 60)
     assert pace and pace.per_minute == 600
-    assert pacing.get_pace(LOCATION, 60) is pace
+    assert pacing.get_pace_or_none(LOCATION, 60) is pace
 
 
 def test_a_count_is_complete_once_every_declared_job_is_decided() -> None:
@@ -67,7 +67,7 @@ def test_a_count_is_complete_once_every_declared_job_is_decided() -> None:
 
 def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
     pacing = SubmissionPacing()
-    pace = pacing.get_pace(LOCATION, 2)
+    pace = pacing.get_pace_or_none(LOCATION, 2)
     for submissions, lines in ((2, []), (3, ["3 submissions: at least 1 min at 2 a minute"])):
         pacing.count.expect_jobs(["a"], [], 0)
         pacing.record_and_print_total_if_last("a", submissions, pace)
@@ -81,7 +81,7 @@ def test_waits_are_told_once_a_minute(capsys: pytest.CaptureFixture[str], monkey
     clock = Clock()
     monkeypatch.setattr(submission_pacing, "time", clock)
     monkeypatch.setattr("vertex_api.calls.submission_pace.time", clock)
-    pace = SubmissionPacing().get_pace(LOCATION, 60)
+    pace = SubmissionPacing().get_pace_or_none(LOCATION, 60)
     assert pace
     for _ in range(130):
         pace.wait_for_turn()

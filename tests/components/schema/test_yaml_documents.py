@@ -6,7 +6,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from components.schema.yaml_documents import (
-    compose_root_node,
+    compose_root_node_or_none,
     find_deepest_line,
     improve_message_if_misread,
     parse_document_value,
@@ -26,7 +26,9 @@ def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
     _, problems = canonicalize_and_find_shape_problems(Texts, parse_document_value(content))
-    return [improve_message_if_misread(compose_root_node(content), each.path, each.message) for each in problems]
+    return [
+        improve_message_if_misread(compose_root_node_or_none(content), each.path, each.message) for each in problems
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_the_advice_makes_the_text_that_was_written(written: str) -> None:
 
 
 def test_other_messages_are_left_unchanged() -> None:
-    nodes = compose_root_node(b"args: [3.10, '3.10']\n")
+    nodes = compose_root_node_or_none(b"args: [3.10, '3.10']\n")
     assert improve_message_if_misread(nodes, ("args", 0), "is odd") == "is odd"
     assert improve_message_if_misread(nodes, ("args", 1), '3.1 is not a string; write "3.1" in quotes').startswith(
         "3.1 is not"
@@ -83,7 +85,7 @@ def test_other_messages_are_left_unchanged() -> None:
 
 def test_merged_keys_are_found_at_their_source() -> None:
     text = "a: &a {A: 3.10}\nb: &b {B: 1}\nenv:\n  C: x\n  <<: [*a, *b]\n"
-    nodes = compose_root_node(text.encode())
+    nodes = compose_root_node_or_none(text.encode())
     assert [find_deepest_line(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
     message = '3.1 is not a string; write "3.1" in quotes'
     assert (

@@ -11,7 +11,7 @@ from vertex_api.calls.retry_rules import (
     RATE_LIMIT,
     CallKind,
     RetryRule,
-    compute_retry_pause,
+    compute_retry_pause_or_none,
     find_retry_rule,
 )
 from vertex_api.client_errors import (
@@ -78,22 +78,22 @@ def test_only_an_outage_may_hide_a_created_job() -> None:
 
 
 def test_pauses_double_up_to_a_maximum() -> None:
-    pauses = [compute_retry_pause(RATE_LIMIT, tries, 0.0, None, 0.0) for tries in range(1, 8)]
+    pauses = [compute_retry_pause_or_none(RATE_LIMIT, tries, 0.0, None, 0.0) for tries in range(1, 8)]
     assert pauses == [1, 2, 4, 8, 16, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
 
 
 def test_half_of_a_pause_is_random() -> None:
-    assert compute_retry_pause(RATE_LIMIT, 3, 0.0, None, 1.0) == 2.0
-    assert compute_retry_pause(RATE_LIMIT, 3, 0.0, None, 0.5) == 3.0
+    assert compute_retry_pause_or_none(RATE_LIMIT, 3, 0.0, None, 1.0) == 2.0
+    assert compute_retry_pause_or_none(RATE_LIMIT, 3, 0.0, None, 0.5) == 3.0
 
 
 def test_a_requested_pause_is_heeded_within_the_deadline() -> None:
-    assert compute_retry_pause(OUTAGE, 1, 0.0, 30.0, 0.0) == 30.0
-    assert compute_retry_pause(OUTAGE, 6, 0.0, 0.5, 0.0) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause(OUTAGE, 1, 0.0, 3600.0, 0.0) is None
+    assert compute_retry_pause_or_none(OUTAGE, 1, 0.0, 30.0, 0.0) == 30.0
+    assert compute_retry_pause_or_none(OUTAGE, 6, 0.0, 0.5, 0.0) == MAX_PAUSE_SECONDS
+    assert compute_retry_pause_or_none(OUTAGE, 1, 0.0, 3600.0, 0.0) is None
 
 
 @pytest.mark.parametrize("rule", [RATE_LIMIT, OUTAGE, NEW_GRANT])
 def test_retries_end_at_the_deadline(rule: RetryRule) -> None:
-    assert compute_retry_pause(rule, 9, rule.seconds - MAX_PAUSE_SECONDS, None, 0.0) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause(rule, 9, rule.seconds - MAX_PAUSE_SECONDS + 1, None, 0.0) is None
+    assert compute_retry_pause_or_none(rule, 9, rule.seconds - MAX_PAUSE_SECONDS, None, 0.0) == MAX_PAUSE_SECONDS
+    assert compute_retry_pause_or_none(rule, 9, rule.seconds - MAX_PAUSE_SECONDS + 1, None, 0.0) is None

@@ -5,7 +5,7 @@ import pytest
 from vertex_api.catalog.job_defaults import (
     find_explicit_timeout_duration,
     get_boot_disk_type_and_size,
-    get_model_directory,
+    get_model_directory_or_none,
     get_output_directories_by_variable,
 )
 
@@ -26,12 +26,12 @@ def test_output_goes_into_folders_below_the_output_directory(prefix: str) -> Non
 
 def test_each_trial_has_a_folder_of_its_own() -> None:
     spec = job_spec(baseOutputDirectory={"outputUriPrefix": "gs://b/run/"})
-    assert get_model_directory(spec, "3") == "gs://b/run/3/model/"
+    assert get_model_directory_or_none(spec, "3") == "gs://b/run/3/model/"
 
 
 def test_without_an_output_directory_there_are_no_folders() -> None:
     assert get_output_directories_by_variable(job_spec()) == {}
-    assert get_model_directory(job_spec()) is None
+    assert get_model_directory_or_none(job_spec()) is None
 
 
 @pytest.mark.parametrize(

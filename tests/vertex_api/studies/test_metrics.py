@@ -13,13 +13,13 @@ def study(*metrics: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("goal", "loss"), [("MINIMIZE", 2.0), ("MAXIMIZE", -2.0), ("GOAL_TYPE_UNSPECIFIED", -2.0)])
 def test_smaller_losses_are_better(goal: str, loss: float) -> None:
     [objective] = parse_objectives(study({"goal": goal}))
-    assert objective.compute_loss({"m0": 2.0}) == loss
+    assert objective.compute_loss_or_none({"m0": 2.0}) == loss
 
 
 @pytest.mark.parametrize("values", [{}, {"m0": nan}, {"m0": inf}])
 def test_metrics_without_finite_value_have_no_loss(values: dict[str, float]) -> None:
     [objective] = parse_objectives(study({}))
-    assert objective.compute_loss(values) is None
+    assert objective.compute_loss_or_none(values) is None
 
 
 def test_a_safety_metric_is_no_objective() -> None:

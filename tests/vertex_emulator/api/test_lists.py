@@ -157,7 +157,7 @@ def test_last_page_has_no_token() -> None:
     assert listing.take_page_and_next_token(iter("ab"), ord) == (["a", "b"], "")
     items, token = listing.take_page_and_next_token(iter("abc"), ord)
     assert items == ["a", "b"]
-    assert ListRequest(page_size=2, token=token).decode_page_token(int) == ord("b")
+    assert ListRequest(page_size=2, token=token).decode_page_token_or_none(int) == ord("b")
 
 
 @pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])

@@ -23,5 +23,5 @@ def test_a_new_database_is_opened_again(tmp_path: Path) -> None:
         database = Database(tmp_path / "emulator.db")
         with database.write_transaction() as transaction:
             transaction.set_setting("port", "8080")
-            assert transaction.get_setting("port") == "8080"
+            assert transaction.find_setting("port") == "8080"
         database.close()

@@ -27,7 +27,7 @@ from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
-from vertex_emulator.replicas.docker.security_options import build_security_options, get_log_limit_bytes
+from vertex_emulator.replicas.docker.security_options import build_security_options, get_log_limit_bytes_or_none
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
@@ -76,7 +76,7 @@ class DockerExecutor:
             hosts = {spec.hostname: "127.0.0.1"}  # there Docker gives a container no address of its own
         self._firewall.add_rules_if_possible()
         if not self._connect_and_call(lambda client: self._create_container_if_absent(client, network, hosts, spec)):
-            status = self._get_container_status(name)
+            status = self._get_container_status_or_none(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
                 return
@@ -84,7 +84,7 @@ class DockerExecutor:
 
     def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         statuses = {
-            build_replica_from_labels(container["Labels"]): self._get_container_status(container["Id"])
+            build_replica_from_labels(container["Labels"]): self._get_container_status_or_none(container["Id"])
             for container in self._list_containers(self._build_job_filters(job_id))
         }
         return {replica: status for replica, status in statuses.items() if status is not None}
@@ -99,7 +99,7 @@ class DockerExecutor:
     def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since_ns)
 
-    def get_log_limit_bytes(self, job_id: str, replica: Replica) -> int | None:
+    def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
         from docker.errors import NotFound
 
         name = self._build_container_name(job_id, replica)
@@ -107,10 +107,10 @@ class DockerExecutor:
             container = self._connect_and_call(lambda client: client.inspect_container(name))
         except NotFound:
             return None
-        return get_log_limit_bytes(container["HostConfig"])
+        return get_log_limit_bytes_or_none(container["HostConfig"])
 
     def describe_reachable_networks(self) -> str:
-        obstacle = self._firewall.get_obstacle()
+        obstacle = self._firewall.find_obstacle()
         if obstacle is None:
             others = "the internet, but not" if self._settings.egress else "neither the internet nor"
             return f"containers reach {others} this machine"
@@ -196,7 +196,7 @@ class DockerExecutor:
                 raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
 
-    def _get_container_status(self, container_name_or_id: str) -> ReplicaStatus | None:
+    def _get_container_status_or_none(self, container_name_or_id: str) -> ReplicaStatus | None:
         from docker.errors import NotFound
 
         try:

@@ -29,7 +29,7 @@ def ensure_network_and_get_subnet(
     """
     options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels), "internal": not egress}
     for _ in range(_TRIES):
-        known: ipaddress.IPv4Network | None = call_docker(lambda client: _get_subnet(client, network_name))
+        known: ipaddress.IPv4Network | None = call_docker(lambda client: _find_subnet(client, network_name))
         if known is not None:
             return known
         call_docker(lambda client: _create_network_ignoring_conflicts(client, network_name, options))
@@ -57,7 +57,7 @@ def build_endpoint_options(client: Any, network: str, address: str | None, mac_a
     return options
 
 
-def _get_subnet(client: Any, network_name: str) -> ipaddress.IPv4Network | None:
+def _find_subnet(client: Any, network_name: str) -> ipaddress.IPv4Network | None:
     from docker.errors import NotFound
 
     try:
@@ -79,7 +79,7 @@ def _create_network_ignoring_conflicts(client: Any, network_name: str, options: 
             raise NetworkUnavailable(_render_no_subnet_error(network_name)) from error
         if error.status_code != 409:
             raise
-    subnet = _get_subnet(client, probe_name)
+    subnet = _find_subnet(client, probe_name)
     client.remove_network(probe_name)
     with ignore_api_errors(403, 409):  # 403: another job has got the subnet meanwhile; 409: the network exists
         client.create_network(network_name, **options, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]))

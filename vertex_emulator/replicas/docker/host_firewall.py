@@ -68,7 +68,7 @@ class HostFirewall:
         digest = hashlib.sha256(container_name.encode()).hexdigest()
         return ":".join([self._mac_prefix, digest[0:2], digest[2:4], digest[4:6]])
 
-    def get_obstacle(self) -> str | None:
+    def find_obstacle(self) -> str | None:
         """Return why the rules cannot be set, None if they can; before the first job, as far as that is known."""
         return self._obstacle
 

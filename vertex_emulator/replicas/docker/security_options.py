@@ -33,7 +33,7 @@ def build_security_options(settings: ContainerSettings) -> dict[str, Any]:
     return options
 
 
-def get_log_limit_bytes(host_config: dict[str, Any]) -> int | None:
+def get_log_limit_bytes_or_none(host_config: dict[str, Any]) -> int | None:
     """Return up to which size no line of a container's log is dropped, by its HostConfig; None without a limit."""
     file_size = (host_config["LogConfig"].get("Config") or {}).get(_LOG_SIZE)
     return int(file_size) * (_LOG_FILES - 1) if file_size else None

@@ -5,17 +5,17 @@ import pytest
 from components.targets.gcp.creation_retries import (
     MAX_PAUSE_SECONDS,
     MAX_TRIES,
-    compute_retry_pause,
+    compute_retry_pause_or_none,
     find_transient_refusal_reason,
 )
 
 
 def test_a_grant_to_an_unknown_account_is_retried() -> None:
     unknown = "Error 400: Service account service-1@x.iam.gserviceaccount.com does not exist., badRequest"
-    assert [compute_retry_pause([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
-    assert compute_retry_pause([unknown] * (MAX_TRIES - 1)) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause([unknown] * MAX_TRIES) is None
-    assert compute_retry_pause(["Error 403: denied", unknown]) is None
+    assert [compute_retry_pause_or_none([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert compute_retry_pause_or_none([unknown] * (MAX_TRIES - 1)) == MAX_PAUSE_SECONDS
+    assert compute_retry_pause_or_none([unknown] * MAX_TRIES) is None
+    assert compute_retry_pause_or_none(["Error 403: denied", unknown]) is None
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_a_refusal_that_passes_has_a_reason(error: str, reason: str) -> None:
     ],
 )
 def test_a_slip_is_not_retried(error: str) -> None:
-    assert compute_retry_pause([error]) is None
+    assert compute_retry_pause_or_none([error]) is None
