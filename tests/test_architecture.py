@@ -44,7 +44,7 @@ LAYERS = {
         ("app",),
         ("server",),
         ("cli",),
-        ("__main__",),
+        ("__main__", "testing"),
     ),
 }
 """The modules at a room's top and its folders, by floor: each imports from floors above its own in this list only.

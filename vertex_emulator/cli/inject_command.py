@@ -8,7 +8,7 @@ from typing import Any
 from vertex_emulator import injected_faults as faults
 from vertex_emulator.errors import InvalidFault
 
-_FAULTS = "/vertex_emulator/faults"
+FAULTS_PATH = "/vertex_emulator/faults"
 _EPILOG = """\
 kinds:
 {kinds}
@@ -81,7 +81,7 @@ def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) ->
     if options.json and not options.list:
         raise InvalidFault("--json needs --list")
     if options.clear:
-        return [f"cleared {send_request(require_running_endpoint(data_path), _FAULTS, method='DELETE')['cleared']}"]
+        return [f"cleared {send_request(require_running_endpoint(data_path), FAULTS_PATH, method='DELETE')['cleared']}"]
     if options.list:
         pending = send_request(require_running_endpoint(data_path), "/vertex_emulator/status")["faults"]
         if options.json:
@@ -89,5 +89,5 @@ def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) ->
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         return lines or ["no pending faults"]
     fault = faults.InjectedFault.parse(fields)
-    send_request(require_running_endpoint(data_path), _FAULTS, fault.to_json_without_defaults())
+    send_request(require_running_endpoint(data_path), FAULTS_PATH, fault.to_json_without_defaults())
     return [f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"]

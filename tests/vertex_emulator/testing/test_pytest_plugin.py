@@ -1,0 +1,86 @@
+"""The plugin of pytest, in sessions of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vertex_emulator.testing.pytest_plugin import _build_project_id
+
+TESTS = """
+import os
+import pytest
+from google.api_core import exceptions
+from google.cloud import aiplatform_v1, storage
+
+seen = []
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_projects(vertex_emulator, number):
+    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.client_options)
+    parent = f"projects/{vertex_emulator.project}/locations/{vertex_emulator.region}"
+    job = {"display_name": "x", "job_spec": {"worker_pool_specs": [{
+        "machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
+        "container_spec": {"image_uri": "localhost/none:1"}}]}}
+    vertex_emulator.inject("quota", count=2)  # one is left
+    with pytest.raises(exceptions.TooManyRequests):
+        jobs.create_custom_job(parent=parent, custom_job=job)
+    vertex_emulator.clear_faults()
+    jobs.create_custom_job(parent=parent, custom_job=job)
+    assert len(list(jobs.list_custom_jobs(parent=parent))) == 1
+    vertex_emulator.inject("quota")  # ends with the test
+    storage.Client(**vertex_emulator.storage_options).bucket(vertex_emulator.bucket).blob("x").upload_from_string("y")
+    assert (vertex_emulator.bucket_folder / "x").read_text() == "y"
+    assert os.environ["STORAGE_EMULATOR_HOST"] == vertex_emulator.endpoint
+    seen.append((vertex_emulator.endpoint, vertex_emulator.project))
+
+
+def test_one_server(vertex_emulator, vertex_job_log):
+    (url, first), (again, second) = seen
+    assert url == again == vertex_emulator.endpoint
+    assert len({first, second, vertex_emulator.project}) == 3
+    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.client_options)
+    (job,) = jobs.list_custom_jobs(parent=f"projects/{first}/locations/us-central1")
+    assert "Waiting for job to be provisioned" in vertex_job_log(job.name, task="service")
+"""
+
+
+def run_session(folder: Path, tests: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a session of pytest with the plugin on a file of tests."""
+    (folder / "test_it.py").write_text(tests)
+    plugin = ["-p", "vertex_emulator.testing.pytest_plugin", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), **variables}
+    command = [sys.executable, "-m", "pytest", "-q", *plugin, f"--basetemp={folder / 'temp'}", "test_it.py"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_tests_share_a_server_and_have_projects(tmp_path: Path) -> None:
+    done = run_session(tmp_path, TESTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "temp" / "vertex-emulator0" / "endpoint.json").exists()  # it has ended
+
+
+def test_a_session_without_docker_has_one_line(tmp_path: Path) -> None:
+    tests = "def test_it(vertex_emulator): pass\ndef test_other(): pass\n"
+    done = run_session(tmp_path, tests, DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+    assert "1 passed, 1 error" in done.stdout
+    assert f"Docker does not answer on unix://{tmp_path}/none.sock" in done.stdout
+    assert "Traceback" not in done.stdout and "emulator_run.py" not in done.stdout
+
+
+def test_the_plugin_imports_nothing_of_the_emulator() -> None:
+    script = "import sys, vertex_emulator.testing.pytest_plugin; print(*(n for n in sys.modules if 'vertex' in n))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    packages = ["vertex_emulator", "vertex_emulator.testing", "vertex_emulator.testing.pytest_plugin"]
+    assert done.stdout.split() == packages
+
+
+@pytest.mark.parametrize("name", ["test_x", "test_very_long_names_of_tests_are_cut[a-b]", "test_Ä/ö[1]"])
+def test_project_ids_are_valid_and_tell_the_test(name: str) -> None:
+    first, second = _build_project_id(name), _build_project_id(name)
+    assert first != second
+    assert re.fullmatch(r"test-[a-z0-9-]{0,24}[a-z0-9]", first)

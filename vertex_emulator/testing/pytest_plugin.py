@@ -1,0 +1,62 @@
+"""The plugin of pytest: an emulator for each session, and a project of its own for each test.
+
+pytest imports this module in every project whose environment has the package, so it imports the emulator only when a
+test asks for it.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from vertex_emulator.testing.emulator_project import EmulatorProject
+
+_NUMBERS = itertools.count(1)
+_MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids
+
+
+@pytest.fixture(scope="session")
+def _emulator_of_session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmulatorProject]":
+    from vertex_emulator.errors import EmulatorError
+    from vertex_emulator.testing.emulator_run import run_emulator
+
+    with ExitStack() as stack:
+        try:
+            emulator = stack.enter_context(run_emulator(tmp_path_factory.mktemp("vertex-emulator")))
+        except EmulatorError as error:
+            pytest.fail(f"vertex_emulator: {error}", pytrace=False)
+        yield emulator
+
+
+@pytest.fixture
+def vertex_emulator(
+    _emulator_of_session: "EmulatorProject", request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> "Iterator[EmulatorProject]":
+    """A project of this test's own in an emulator that all tests of the session share.
+
+    The environment has what `vertex-emulator env` prints. Injected faults end with the test.
+    """
+    from dataclasses import replace
+
+    emulator = replace(_emulator_of_session, project=_build_project_id(request.node.name))
+    for name, value in emulator.environment.items():
+        monkeypatch.setenv(name, value)
+    yield emulator
+    emulator.clear_faults()
+
+
+@pytest.fixture
+def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
+    """`vertex_job_log(job, task=None)`: the log of a job, given by id or full name."""
+    return vertex_emulator.read_job_log
+
+
+def _build_project_id(test_name: str) -> str:
+    """Return an id that tells the test, as Google Cloud allows it: `test-training-2`."""
+    slug = re.sub(r"[^a-z0-9]+", "-", test_name.lower()).strip("-")
+    number = f"-{next(_NUMBERS)}"
+    return slug[: _MAX_PROJECT_LENGTH - len(number)].rstrip("-") + number
