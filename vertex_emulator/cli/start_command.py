@@ -56,7 +56,7 @@ def start_emulator_unless_running(
                 process = _start_process([*program, "serve", "--data", str(data.root), *serve_options], log)
             if process is not None and (exit_code := process.poll()) is not None:
                 if exit_code != EXIT_ALREADY_RUNNING:
-                    raise StartError(_explain_failed_start(data.emulator_log, log_start), exit_code)
+                    raise StartError(_get_last_line_or_placeholder(data.emulator_log, log_start), exit_code)
                 process = None  # a `serve` that somebody typed came first, or is about to end
             time.sleep(0.02)
         if process is not None:
@@ -81,7 +81,7 @@ def _start_process(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]
     )
 
 
-def _explain_failed_start(log_path: Path, log_start: int) -> str:
+def _get_last_line_or_placeholder(log_path: Path, log_start: int) -> str:
     output = log_path.read_bytes()[log_start:].decode(errors="replace")
-    last_line = next((line for line in reversed(output.splitlines()) if line.strip()), "it says nothing")
-    return f"the emulator does not start: {last_line.removeprefix('vertex-emulator: ')}"
+    last_line = next((line for line in reversed(output.splitlines()) if line.strip()), "")
+    return last_line.removeprefix("vertex-emulator: ") or "the emulator ends without a word"
