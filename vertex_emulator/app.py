@@ -27,6 +27,7 @@ from vertex_emulator.http.access import Access
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
 
@@ -61,6 +62,7 @@ class App:
                 LoggingService(self.database, self.executor, self.data),
                 StatusAndFaultService(self.database, self.executor, self.data, self.capacity, request_faults),
                 request_faults,
+                SecretValues(self.data.secrets),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             Route("/healthz", self._check_health),

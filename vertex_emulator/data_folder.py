@@ -23,6 +23,7 @@ class DataFolder:
         self.endpoint = root / "endpoint.json"  # the address of that process
         self.emulator_log = root / "emulator.log"  # of one that was started in the background
         self.token = root / "token"  # for whoever the system cannot identify as this user
+        self.secrets = root / "secrets.json"  # values of Secret Manager, which a stack writes
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
         self.gcloud = root / "gcloud"  # gcloud's configuration for this emulator; the user's own is not changed

@@ -33,6 +33,8 @@ from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
+from vertex_emulator.secret_manager.container_listener import ContainerListener
+from vertex_emulator.secret_manager.secret_values import SecretValues
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0
@@ -96,14 +98,16 @@ def _run_server(
         kind, job_id = job.study_or_own_kind_and_id
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
-    scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url)
-    access = Access(read_or_create_token(data.token))
-    app = App(database, executor, data, capacity, scheduler.wake, access, host if allow_remote else None)
+    token = read_or_create_token(data.token)
+    secrets = ContainerListener(database, executor, SecretValues(data.secrets), token)
+    scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url, secrets.build_environment)
+    app = App(database, executor, data, capacity, scheduler.wake, Access(token), host if allow_remote else None)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             endpoint.write(data.endpoint)
+            secrets.resume()
             scheduler.start()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
             if allow_remote:

@@ -71,6 +71,7 @@ class Emulator(Shape, total=False):
     pidsLimit: formats.Positive
     logLimitMb: formats.Positive
     egress: Boolean
+    secrets: dict[str, String]
 
 
 class Registry(Shape, total=False):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.validation.rules import Violation
+from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_and_rule_validation import check_partially, extract_valid_part
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
@@ -39,10 +39,7 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     has_target = ("target",) not in valid_part.removed_paths
     problems = check_partially(_find_violations_of_chosen_target, valid_part) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
-    violations = [
-        (each.path, "must be a string" if each.path[0] == "secrets" and len(each.path) > 1 else each.message)
-        for each in misshapen
-    ]
+    violations = [(each.path, "must be a string" if _is_in_secrets(each.path) else each.message) for each in misshapen]
     violations += [(each.path, each.message) for each in problems]
     violations += (
         (("guardrails", *path), message)
@@ -62,6 +59,10 @@ def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterab
     else:
         message = "is for the target gcp, and the target here is local"
         yield from (((key,), message) for key in config_types.Cloud.__annotations__ if key in stack_values)
+
+
+def _is_in_secrets(path: KeyPath) -> bool:
+    return (path[:1] == ("secrets",) and len(path) > 1) or (path[:2] == ("emulator", "secrets") and len(path) > 2)
 
 
 def _decode_if_json_object_or_list(config_text: str) -> Any:

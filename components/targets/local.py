@@ -11,7 +11,7 @@ from vertex_api.catalog.emulator_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMI
 from vertex_api.resource_names import build_parent
 
 from ..jobs.recovery.ledger import Ledger
-from ..runtime import emulator_process
+from ..runtime import emulator_process, emulator_secrets
 from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.program_jobs import ProgramJobs
@@ -26,29 +26,43 @@ CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egre
 class EmulatorProcessProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
-    input_names = ("port", *CONTAINER_DEFAULTS)
+    input_names = ("port", *CONTAINER_DEFAULTS, "project", "secrets")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        _store_secrets(props, props.get("secrets"))
         emulator_process.start_emulator(_build_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        emulator_process.stop_emulator_and_print_outcome()
-        return super().update(_id, _olds, news)
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
+        if olds.get("project", news.get("project")) != news.get("project"):
+            _store_secrets(olds, None)
+        if _build_serve_options(olds) != _build_serve_options(news):
+            emulator_process.stop_emulator_and_print_outcome()
+        return super().update(_id, olds, news)
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         """Return what is recorded: whether the emulator runs does not matter, as every call to it starts it."""
         return self.build_read_result_with_inputs(id_, props)
 
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        _store_secrets(props, None)
         emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
 
 
 class Emulator(DynamicResource, module="vertex", name="Emulator"):
-    """The emulator's process. Without a `port` it chooses one and keeps it across restarts."""
+    """The emulator's process. Without a `port` it chooses one and keeps it across restarts.
 
-    def __init__(self, name: str, settings: config_types.Emulator, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(EmulatorProcessProvider(), name, {"port": None, **settings}, opts)
+    It serves the `secrets` of `settings` as those of a Google Cloud `project`.
+    """
+
+    def __init__(
+        self, name: str, settings: config_types.Emulator, project: str, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        props: dict[str, Any] = {"port": None, **settings}
+        if secrets := settings.get("secrets"):
+            props |= {"project": project, "secrets": pulumi.Output.secret(secrets)}
+        super().__init__(EmulatorProcessProvider(), name, props, opts)
 
 
 class LocalFoundation(pulumi.ComponentResource):
@@ -65,11 +79,17 @@ class LocalFoundation(pulumi.ComponentResource):
         self.program_jobs = ProgramJobs(ProgramJobRules(settings))
         self.tensorboard_name: pulumi.Input[str] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
-        emulator = Emulator("emulator", settings.emulator, pulumi.ResourceOptions(parent=self))
+        emulator = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
+
+
+def _store_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
+    """Replace the secrets of the project that an emulator's inputs name, if they do."""
+    if project := props.get("project"):
+        emulator_secrets.store_secrets(project, secrets or {})
 
 
 def _build_serve_options(props: Mapping[str, Any]) -> list[str]:

@@ -30,6 +30,7 @@ from vertex_emulator.http.query_parameters import (
 from vertex_emulator.http.responses import respond_with_json_from_thread
 from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
+from vertex_emulator.secret_manager.secret_values import SecretValues
 
 _COLLECTIONS = (*KINDS, "models")
 _SERVED = (*_COLLECTIONS, "operations")
@@ -60,6 +61,7 @@ def build_routes(
     logging: LoggingService,
     emulator: StatusAndFaultService,
     request_faults: InjectedRequestFaults,
+    secrets: SecretValues,
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
     apply_faults = request_faults.wrap_handler
@@ -80,6 +82,7 @@ def build_routes(
         _create_route("DELETE", "/{name:operation}", operations.delete),
         _create_route("POST", "/{name:operation}:cancel", operations.accept_cancel_of_done_operation),
         _create_route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
+        _create_route("GET", "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access", secrets.access),
         Route("/{path:path}", _raise_unimplemented_or_not_found, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     return [

@@ -108,6 +108,12 @@ class Executor(Protocol):
     def describe_reachable_networks(self) -> str:
         """Describe in one line what containers reach."""
 
+    def get_gateway_address(self) -> str | None:
+        """Return the address of this machine that containers can be allowed to reach; None if there is none."""
+
+    def admit_containers(self, address: str, port: int) -> None:
+        """Let containers connect to a port of this machine, which they cannot otherwise."""
+
     def remove_containers_and_network(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
 

@@ -31,13 +31,17 @@ _Statuses = Mapping[Replica, ReplicaStatus]
 
 @dataclass(frozen=True)
 class CustomJobReconciler:
-    """Advances custom jobs; `build_job_url` returns the page of a job, `wake` schedules a step for another job."""
+    """Advances custom jobs; `build_job_url` returns the page of a job, `wake` schedules a step for another job.
+
+    `build_secret_environment` returns the variables by which a job's containers find their secrets.
+    """
 
     database: Database
     executor: Executor
     data: DataFolder
     build_job_url: Callable[[Job], str]
     wake: Callable[[str], None]
+    build_secret_environment: Callable[[Job], Mapping[str, str]]
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
     def reconcile_and_get_delay(self, job: Job) -> float | None:
@@ -128,7 +132,8 @@ class CustomJobReconciler:
     def _build_spec(self, job: Job, replica: Replica, host: HostResources, metric_id: str | None) -> ReplicaSpec:
         # Every attempt of a replica has the same spec.
         spec = make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id)
-        return replace(spec, replica=replica)
+        environment = {**spec.environment, **self.build_secret_environment(job)}
+        return replace(spec, replica=replica, environment=environment)
 
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()

@@ -6,7 +6,7 @@ and repeated events do no harm, and a restart of the emulator just processes eve
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
@@ -36,7 +36,10 @@ _log = logging.getLogger("vertex_emulator.scheduler")
 
 @dataclass
 class Scheduler:
-    """Runs jobs; `capacity` is the maximum number of running replicas, `build_job_url` returns the page of a job."""
+    """Runs jobs; `capacity` is the maximum number of running replicas, `build_job_url` returns the page of a job.
+
+    `build_secret_environment` returns the variables by which a job's containers find their secrets.
+    """
 
     database: Database
     executor: Executor
@@ -44,9 +47,12 @@ class Scheduler:
     queue: WorkQueue
     capacity: int
     build_job_url: Callable[[Job], str]
+    build_secret_environment: Callable[[Job], Mapping[str, str]] = lambda _job: {}
 
     def __post_init__(self) -> None:
-        self._custom_jobs = CustomJobReconciler(self.database, self.executor, self.data, self.build_job_url, self.wake)
+        self._custom_jobs = CustomJobReconciler(
+            self.database, self.executor, self.data, self.build_job_url, self.wake, self.build_secret_environment
+        )
         self._studies = StudyReconciler(self.database, self.data, self.wake)
         self._pipelines = PipelineReconciler(self.database, self.data, self.wake)
         self._failures: dict[str, int] = {}

@@ -1,11 +1,14 @@
 """The local target: the emulator lives as long as the stack, and its address is no input of anything."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from components.runtime import emulator_process
+from components.runtime.emulator_secrets import FILE_NAME
 from components.targets.local import EmulatorProcessProvider
 from vertex_api.client import Endpoint
 
@@ -55,6 +58,23 @@ def test_another_port_restarts_the_emulator(done: list[Any]) -> None:
 def test_a_removed_setting_has_its_default_again(done: list[Any]) -> None:
     provider.update("emulator", {"egress": False}, {})
     assert done == [("stopped", {}), ("started", *DEFAULTS)]
+
+
+def test_secrets_are_stored_and_removed_without_a_restart(
+    done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
+    file = tmp_path / "data" / FILE_NAME
+    first, second = ({"project": "local", "secrets": {"token": value}} for value in "ab")
+    provider.create(first)
+    assert json.loads(file.read_text()) == {"local": {"token": "a"}}
+    provider.update("emulator", first, second)
+    assert json.loads(file.read_text()) == {"local": {"token": "b"}}
+    provider.update("emulator", second, {**second, "project": "other"})
+    assert json.loads(file.read_text()) == {"other": {"token": "b"}}
+    assert ("stopped", {}) not in done
+    provider.delete("emulator", {**second, "project": "other"})
+    assert not file.exists()
 
 
 def test_reading_does_not_start_the_emulator(done: list[Any]) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from vertex_emulator.errors import ExecutorUnavailable
 
@@ -35,3 +36,8 @@ def ignore_api_errors(*http_statuses: int) -> Iterator[None]:
 def get_docker_error_text(error: Exception) -> str:
     """Return the error text of the daemon or, without one, of the SDK."""
     return str(getattr(error, "explanation", None) or error).strip()
+
+
+def is_container_at_fault(error: Any) -> bool:
+    """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
+    return error.status_code in (400, 404) or "OCI runtime create failed" in get_docker_error_text(error)

@@ -16,6 +16,7 @@ from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.docker_errors import (
     get_docker_error_text,
     ignore_api_errors,
+    is_container_at_fault,
     translate_connection_errors,
 )
 from vertex_emulator.replicas.docker.fixed_address_network import (
@@ -117,6 +118,12 @@ class DockerExecutor:
         reached = "the internet and" if self._settings.egress else "not the internet, but if they have peers"
         return f"containers reach {reached} this machine: {obstacle} (docs/security.md)"
 
+    def get_gateway_address(self) -> str | None:
+        return self._firewall.get_gateway_address() if self._settings.egress else None
+
+    def admit_containers(self, address: str, port: int) -> None:
+        self._firewall.admit(address, port)
+
     def remove_unused_firewall_rules(self) -> None:
         """Remove the rules of this machine's firewall unless there are containers."""
         if not self.list_job_ids():
@@ -192,7 +199,7 @@ class DockerExecutor:
         try:
             client.start(container_name)
         except APIError as error:
-            if _is_container_at_fault(error):
+            if is_container_at_fault(error):
                 raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
 
@@ -224,9 +231,9 @@ class DockerExecutor:
     def _build_job_filters(self, job_id: str) -> dict[str, list[str]]:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
 
-    def _call_removal_method_unless_gone(self, method_name: str, id_: str, **options: bool) -> None:
+    def _call_removal_method_unless_gone(self, method: str, id_: str, **options: bool) -> None:
         with ignore_api_errors(404, 409):  # 409: its removal has begun
-            self._connect_and_call(lambda client: getattr(client, method_name)(id_, **options))
+            self._connect_and_call(lambda client: getattr(client, method)(id_, **options))
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
@@ -243,8 +250,3 @@ class DockerExecutor:
             return docker.APIClient(version="auto", timeout=timeout_seconds, **settings)
         except DockerException as error:
             raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error
-
-
-def _is_container_at_fault(error: Any) -> bool:
-    """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
-    return error.status_code in (400, 404) or "OCI runtime create failed" in get_docker_error_text(error)

@@ -35,6 +35,7 @@ table inet {table} {{
   }}
   chain input {{
     type filter hook input priority -10;
+    {admitted}
     ether saddr & ff:ff:ff:00:00:00 == {prefix}:00:00:00 jump refuse
   }}
   chain forward {{
@@ -61,6 +62,7 @@ class HostFirewall:
         self._mac_prefix = f"06:{emulator_id[0:2]}:{emulator_id[2:4]}"
         self._lock = threading.Lock()
         self._next_check = 0.0
+        self._admitted, self._is_outdated = "", False
         self._obstacle = _find_missing_root_or_nft()
 
     def build_mac_address(self, container_name: str) -> str:
@@ -71,6 +73,19 @@ class HostFirewall:
     def find_obstacle(self) -> str | None:
         """Return why the rules cannot be set, None if they can; before the first job, as far as that is known."""
         return self._obstacle
+
+    def get_gateway_address(self) -> str | None:
+        """Return the address of this machine on Docker's default bridge; None if that is not on this machine."""
+        if not self._is_bridge_here():
+            return None
+        return str(self._call_docker(lambda client: client.inspect_network("bridge"))["IPAM"]["Config"][0]["Gateway"])
+
+    def admit(self, address: str, port: int) -> None:
+        """Let containers connect to one port of this machine."""
+        rule = f"ip daddr {address} tcp dport {port} accept"
+        with self._lock:
+            if rule != self._admitted:
+                self._admitted, self._is_outdated, self._next_check = rule, True, 0.0
 
     def add_rules_if_possible(self) -> None:
         """Add the rules unless they are there or cannot be set."""
@@ -90,13 +105,19 @@ class HostFirewall:
                 self._next_check = 0.0
 
     def _add_missing_rules_or_find_obstacle(self) -> str | None:
-        bridge = self._call_docker(_get_default_bridge)
-        if not (self._call_docker(_is_daemon_of_this_machine) and (_INTERFACES / bridge).exists()):
+        if not self._is_bridge_here():
             return "Docker's networks are not on this machine but in Docker's own (rootless, Docker Desktop or remote)"
-        if _run_nft_and_get_error("list", "table", "inet", self._table) is None:
+        if not self._is_outdated and _run_nft_and_get_error("list", "table", "inet", self._table) is None:
             return None
-        rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge)
-        return _run_nft_and_get_error("-f", "-", input_text=rules)
+        bridge = self._call_docker(_get_default_bridge)
+        rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge, admitted=self._admitted)
+        obstacle = _run_nft_and_get_error("-f", "-", input_text=rules)
+        self._is_outdated = obstacle is not None
+        return obstacle
+
+    def _is_bridge_here(self) -> bool:
+        bridge = self._call_docker(_get_default_bridge)
+        return bool(self._call_docker(_is_daemon_of_this_machine) and (_INTERFACES / bridge).exists())
 
 
 def _get_default_bridge(client: Any) -> str:
