@@ -62,7 +62,7 @@ class ContainerListener:
     def resume(self) -> None:
         """Listen where an earlier process did: its containers know that address. Do nothing if that is impossible."""
         with self.database.read_transaction() as transaction:
-            address = transaction.get_setting_or_none(_SETTING)
+            address = transaction.find_setting(_SETTING)
         if address and self.values.file.exists():
             with self._lock:
                 self._address = self._listen(address.rpartition(":")[0])
@@ -73,7 +73,7 @@ class ContainerListener:
         if host is None:
             return None
         with self.database.read_transaction() as transaction:
-            known_host, _, known_port = (transaction.get_setting_or_none(_SETTING) or "").rpartition(":")
+            known_host, _, known_port = (transaction.find_setting(_SETTING) or "").rpartition(":")
         for port in (int(known_port), 0) if known_host == host else (0,):
             try:
                 listener = socket.create_server((host, port))
