@@ -108,8 +108,8 @@ class Executor(Protocol):
     def describe_reachable_networks(self) -> str:
         """Describe in one line what containers reach."""
 
-    def get_gateway_address(self) -> str | None:
-        """Return the address of this machine that containers can be allowed to reach; None if there is none."""
+    def find_gateway_address(self) -> str | None:
+        """Find the address of this machine that containers can be allowed to reach; None if there is none."""
 
     def admit_containers(self, address: str, port: int) -> None:
         """Let containers connect to a port of this machine, which they cannot otherwise."""

@@ -52,7 +52,7 @@ class ContainerListener:
         if not self.values.has_secrets(number):
             return {}
         with self._lock:
-            self._address = self._address or self._listen(self.executor.get_gateway_address())
+            self._address = self._address or self._listen(self.executor.find_gateway_address())
             if self._address is None:
                 return {}
         host, port = self._address

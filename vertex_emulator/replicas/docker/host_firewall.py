@@ -74,8 +74,8 @@ class HostFirewall:
         """Return why the rules cannot be set, None if they can; before the first job, as far as that is known."""
         return self._obstacle
 
-    def get_gateway_address(self) -> str | None:
-        """Return the address of this machine on Docker's default bridge; None if that is not on this machine."""
+    def find_gateway_address(self) -> str | None:
+        """Find the address of this machine on Docker's default bridge; None if that is not on this machine."""
         if not self._is_bridge_here():
             return None
         return str(self._call_docker(lambda client: client.inspect_network("bridge"))["IPAM"]["Config"][0]["Gateway"])
