@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
-from vertex_emulator.replicas.docker import docker_errors
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.docker_errors import (
+    get_docker_error_text,
+    ignore_api_errors,
+    is_container_at_fault,
+    translate_connection_errors,
+)
 from vertex_emulator.replicas.docker.fixed_address_network import (
     build_endpoint_options,
     ensure_network_and_get_subnet,
@@ -87,7 +92,7 @@ class DockerExecutor:
 
     def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         def kill(client: "docker.APIClient") -> None:
-            with docker_errors.ignore_api_errors(404, 409):
+            with ignore_api_errors(404, 409):
                 client.kill(self._build_container_name(job_id, replica), signal)
 
         self._connect_and_call(kill)
@@ -96,14 +101,11 @@ class DockerExecutor:
         return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since_ns)
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
-        from docker.errors import NotFound
-
         name = self._build_container_name(job_id, replica)
-        try:
+        with ignore_api_errors(404):
             container = self._connect_and_call(lambda client: client.inspect_container(name))
-        except NotFound:
-            return None
-        return get_log_limit_bytes_or_none(container["HostConfig"])
+            return get_log_limit_bytes_or_none(container["HostConfig"])
+        return None
 
     def describe_reachable_networks(self) -> str:
         obstacle = self._firewall.find_obstacle()
@@ -141,10 +143,10 @@ class DockerExecutor:
         # A client of its own: the stream occupies it, and no read on it may time out.
         client = self._create_client(timeout_seconds=None)
         try:
-            with docker_errors.translate_connection_errors():
+            with translate_connection_errors():
                 events = client.events(filters=watched, decode=True)
             on_begin()
-            with docker_errors.translate_connection_errors():
+            with translate_connection_errors():
                 for event in events:
                     yield event["Actor"]["Attributes"][f"{LABEL}.job"]
         finally:
@@ -178,15 +180,13 @@ class DockerExecutor:
                 **build_endpoint_options(client, network, address, mac_address),
             )
         except ImageNotFound as error:
-            message = (
-                f"the image {spec.image} was removed from this machine: {docker_errors.get_docker_error_text(error)}"
-            )
+            message = f"the image {spec.image} was removed from this machine: {get_docker_error_text(error)}"
             raise ReplicaCannotStart(message) from error
         except APIError as error:
             if error.status_code == 409:
                 return False
             if error.status_code in (400, 404):
-                raise ReplicaCannotStart(docker_errors.get_docker_error_text(error)) from error
+                raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
         return True
 
@@ -196,8 +196,8 @@ class DockerExecutor:
         try:
             client.start(container_name)
         except APIError as error:
-            if docker_errors.is_container_at_fault(error):
-                raise ReplicaCannotStart(docker_errors.get_docker_error_text(error)) from error
+            if is_container_at_fault(error):
+                raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
 
     def _get_container_status_or_none(self, container_name_or_id: str) -> ReplicaStatus | None:
@@ -229,13 +229,13 @@ class DockerExecutor:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
 
     def _call_removal_method_unless_gone(self, method: str, id_: str, **options: bool) -> None:
-        with docker_errors.ignore_api_errors(404, 409):  # 409: its removal has begun
+        with ignore_api_errors(404, 409):  # 409: its removal has begun
             self._connect_and_call(lambda client: getattr(client, method)(id_, **options))
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
             client = self._connected = self._connected or self._create_client(_CALL_SECONDS)
-        with docker_errors.translate_connection_errors():
+        with translate_connection_errors():
             return call(client)
 
     def _create_client(self, timeout_seconds: int | None) -> "docker.APIClient":
@@ -246,6 +246,4 @@ class DockerExecutor:
             settings = docker.utils.kwargs_from_env()
             return docker.APIClient(version="auto", timeout=timeout_seconds, **settings)
         except DockerException as error:
-            raise ExecutorUnavailable(
-                f"Docker does not answer: {docker_errors.get_docker_error_text(error)}"
-            ) from error
+            raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error
