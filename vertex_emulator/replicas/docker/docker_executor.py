@@ -102,10 +102,10 @@ class DockerExecutor:
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
         name = self._build_container_name(job_id, replica)
+        container: Any = None
         with ignore_api_errors(404):
             container = self._connect_and_call(lambda client: client.inspect_container(name))
-            return get_log_limit_bytes_or_none(container["HostConfig"])
-        return None
+        return get_log_limit_bytes_or_none(container["HostConfig"]) if container else None
 
     def describe_reachable_networks(self) -> str:
         obstacle = self._firewall.find_obstacle()
