@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -21,6 +21,7 @@ ROOT = "gs://"
 # Opening a device or a named pipe can have effects or block. On Linux, O_PATH finds it without opening it.
 _PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK
 _WRITABLE = 0o777
+_MAX_ATTEMPTS = 100
 _KINDS = {
     stat.S_IFREG: "a file",
     stat.S_IFDIR: "a folder",
@@ -87,14 +88,23 @@ class BucketTree:
         It and its parents in the bucket become writable for every user, because containers run as any user; each time,
         because a process may have been killed between creating a folder and changing its mode.
         """
-        with self._open_descriptor_of_any_kind(parse_gs_uri_parts(uri), makes_folders=True):
-            pass
+        parts = parse_gs_uri_parts(uri)
+
+        def make() -> None:
+            with self._open_descriptor_of_any_kind(parts, makes_folders=True):
+                pass
+
+        _repeat_while_folders_vanish(make, uri)
 
     def move_file_in(self, source_file: Path, uri: str) -> None:
         """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
-        with self._open_descriptor_of_any_kind(parents, makes_folders=True) as folder:
-            os.replace(source_file, name, dst_dir_fd=folder)
+
+        def move() -> None:
+            with self._open_descriptor_of_any_kind(parents, makes_folders=True) as folder:
+                os.replace(source_file, name, dst_dir_fd=folder)
+
+        _repeat_while_folders_vanish(move, uri)
 
     def remove_file(self, uri: str) -> None:
         """Remove a file. Raises InvalidBucketUri and OSError."""
@@ -130,6 +140,14 @@ class BucketTree:
 
 def _parse_uri_or_root(uri: str) -> tuple[str, ...]:
     return () if uri == ROOT else parse_gs_uri_parts(uri)
+
+
+def _repeat_while_folders_vanish(create: Callable[[], None], uri: str) -> None:
+    """Create something, again if a container removes its folders meanwhile. Raises InvalidBucketUri and OSError."""
+    for _ in range(_MAX_ATTEMPTS):
+        with contextlib.suppress(FileNotFoundError):
+            return create()
+    raise InvalidBucketUri(f'"{uri}" cannot be created: its folders are removed as soon as they are made')
 
 
 def _open_entry_path_descriptor(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:

@@ -218,3 +218,27 @@ def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
     assert [*object_name_listing.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
     tree.make_writable_folder("gs://my-bucket/open/model")
     assert modes(tree.root / "my-bucket/open/model") == [0o777]
+
+
+def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_folder, removals = os.mkdir, iter(range(7))
+
+    def make_and_lose(name: str, *, dir_fd: int) -> None:
+        make_folder(name, dir_fd=dir_fd)
+        if name == "model" and next(removals, None) is not None:
+            os.rmdir(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", make_and_lose)
+    tree.make_writable_folder("gs://my-bucket/run/model")
+    assert (tree.root / "my-bucket/run/model").is_dir()
+    assert next(removals, None) is None
+
+
+def test_folders_that_always_vanish_are_one_error(tree: BucketTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = tree.root.parent / "new"
+    new.touch()
+    monkeypatch.setattr(os, "mkdir", lambda name, *, dir_fd: None)
+    for create in (tree.make_writable_folder, lambda uri: tree.move_file_in(new, uri)):
+        with pytest.raises(InvalidBucketUri, match='run/new" cannot be created: its folders are removed'):
+            create("gs://my-bucket/run/new")
+    assert new.exists()
