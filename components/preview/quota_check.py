@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from math import isinf
 from typing import Any
 
 import pulumi
 
 from vertex_api.estimates.granted_quota import QuotaShortage, find_shortages
-from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, build_quota_page_url
+from vertex_api.estimates.quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
+from ..runtime.granted_quota_table import format_granted_amount, render_table_of_needed_and_granted_quota
 from ..settings.settings import Settings
 from .cost_report import estimate_quotas_by_job_and_metric
 from .granted_quota_lookup import fetch_granted_amounts
@@ -62,25 +62,9 @@ def _look_up_and_report(settings: Settings, needed: NeededByJob) -> None:
         raise QuotaInsufficient("\n  ".join([heading, *(lines[each.metric] for each in refused)]))
 
 
-def render_table_of_needed_and_granted_quota(
-    project: str, region: str, needed_by_job: NeededByJob, granted: Mapping[str, float]
-) -> list[str]:
-    """Return a table of the metrics that are needed, with what all jobs need at once and what is granted."""
-    names = sorted(set().union(*needed_by_job.values()))
-    needed = {name: sum(metrics.get(name, 0) for metrics in needed_by_job.values()) for name in names}
-    rows = [("quota", "needed", "granted")]
-    rows += [(name, f"{needed[name]:,}", _format_granted(granted.get(name))) for name in names]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [f"Quota in {region}: needed by all jobs at once, and granted to {project}"]
-    lines += [f"  {name:{widths[0]}}  {need:>{widths[1]}}  {grant:>{widths[2]}}" for name, need, grant in rows]
-    if granted.keys() < set(names):
-        lines.append(f"  ? no such quota is listed for the project, or its name is not on file ({UNKNOWN_METRIC_MARK})")
-    return lines
-
-
 def render_shortage_line(project: str, region: str, shortage: QuotaShortage) -> str:
     """Return what is needed of a metric by which jobs, what is granted, and where to ask for more."""
-    metric, granted = shortage.metric, f"{_format_granted(shortage.granted)} granted to {project} in {region}"
+    metric, granted = shortage.metric, f"{format_granted_amount(shortage.granted)} granted to {project} in {region}"
     more = f"ask for more {METRIC_PREFIX}{metric} at {build_quota_page_url(project)}"
     if shortage.is_by_job:
         return f"{metric}: {_render_jobs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
@@ -94,9 +78,3 @@ def _render_jobs(needed_by_job: Mapping[str, int]) -> str:
     items = [f"{name} (needs {needed:,})" for name, needed in needed_by_job.items()]
     more = f" and {len(items) - MAX_NAMES} more" if len(items) > MAX_NAMES else ""
     return ", ".join(items[:MAX_NAMES]) + more
-
-
-def _format_granted(amount: float | None) -> str:
-    if amount is None:
-        return "?"
-    return "unlimited" if isinf(amount) else f"{amount:,.0f}"

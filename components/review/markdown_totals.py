@@ -17,7 +17,7 @@ def render_totals(review: Review, max_items: int) -> Iterator[str]:
     """Return the lines with the totals of a review, none if it has no jobs for Google Cloud."""
     if review.before or review.after:
         yield from _render_cost(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
-        yield from _render_quota(review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
+        yield from _render_quota(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
     if review.submissions and review.submissions.count and review.after:
         yield ""
         yield render_submissions(review.submissions)
@@ -37,7 +37,7 @@ def render_submissions(submissions: Submissions) -> str:
 
 def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]:
     yield ""
-    yield f"| Cost by list price | {'base' if review.has_base else 'before'} | after |"
+    yield f"| Cost by list price | {_get_name_of_before(review)} | after |"
     yield "|---|---:|---:|"
     yield f"| USD an hour | {before.hourly:,.2f} | {after.hourly:,.2f} |"
     yield f"| USD at most | {before.ceiling:,.2f} | {after.ceiling:,.2f} |"
@@ -60,17 +60,28 @@ def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]
         yield from (f"- {note}" for note in notes)
 
 
-def _render_quota(before: Totals, after: Totals, max_items: int) -> Iterator[str]:
+def _render_quota(review: Review, before: Totals, after: Totals, max_items: int) -> Iterator[str]:
     metrics = sorted({*before.quota, *after.quota})
     if not metrics:
         return
-    changes = []
-    for metric in metrics:
-        old, new = before.quota.get(metric, 0), after.quota.get(metric, 0)
-        changes.append(f"{render_code(metric)} {new:,}" + (f" (was {old:,})" if old != new else ""))
-    hidden = f" and {len(changes) - max_items:,} more" if len(changes) > max_items else ""
+    granted = review.granted_quota
     yield ""
-    yield f"Quota of all at once, `{METRIC_PREFIX}`…: {', '.join(changes[:max_items])}{hidden}"
+    yield (
+        f"| Quota of all jobs at once, `{METRIC_PREFIX}`… | {_get_name_of_before(review)} | after |"
+        + " granted |" * bool(granted)
+    )
+    yield "|---|---:|---:|" + "---:|" * bool(granted)
+    for metric in metrics[:max_items]:
+        amounts = [f"{totals.quota.get(metric, 0):,}" for totals in (before, after)]
+        amounts += [granted.get(metric, "?")] if granted else []
+        yield f"| {render_code(metric)} | {' | '.join(amounts)} |"
+    if len(metrics) > max_items:
+        yield ""
+        yield f"and {len(metrics) - max_items:,} more quotas"
+
+
+def _get_name_of_before(review: Review) -> str:
+    return "base" if review.has_base else "before"
 
 
 def _render_nearly_reached_guardrail(near: NearlyReachedGuardrail) -> str:

@@ -1,7 +1,9 @@
 """Review: all findings of a preview, compared with a preview of the base branch if there is one."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from ..runtime.granted_quota_table import parse_granted_amounts
 from .diagnostics import list_errors, list_warnings
 from .estimates import (
     NearlyReachedGuardrail,
@@ -29,9 +31,10 @@ class Review:
     """What a reviewer needs of a preview.
 
     If the preview failed, there are `problems`, and everything else but `warnings` is empty. `before` and `after` are
-    None for a target without cost. `unlisted_count` is how many unchanged resources the preview does not list, so that
-    the totals lack their jobs. `pending_in_base` names what the base would change in the same way, which is left out
-    of the findings; `only_in_base` what the base would change and this preview does not.
+    None for a target without cost. `granted_quota` has, by metric, what the preview shows as granted. `unlisted_count`
+    is how many unchanged resources the preview does not list, so that the totals lack their jobs. `pending_in_base`
+    names what the base would change in the same way, which is left out of the findings; `only_in_base` what the base
+    would change and this preview does not.
     """
 
     project: str
@@ -47,6 +50,7 @@ class Review:
     before: Totals | None = None
     after: Totals | None = None
     near_limits: tuple[NearlyReachedGuardrail, ...] = ()
+    granted_quota: Mapping[str, str] = field(default_factory=dict)
     submissions: Submissions | None = None
     unlisted_count: int = 0
     pending_in_base: tuple[str, ...] = ()
@@ -80,6 +84,7 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         before=before.totals if before else None,
         after=after.totals if after else None,
         near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
+        granted_quota=parse_granted_amounts(each.message for each in preview.diagnostics),
         submissions=Submissions(sum(job.submission_count for job in all_jobs), get_submissions_per_minute(preview)),
         unlisted_count=preview.unlisted_count,
         pending_in_base=tuple(

@@ -53,7 +53,8 @@ def _shorten(value: Any) -> Any:
 def record_all(folder: Path, vertex: RunningEmulator, registry_url: str, docker_config: Path) -> None:
     """Record each case once."""
     project = CloudProject(folder, vertex)
-    project.environment["DOCKER_CONFIG"] = str(docker_config)
+    # Enough for the jobs as they are, and too little for the larger machine.
+    project.environment |= {"DOCKER_CONFIG": str(docker_config), "GCP_STANDIN_QUOTAS": json.dumps({"cpus": 10})}
     (project.root / "training" / "images.yaml").write_text(
         yaml.safe_dump({"images": project.declarations.pop("images")})
     )

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from components.preview.cost_report import estimate_quotas_by_job_and_metric
-from components.preview.quota_check import render_shortage_line, render_table_of_needed_and_granted_quota
+from components.preview.quota_check import render_shortage_line
+from components.runtime.granted_quota_table import render_table_of_needed_and_granted_quota
 from tests.components.preview.test_cost_report import PAGE, page_settings
 from vertex_api.estimates.granted_quota import UNLIMITED, find_shortages
 
@@ -18,19 +19,6 @@ NEEDED = {
 GRANTED = {"a3_cpus": UNLIMITED, "cpus": 2200, "nvidia_h100_gpus": 0, "pd_ssd": 40960}
 
 
-def test_the_table_shows_needed_beside_granted() -> None:
-    assert render_table_of_needed_and_granted_quota("acme-dev", "us-central1", NEEDED, GRANTED) == [
-        "Quota in us-central1: needed by all jobs at once, and granted to acme-dev",
-        "  quota             needed    granted",
-        "  a3_cpus              208  unlimited",
-        "  a4 vCPUs*            224          ?",
-        "  cpus               2,600      2,200",
-        "  nvidia_h100_gpus       8          0",
-        "  pd_ssd               200     40,960",
-        "  ? no such quota is listed for the project, or its name is not on file (*)",
-    ]
-
-
 def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     settings = page_settings(tmp_path)
     needed = estimate_quotas_by_job_and_metric(settings)
@@ -41,12 +29,6 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     line = render_shortage_line(settings.project, settings.region, shortage)
     shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
     assert [block for block in shown if "granted to" in block] == [table, line]
-
-
-def test_the_mark_is_explained_only_where_it_is_shown() -> None:
-    assert not any(
-        "?" in line for line in render_table_of_needed_and_granted_quota("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0})
-    )
 
 
 def test_a_shortage_names_jobs_and_where_to_ask() -> None:

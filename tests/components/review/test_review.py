@@ -158,6 +158,7 @@ def test_a_persistent_resource_costs_without_an_end() -> None:
 def test_a_local_stack_has_no_cost_and_no_pace() -> None:
     fields = read_recorded("machine-change")
     fields["config"]["vertex-training:target"] = "local"
+    fields["diagnostics"] = []
     for step in fields["steps"]:
         for state in (step.get("oldState"), step.get("newState")):
             if state and "parent" in state.get("inputs", {}):
