@@ -1,0 +1,12 @@
+"""Print the requirements of the emulator that pyproject.toml lists, without Pulumi's and Google's clients'."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+NOT_IMPORTED = re.compile(r"pulumi|google-(auth|cloud-)|PyYAML")
+
+project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+lines = [*project["dependencies"], *project["optional-dependencies"]["emulator"]]
+sys.stdout.writelines(f"{line}\n" for line in lines if not NOT_IMPORTED.match(line))
