@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md: what their files hold, and their steps as shell scripts."""
+"""The recipes of docs/ci.md and docs/emulator.md: what their files hold, and their steps as shell scripts."""
 
 import re
 from collections.abc import Mapping
@@ -14,6 +14,12 @@ def texts() -> tuple[str, str]:
     """The files for GitHub Actions and for GitLab."""
     github, gitlab = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.read_text(), re.DOTALL)
     return f"{github}\n", f"{gitlab}\n"
+
+
+def emulator_workflow() -> str:
+    """The file for GitHub Actions that tests with the emulator."""
+    (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("emulator.md").read_text(), re.DOTALL)
+    return f"{text}\n"
 
 
 def github_steps(job: str, values: Mapping[str, str]) -> list[list[str]]:

@@ -11,7 +11,18 @@ from tests.components.targets.gcp.graph import forget_loops, graph
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("access", "adopting", "ci", "clients", "configuration", "editors", "environments", "install", "interrupted")
+PAGES = (
+    "access",
+    "adopting",
+    "ci",
+    "clients",
+    "configuration",
+    "editors",
+    "emulator",
+    "environments",
+    "install",
+    "interrupted",
+)
 PAGES += ("first-run", "python", "regions", "security")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -49,3 +60,9 @@ def test_the_environments_page_shows_the_shipped_prod() -> None:
 def test_links_of_a_page_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())
     assert [link for link in links if not (DOCS / link).exists()] == []
+
+
+def test_the_emulator_page_names_existing_tests() -> None:
+    named = re.findall(r"\(`([\w/]+\.py)`\)", (DOCS / "emulator.md").read_text())
+    assert len(named) >= 6
+    assert [path for path in named if not (DOCS.parent / "tests" / path).is_file()] == []

@@ -17,15 +17,16 @@ DEPLOYER = "deployer@acme-dev.iam.gserviceaccount.com"
 TOKEN = "canary-of-a-pipeline-token"
 
 
-def test_actionlint_finds_nothing_in_the_workflow(tmp_path: Path) -> None:
+def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
     program = go_program.built("github.com/rhysd/actionlint/cmd/actionlint", "v1.7.7")
     (tmp_path / ".github" / "workflows").mkdir(parents=True)
     workflow = tmp_path / ".github" / "workflows" / "training.yml"
-    workflow.write_text(recipes.texts()[0])
-    checked = subprocess.run(
-        [program, "-shellcheck=", "-pyflakes=", workflow], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert (checked.returncode, checked.stdout) == (0, "")
+    for text in (recipes.texts()[0], recipes.emulator_workflow()):
+        workflow.write_text(text)
+        checked = subprocess.run(
+            [program, "-shellcheck=", "-pyflakes=", workflow], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (checked.returncode, checked.stdout) == (0, "")
     # It would have: a job that is needed and is not there.
     workflow.write_text(recipes.texts()[0].replace("runs-on:", "needs: nothing\n    runs-on:"))
     assert subprocess.run([program, workflow], cwd=tmp_path, capture_output=True).returncode == 1

@@ -68,7 +68,9 @@ def build_argument_parser() -> argparse.ArgumentParser:
         description="Run a command with everything set that leads Google's clients to the emulator. If none runs on\n"
         "the data folder, one is started before and stopped afterwards; jobs, logs and buckets stay in the folder.",
     )
-    run.add_argument("argv", nargs="+", metavar="COMMAND", help="the command and its arguments, after --")
+    run.add_argument(
+        "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments, after --"
+    )
 
     env = add(
         "env",

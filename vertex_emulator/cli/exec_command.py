@@ -25,10 +25,13 @@ _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
 
 
 def run_command_with_emulator(data_path: Path, project: str, region: str, command: Sequence[str]) -> int:
-    """Run a command with the emulator of a data folder, and return its exit code as a shell counts it.
+    """Run a command, with or without `--` before it, with the emulator of a data folder; return its exit code.
 
     Signals are passed on to the command. Raises CommandNotRun.
     """
+    command = command[1:] if command[:1] == ["--"] else command
+    if not command:
+        raise CommandNotRun("which command? Write it after --, as in: vertex-emulator exec -- pytest", 2)
     executable = _require_executable(command[0])
     data = DataFolder(data_path.absolute())
     with _SignalForwarding() as signals, _serve_while_in_use(data) as endpoint:
@@ -47,7 +50,7 @@ def _require_executable(name: str) -> str:
     if found is None:
         if os.sep in name and Path(name).exists():
             raise CommandNotRun(f"{name} is not executable", 126)
-        raise CommandNotRun(f"{name} is not found; the command follows --, as in: vertex-emulator exec -- pytest", 127)
+        raise CommandNotRun(f"{name} is not found", 127)
     return found
 
 

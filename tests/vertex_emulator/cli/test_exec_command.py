@@ -46,7 +46,9 @@ def test_an_emulator_starts_for_it_and_stops(tmp_path: Path) -> None:
         (["--", "sh", "-c", "kill -KILL $$"], 137, ""),
         (["--", "no-such-program"], 127, "no-such-program is not found"),
         (["--", "/etc/passwd"], 126, "/etc/passwd is not executable"),
-        ([], 2, "required: COMMAND"),
+        (["sh", "-c", "exit 3", "--project"], 3, ""),
+        (["--project=p", "--"], 2, "which command?"),
+        (["--projekt=p", "--", "true"], 2, "unrecognized"),
     ],
 )
 def test_exit_codes_are_those_of_shells(
