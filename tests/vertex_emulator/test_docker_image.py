@@ -1,4 +1,4 @@
-"""docker/Dockerfile: built and run as docs/emulator.md says, with the daemon's socket."""
+"""emulator_image/Dockerfile: built and run as docs/emulator.md says, with the daemon's socket."""
 
 import json
 import os
@@ -92,4 +92,4 @@ def test_a_data_folder_of_the_container_is_rejected(image: str) -> None:
     done = subprocess.run(["docker", "run", "--rm", image], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "set VERTEX_EMULATOR_DATA" in done.stderr
-    assert IMAGE in (ROOT / "docker" / "Dockerfile").read_text()
+    assert IMAGE in (ROOT / "emulator_image" / "Dockerfile").read_text()
