@@ -3,16 +3,21 @@
 import argparse
 
 from benchmarks import (
+    api_calls,
     context_digest,
     emulator_performance,
     job_listing,
     local_run,
     preview_time,
+    review_size,
     search_quality,
     thousand_jobs,
 )
 
-_MODULES = (context_digest, preview_time, thousand_jobs, emulator_performance, job_listing, local_run, search_quality)
+_MODULES = (
+    *(context_digest, preview_time, review_size, api_calls, thousand_jobs),
+    *(emulator_performance, job_listing, local_run, search_quality),
+)
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")

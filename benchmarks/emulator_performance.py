@@ -199,7 +199,7 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
     """Run an emulator on a data folder, and stop it at the end."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while (emulator := _get_emulator_if_ready(process, data, begin)) is None:
             if time.perf_counter() - begin > 30:

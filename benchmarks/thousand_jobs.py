@@ -7,11 +7,9 @@ import json
 import os
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from benchmarks.emulator_performance import IMAGE, Emulator, remove_data_and_containers, run_emulator
 from benchmarks.noop_resource_comparison import (
@@ -23,7 +21,6 @@ from benchmarks.noop_resource_comparison import (
     run_and_measure_command,
     yield_cost_rows,
 )
-from tests.forwarding_proxy import ForwardingProxy
 from tools.setup.checkout_folders import CHECKOUT
 
 JOBS = 1_000
@@ -35,60 +32,21 @@ _CASES = {
     "up without a change": ("up", "--yes", "--skip-preview", "--expect-no-changes"),
     "preview without a change": ("preview", "--expect-no-changes"),
 }
-_COLLECTIONS = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "operations")
-
-
-class CountingProxy(ForwardingProxy):
-    """Forwards to `upstream`; `calls` counts them by verb and collection."""
-
-    def __init__(self, upstream: str) -> None:
-        super().__init__(upstream)
-        self.calls: Counter[str] = Counter()
-
-    def record_call(self, method: str, path: str) -> None:
-        """Count a call under the name that Google's pages have for it, such as `list customJobs`."""
-        parts = urlsplit(path).path.split("/")
-        collection = next((part for part in parts if part.partition(":")[0] in _COLLECTIONS), None)
-        custom_verb = parts[-1].partition(":")[2]
-        verb = {"GET": "list" if parts[-1] == collection else "get", "POST": "create", "DELETE": "delete"}[method]
-        self.calls[f"{custom_verb or verb} {collection}" if collection else f"{method} {parts[-1]}"] += 1
 
 
 def yield_benchmark_rows() -> Iterator[str]:
-    """Run them in turn: yield for each case a line for ours, for the others, and for the ratio; then the calls."""
+    """Run them in turn: yield for each case a line for ours, for the others, and for the ratio."""
     costs: dict[str, list[tuple[Cost, ...]]] = {case: [] for case in _CASES}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
             ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
-            with _run_full_emulator(ours.root / ".emulator"):
+            with run_full_emulator(ours.root / ".emulator"):
                 for case, arguments in _CASES.items():
                     noop_cost = noop.measure_pulumi(*arguments)
                     costs[case].append((ours.measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else [])))
     for case, rounds in costs.items():
         yield from yield_cost_rows(case, JOBS, *zip(*rounds, strict=True), max_ratio=MAX_RATIOS[case])
-    for case, counts in _count_calls().items():
-        text = ", ".join(f"{count:,} {call}" for call, count in sorted(counts.items())) or "none"
-        yield f"{case + ', calls of the API':45} {text}"
-
-
-def _count_calls() -> dict[str, Counter[str]]:
-    """Return how often each method of the API is called, in runs apart from those that are timed."""
-    counts = {}
-    with tempfile.TemporaryDirectory() as folder:
-        program = create_our_program(Path(folder), JOBS)
-        data = program.root / ".emulator"
-        with _run_full_emulator(data) as emulator:
-            endpoint = (data / "endpoint.json").read_text()
-            for case, arguments in _CASES.items():
-                proxy = CountingProxy(emulator.url)
-                with proxy.serving() as url:
-                    (data / "endpoint.json").write_text(json.dumps({**json.loads(endpoint), "url": url}))
-                    program.measure_pulumi(*arguments)
-                # The check whether the emulator runs is not part of the API.
-                counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
-            (data / "endpoint.json").write_text(endpoint)
-    return counts
 
 
 def _measure_bare_calls(folder: Path) -> Cost:
@@ -98,13 +56,13 @@ def _measure_bare_calls(folder: Path) -> Cost:
     jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
-    with _run_full_emulator(folder / "data") as emulator:
+    with run_full_emulator(folder / "data") as emulator:
         command = [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)]
         return run_and_measure_command(command, CHECKOUT, os.environ)
 
 
 @contextmanager
-def _run_full_emulator(data: Path) -> Iterator[Emulator]:
+def run_full_emulator(data: Path) -> Iterator[Emulator]:
     """Run an emulator without room for another job, so that all jobs wait."""
     data.mkdir()
     try:
