@@ -53,7 +53,7 @@ def test_a_job_without_machines_says_what_may_help(cloud: CloudProject) -> None:
     pool["machineSpec"] = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     cloud.container.update({"command": SLEEP, "args": ["60"]})
     cloud.declare()
-    done = command("inject", "fail", "--code=8", f"--message={STOCKOUT}", "--name=train", data=cloud.vertex.data)
+    done = command("inject", "stockout", "--machine-type=g2-standard-8", data=cloud.vertex.data)
     assert done.returncode == 0, done.stderr
     with ScarceMachines(cloud.vertex.url).serving() as url:
         cloud.environment["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"] = url
