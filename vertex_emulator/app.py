@@ -22,7 +22,7 @@ from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.storage_app import Storage
+from vertex_emulator.gcs.routes.storage_app import Storage, find_xml_api_error
 from vertex_emulator.http.access import Access
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
@@ -53,7 +53,7 @@ class App:
     def build_asgi_app(self) -> HostAndOriginMiddleware:
         """Return the ASGI application."""
         request_faults = InjectedRequestFaults(self.database)
-        storage = Storage(self.data.buckets, self.data.uploads)
+        storage = Storage(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
                 JobService(self.database, self.data.buckets, self.wake),
@@ -71,7 +71,9 @@ class App:
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
-            404: lambda request, _: build_error_response(build_not_found_error(request.url.path)),
+            404: lambda request, _: build_error_response(
+                find_xml_api_error(request) or build_not_found_error(request.url.path)
+            ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _handle_database_error,
             **storage.get_error_handlers(),

@@ -25,6 +25,7 @@ class DataFolder:
         self.token = root / "token"  # for whoever the system cannot identify as this user
         self.secrets = root / "secrets.json"  # values of Secret Manager, which a stack writes
         self.buckets = root / "gcs"  # `/gcs` in containers
+        self.object_metadata = root / "objects.db"  # content types and custom metadata, which containers do not see
         self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
         self.gcloud = root / "gcloud"  # gcloud's configuration for this emulator; the user's own is not changed
         self.logs = root / "logs"  # saved container logs, a folder per job
@@ -42,8 +43,9 @@ class DataFolder:
             # Training code runs as any user and writes to buckets. The daemon mounts them, whatever the root's mode.
             data.buckets.chmod(0o777)
             data.logs.chmod(_OWNER_ONLY)
-            data.database.touch(mode=0o600)
-            data.database.chmod(0o600)
+            for database in (data.database, data.object_metadata):
+                database.touch(mode=0o600)
+                database.chmod(0o600)
             probe = data.root / ".writable"
             probe.touch()
             probe.unlink(missing_ok=True)  # `start` and `serve` may probe at the same time

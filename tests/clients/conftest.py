@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
 
 from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.running import RunningEmulator
@@ -54,6 +56,12 @@ def in_environment(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def client(in_environment: None) -> storage.Client:
+    """A client of Cloud Storage that finds the emulator through STORAGE_EMULATOR_HOST."""
+    return storage.Client(credentials=AnonymousCredentials(), project="my-project")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ _OURS = (
     "CLOUDSDK_",
     "STORAGE_",
     "GOOGLE_",
+    "GCSFS_",
     "http_proxy",
     "https_proxy",
     "no_proxy",

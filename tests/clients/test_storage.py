@@ -8,18 +8,13 @@ from pathlib import Path
 
 import pytest
 from google.api_core import exceptions
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
+from google.cloud.storage import transfer_manager
+from google.cloud.storage.exceptions import InvalidResponse
 
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
 
 LARGE = 20 << 20
-
-
-@pytest.fixture
-def client(in_environment: None) -> storage.Client:
-    """A client that finds the emulator through STORAGE_EMULATOR_HOST."""
-    return storage.Client(credentials=AnonymousCredentials(), project="my-project")
 
 
 def test_a_client_without_any_argument_finds_the_emulator(in_environment: None, emulator: RunningEmulator) -> None:
@@ -101,9 +96,9 @@ def test_objects_that_files_cannot_represent_are_rejected(client: storage.Client
     ):
         with pytest.raises(exceptions.GoogleAPICallError, match=reason):
             bucket.blob(name).upload_from_string("x")
-    blob = bucket.blob("with metadata")
-    blob.metadata = {"a": "b"}
-    with pytest.raises(exceptions.BadRequest, match="metadata: is not stored"):
+    blob = bucket.blob("compressed")
+    blob.content_encoding = "gzip"
+    with pytest.raises(exceptions.BadRequest, match="contentEncoding: is not stored"):
         blob.upload_from_string("x")
     assert [each.name for each in client.list_blobs("refusals")] == ["folder/file"]
     assert [path.name for path in (emulator.data / "uploads").glob("*.partial")] == []
@@ -134,11 +129,17 @@ def test_containers_can_write_to_folders_of_clients(client: storage.Client, emul
     assert client.bucket("folders").blob("made/").exists()
 
 
-def test_a_method_that_is_not_here_says_so(client: storage.Client) -> None:
-    bucket = client.bucket("unimplemented")
-    bucket.blob("x").upload_from_string("x")
-    with pytest.raises(exceptions.MethodNotImplemented, match="copyTo"):
-        bucket.copy_blob(bucket.blob("x"), bucket, "y")
+def test_a_method_that_is_not_here_says_so(client: storage.Client, tmp_path: Path) -> None:
+    blob = client.bucket("unimplemented").blob("x")
+    blob.upload_from_string("x")
+    with pytest.raises(exceptions.MethodNotImplemented, match="no PATCH /storage/v1/b/unimplemented"):
+        blob.bucket.patch()
+    with pytest.raises(exceptions.MethodNotImplemented, match=r"no POST .*/o/x/restore"):
+        blob.bucket.restore_blob("x", generation=1)
+    (tmp_path / "large").write_bytes(b"0123")
+    with pytest.raises(InvalidResponse) as raised:
+        transfer_manager.upload_chunks_concurrently(str(tmp_path / "large"), blob, chunk_size=2, worker_type="thread")
+    assert (raised.value.response.status_code, "XML API" in raised.value.response.text) == (501, True)
 
 
 def test_downloads_are_attachments_and_rejected_across_origins(emulator: RunningEmulator) -> None:

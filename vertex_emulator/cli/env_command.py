@@ -65,6 +65,8 @@ def build_environment_variables(endpoint: Endpoint, data_path: Path, project: st
         "CLOUDSDK_AI_REGION": region,
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
         "STORAGE_EMULATOR_HOST": url,
+        # gcsfs asks for the kind of each bucket by gRPC otherwise, for a minute each time.
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
         "GOOGLE_CLOUD_PROJECT": project,
         "GOOGLE_CLOUD_REGION": region,
     }

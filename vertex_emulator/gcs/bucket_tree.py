@@ -106,6 +106,16 @@ class BucketTree:
 
         _repeat_while_folders_vanish(move, uri)
 
+    def move_file(self, source_uri: str, uri: str) -> None:
+        """Give a file another URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
+        *source_parents, source_name = parse_gs_uri_parts(source_uri)
+        *parents, name = parse_gs_uri_parts(uri)
+        with (
+            self._open_descriptor_of_any_kind(source_parents) as source_folder,
+            self._open_descriptor_of_any_kind(parents, makes_folders=True) as folder,
+        ):
+            os.replace(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder)
+
     def remove_file(self, uri: str) -> None:
         """Remove a file. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)

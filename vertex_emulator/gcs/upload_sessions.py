@@ -1,33 +1,38 @@
 """Unfinished uploads: a partial file and a record of its target, both on disk, so that a restart loses nothing."""
 
 import json
+import os
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from anyio import to_thread
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
-from vertex_emulator.gcs.object_store import ObjectStore, StoredObject, check_preconditions
+from vertex_emulator.gcs.object_store import ObjectStore
+from vertex_emulator.gcs.stored_object import StoredObject
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
+_BATCH_BYTES = 1 << 20
 _RECORD = ".json"
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
 class Upload:
-    """An upload; `expected` holds the checksums and preconditions that the client sent."""
+    """An upload; `expected` holds the checksums and preconditions that the client sent, `fields` the metadata."""
 
     partial: Path
     bucket: str
     name: str
     expected: Mapping[str, str]
+    fields: Mapping[str, Any] = field(default_factory=dict)  # checkouts before the first release recorded none
 
     @property
     def record_path(self) -> Path:
@@ -52,6 +57,16 @@ class Upload:
         with self.partial.open("ab") as file:
             file.write(data)
 
+    async def append_stream(self, media: AsyncIterator[bytes]) -> None:
+        """Append bytes as they arrive, a MiB at a time. Raises OSError."""
+        batch = bytearray()
+        async for part in media:
+            batch += part
+            if len(batch) >= _BATCH_BYTES:
+                await to_thread.run_sync(self.append, bytes(batch))
+                batch.clear()
+        await to_thread.run_sync(self.append, bytes(batch))
+
     def truncate(self, size: int) -> None:
         """Drop the bytes after the first `size`: the client sends them again."""
         with self.partial.open("r+b") as file:
@@ -65,15 +80,23 @@ class Uploads:
     folder: Path
     objects: ObjectStore
 
-    def begin(self, bucket: str, name: str, expected: Mapping[str, str]) -> Upload:
+    def begin(self, bucket: str, name: str, expected: Mapping[str, str], fields: Mapping[str, Any]) -> Upload:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.validate_name(bucket, name)
-        upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, dict(expected))
-        upload.record_path.write_text(json.dumps([bucket, name, upload.expected]))
+        self.objects.buckets.validate_name(bucket, name)
+        upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, expected, fields)
+        upload.record_path.write_text(json.dumps([bucket, name, expected, fields]))
         upload.partial.touch()
         return upload
+
+    def require_free_bytes(self, size: int) -> None:
+        """Raise ApiError if the disk has less space than a content of `size` bytes needs."""
+        disk = os.statvfs(self.folder)
+        free = disk.f_bavail * disk.f_frsize
+        if size > free:
+            message = f"The disk has {free} bytes left, and this needs {size}; nothing was stored."
+            raise ApiError("RESOURCE_EXHAUSTED", message, http=413)
 
     def require(self, upload_id: str) -> Upload:
         """Return an upload by its id. Raises ApiError NOT_FOUND."""
@@ -112,14 +135,12 @@ class Uploads:
                 if value != actual:
                     message = f"Provided {field} {value!r} doesn't match the calculated {actual!r}: send it again."
                     raise ApiError("INVALID_ARGUMENT", message)
-            return await to_thread.run_sync(self._check_preconditions_and_put_object, upload), checksums
+            put = self.objects.put_object_by_moving_file
+            arguments = (upload.bucket, upload.name, upload.partial, upload.fields, upload.expected)
+            return await to_thread.run_sync(put, *arguments), checksums
         except (ApiError, OSError):
             self.discard(upload)
             raise
-
-    def _check_preconditions_and_put_object(self, upload: Upload) -> StoredObject:
-        check_preconditions(upload.expected, self.objects.find_object_or_folder(upload.bucket, upload.name))
-        return self.objects.put_object_by_moving_file(upload.bucket, upload.name, upload.partial)
 
     def discard(self, upload: Upload) -> None:
         """Delete an upload."""

@@ -27,12 +27,7 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     A body must be declared as JSON: a page of another origin cannot send that without the emulator's consent (Fetch
     standard, "CORS-safelisted request-header").
     """
-    try:
-        with fail_after(MAX_SECONDS):
-            raw = await _read_limited_bytes(request)
-    except TimeoutError as error:
-        message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
-        raise ApiError("INVALID_ARGUMENT", message, http=408) from error
+    raw = await read_limited_bytes(request)
     content_type = request.headers.get("content-type", "")
     if raw and content_type.partition(";")[0].strip().lower() != JSON_TYPE:
         message = f'Content-Type is "{content_type}"; it must be {JSON_TYPE} (curl: -H "Content-Type: {JSON_TYPE}").'
@@ -59,7 +54,17 @@ def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
     return value
 
 
-async def _read_limited_bytes(request: Request) -> bytes:
+async def read_limited_bytes(request: Request) -> bytes:
+    """Return the body, of limited size in limited time. Raises ApiError."""
+    try:
+        with fail_after(MAX_SECONDS):
+            return await _read_bytes_to_limit(request)
+    except TimeoutError as error:
+        message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
+        raise ApiError("INVALID_ARGUMENT", message, http=408) from error
+
+
+async def _read_bytes_to_limit(request: Request) -> bytes:
     """Return the body; reading stops at the limit, whatever the headers announce."""
     size, parts = 0, []
     async for part in request.stream():

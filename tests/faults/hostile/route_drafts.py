@@ -1,5 +1,6 @@
 """Random requests to each group of routes, before anything but their JSON is changed."""
 
+import json
 from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -112,8 +113,32 @@ class RouteDrafts:
                 Draft("GET", f"/download{one}", [("alt", "media")]),
                 Draft("GET", one, [("fields", "name,size")]),
                 Draft("GET", one, dice.choice([[], [("alt", "media")]])),
+                self._storage_change(bucket, one),
+                self._storage_change(bucket, one),
             ]
         )
+
+    def _storage_change(self, bucket: str, one: str) -> Draft:
+        """A request that makes an object of others, or changes metadata, perhaps as part of a batch."""
+        dice = self._dice
+        target = quote(dice.choice(STORED_OBJECTS), safe="")
+        fields = {"contentType": self.choose_text(), "metadata": dice.choice([{"a": "b"}, {"a": None}, [1], None])}
+        composition = {"sourceObjects": [{"name": dice.choice(OBJECTS)} for _ in range(dice.choice([0, 2, 33]))]}
+        method, path, body = dice.choice(
+            [
+                ("POST", f"{one}/rewriteTo/b/{bucket}/o/{target}", {}),
+                ("POST", f"{one}/copyTo/b/{self._choose_bucket()}/o/{target}", fields),
+                ("POST", f"{one}/moveTo/o/{target}", {}),
+                ("POST", f"/storage/v1/b/{bucket}/o/{target}/compose", composition),
+                (dice.choice(["PATCH", "PUT"]), one, fields),
+            ]
+        )
+        if dice.random() < 0.7:
+            return Draft(method, path, [], *build_json_body(dice, body))
+        call = f"{method} {path} HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{json.dumps(body)}"
+        parts = "".join(f"--edge\r\n\r\n\r\n{call}\r\n" for _ in range(dice.choice([0, 1, 5, 101])))
+        header = ("Content-Type", f"multipart/mixed; boundary={dice.choice(['edge', 'edge', '', '*' * 500])}")
+        return Draft("POST", "/batch/storage/v1", [], f"{parts}--edge--".encode(errors="surrogateescape"), [header])
 
     def _upload(self) -> Draft:
         dice = self._dice

@@ -6,7 +6,9 @@ import pytest
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import object_name_listing
+from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
 
 NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
@@ -21,7 +23,7 @@ def objects(tmp_path: Path) -> ObjectStore:
             continue  # a folder here, because of the names below it
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if name.endswith("/") else path.write_text(name)
-    return ObjectStore(BucketTree(root))
+    return ObjectStore(BucketStore(BucketTree(root), ObjectMetadataDatabase(tmp_path / "objects.db")))
 
 
 def test_names_are_sorted_and_exclude_folders(objects: ObjectStore) -> None:
@@ -63,27 +65,27 @@ def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
 def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.validate_name("bucket", name)
+        objects.buckets.validate_name("bucket", name)
     assert raised.value.http == 400
 
 
 @pytest.mark.parametrize("bucket", ["..", "UPPER", "a/b", "", "bucket/../other"])
 def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
-        objects.create_new_bucket(bucket)
-    assert objects.find_bucket_folder_stat(bucket) is None
+        objects.buckets.create_new_bucket(bucket)
+    assert objects.buckets.find_bucket_folder_stat(bucket) is None
 
 
 def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
-    objects.create_new_bucket("empty")
-    (objects.tree.root / "empty" / "x" / "y").mkdir(parents=True)
-    objects.delete_bucket("empty")
-    assert objects.list_bucket_names() == ["bucket"]
+    objects.buckets.create_new_bucket("empty")
+    (objects.buckets.tree.root / "empty" / "x" / "y").mkdir(parents=True)
+    objects.buckets.delete_bucket("empty")
+    assert objects.buckets.list_bucket_names() == ["bucket"]
 
 
 def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
     names = ["d/" * 99 + "last", "d/" * 100 + "beyond", "d/" * 400 + "far"]
-    with contextlib.chdir(objects.tree.root / "bucket"):
+    with contextlib.chdir(objects.buckets.tree.root / "bucket"):
         for depth in range(400):
             for name in names:
                 if name.count("/") == depth:
@@ -99,11 +101,11 @@ def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
     with pytest.raises(ApiError, match="has more than 100 parts"):
         objects.require_object_and_open_file("bucket", names[1])
     with pytest.raises(ApiError, match="is not empty"):
-        objects.delete_bucket("bucket")
+        objects.buckets.delete_bucket("bucket")
 
 
 def test_file_in_place_of_bucket_is_no_object(objects: ObjectStore) -> None:
-    (objects.tree.root / "plain").touch()
+    (objects.buckets.tree.root / "plain").touch()
     for name in ("", "x"):
         with pytest.raises(ApiError) as error:
             objects.require_object_and_open_file("plain", name)

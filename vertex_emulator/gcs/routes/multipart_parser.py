@@ -15,8 +15,9 @@ _CLOSING_BYTES = 8  # line breaks and dashes around the last boundary
 class MultipartParser:
     """The parser of a `multipart/related` body: a JSON part, then a media part (Cloud Storage, "Multipart upload").
 
-    The methods return media bytes as they arrive; `metadata` is the JSON part, None until it has arrived. It buffers
-    the head of the body or the length of a boundary, not more. Raises ApiError.
+    The methods return media bytes as they arrive; `metadata` is the JSON part, None until it has arrived, and
+    `media_type` the Content-Type of the media part. It buffers the head of the body or the length of a boundary, not
+    more. Raises ApiError.
     """
 
     def __init__(self, content_type: str) -> None:
@@ -34,6 +35,7 @@ class MultipartParser:
         self._tail_bytes = len(boundary) + _CLOSING_BYTES
         self._buffer = b""
         self.metadata: Mapping[str, Any] | None = None
+        self.media_type = ""
 
     def feed_and_take_media(self, data: bytes) -> bytes:
         """Add the next bytes of the body; return the media bytes that are known so far."""
@@ -47,6 +49,7 @@ class MultipartParser:
             if b"base64" in head["second"].lower():
                 raise _build_malformed_error("the media part is base64; send it as it is")
             self.metadata = parse_json_object(head["json"])
+            self.media_type = _get_content_type(head["second"])
             self._buffer = self._buffer[head.end() :]
         media_bytes = max(0, len(self._buffer) - self._tail_bytes)
         media, self._buffer = self._buffer[:media_bytes], self._buffer[media_bytes:]
@@ -59,6 +62,14 @@ class MultipartParser:
         if self.metadata is None or closing is None:
             raise _build_malformed_error("it ends before its closing boundary")
         return self._buffer[: max(0, closing.start())]
+
+
+def _get_content_type(header_lines: bytes) -> str:
+    for line in header_lines.decode("latin-1").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip().lower() == "content-type":
+            return value.strip()
+    return ""
 
 
 def _build_malformed_error(reason: str) -> ApiError:

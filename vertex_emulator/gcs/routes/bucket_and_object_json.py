@@ -1,12 +1,11 @@
 """Buckets and objects in the form of Cloud Storage's JSON API."""
 
-import mimetypes
 import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from vertex_emulator.gcs.object_store import StoredObject
+from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.timestamps import format_time
 
 
@@ -28,7 +27,7 @@ def serialize_bucket(base_url: str, bucket: str, status: os.stat_result) -> dict
 def serialize_object(base_url: str, stored: StoredObject, checksums: Mapping[str, str]) -> dict[str, Any]:
     """Return an Objects resource with these checksums; `base_url` is the URL of the emulator."""
     place = f"storage/v1/b/{stored.bucket}/o/{quote(stored.name, safe='')}"
-    moment = format_time(stored.generation)
+    moment, updated = format_time(stored.generation), stored.metadata.updated
     return {
         "kind": "storage#object",
         "id": f"{stored.bucket}/{stored.name}/{stored.generation}",
@@ -37,17 +36,13 @@ def serialize_object(base_url: str, stored: StoredObject, checksums: Mapping[str
         "selfLink": f"{base_url}/{place}",
         "mediaLink": f"{base_url}/download/{place}?generation={stored.generation}&alt=media",
         "generation": str(stored.generation),
-        "metageneration": "1",
-        "contentType": guess_content_type(stored.name),
+        "metageneration": str(stored.metadata.metageneration),
+        **stored.metadata.fields,
+        "contentType": stored.content_type,
         "storageClass": "STANDARD",
         "size": str(stored.size),
         "timeCreated": moment,
-        "updated": moment,
-        "etag": f"{stored.generation:x}",
+        "updated": moment if updated is None else format_time(updated),
+        "etag": f"{stored.generation:x}-{stored.metadata.metageneration}",
         **checksums,
     }
-
-
-def guess_content_type(name: str) -> str:
-    """Return the media type that a file name's ending suggests."""
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"

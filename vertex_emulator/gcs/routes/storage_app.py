@@ -12,10 +12,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_and_object_routes import BucketAndObjectRoutes
+from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
-from vertex_emulator.gcs.upload_routes import UploadRoutes
+from vertex_emulator.gcs.routes.batch_routes import build_batch_route
+from vertex_emulator.gcs.routes.bucket_routes import BucketRoutes
+from vertex_emulator.gcs.routes.copy_routes import CopyRoutes
+from vertex_emulator.gcs.routes.object_routes import ObjectRoutes
+from vertex_emulator.gcs.routes.storage_request import raise_unimplemented
+from vertex_emulator.gcs.routes.upload_routes import UploadRoutes
 from vertex_emulator.gcs.upload_sessions import Uploads
 from vertex_emulator.http.responses import build_error_response
 
@@ -38,18 +44,30 @@ _log = logging.getLogger("vertex_emulator.storage")
 
 @dataclass(frozen=True)
 class Storage:
-    """Cloud Storage on the folder of all buckets; unfinished uploads are in the folder `uploads`."""
+    """Cloud Storage on the folder of all buckets.
+
+    Unfinished uploads are in the folder `uploads`, metadata of objects in the file `object_metadata`.
+    """
 
     buckets: Path
     uploads: Path
+    object_metadata: Path
 
     def delete_expired_uploads_and_build_routes(self) -> list[Route]:
-        """Delete expired uploads and return all routes."""
-        objects = ObjectStore(BucketTree(self.buckets))
+        """Delete expired uploads and return all routes. Raises StartError if the metadata cannot be read."""
+        buckets = BucketStore(BucketTree(self.buckets), ObjectMetadataDatabase(self.object_metadata))
+        objects = ObjectStore(buckets)
         uploads = Uploads(self.uploads, objects)
         uploads.delete_expired()
-        unimplemented = [Route(path, _raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
-        return [*BucketAndObjectRoutes(objects).build_routes(), *UploadRoutes(uploads).build_routes(), *unimplemented]
+        unimplemented = [Route(path, raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
+        return [
+            *BucketRoutes(buckets).build_routes(),
+            *ObjectRoutes(objects).build_routes(),
+            *CopyRoutes(objects, uploads).build_routes(),
+            *UploadRoutes(uploads).build_routes(),
+            build_batch_route(),
+            *unimplemented,
+        ]
 
     def get_error_handlers(self) -> Mapping[Any, Any]:
         """Return the handlers of errors that any of the routes can raise."""
@@ -63,12 +81,14 @@ def _handle_os_error(request: Request, error: Exception) -> Response:
     return build_error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
 
 
-def _raise_unimplemented(request: Request) -> Response:
-    call = f"{request.method} {request.url.path}"
-    message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
-    raise ApiError("UNIMPLEMENTED", message)
-
-
 def _handle_disconnect(_request: Request, _error: Exception) -> Response:
     """Return a response that nobody reads; a resumable upload keeps what has arrived for its next request."""
     return Response(status_code=499)
+
+
+def find_xml_api_error(request: Request) -> ApiError | None:
+    """Return the error for a multipart upload of the XML API, which has paths of its own; None for other requests."""
+    if request.query_params.keys() & {"uploads", "uploadId"}:
+        message = "This emulator has no multipart uploads of Cloud Storage's XML API; upload resumably by the JSON API."
+        return ApiError("UNIMPLEMENTED", message)
+    return None

@@ -1,27 +1,25 @@
 """The routes of Cloud Storage's uploads (media, multipart, resumable)."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_and_object_json import serialize_object
-from vertex_emulator.gcs.bucket_and_object_routes import get_base_url, get_checked_query, raise_if_disconnected
-from vertex_emulator.gcs.multipart_parser import MultipartParser
+from vertex_emulator.gcs.object_metadata import parse_object_fields
+from vertex_emulator.gcs.preconditions import PRECONDITIONS
+from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
+from vertex_emulator.gcs.routes.multipart_parser import MultipartParser
+from vertex_emulator.gcs.routes.storage_request import get_base_url, get_checked_query, raise_if_disconnected
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.json_request_body import read_json_object
 
-_BATCH_BYTES = 1 << 20
-_EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")
 _HASH_FIELDS = {"md5": "md5Hash", "crc32c": "crc32c"}
-# Metadata that a request may set: name, checksums, and the content type, which the file's name decides here.
-_ALLOWED_METADATA = {"name", "bucket", "contentType", "md5Hash", "crc32c", "size", "kind", "id", "storageClass"}
+_EXPECTED = (*_HASH_FIELDS.values(), *PRECONDITIONS)
 _RANGE = re.compile(r"bytes (?:([0-9]{1,19})-([0-9]{1,19})|\*)/([0-9]{1,19}|\*)")
 
 
@@ -44,17 +42,21 @@ class UploadRoutes:
         return routes
 
     async def _begin_or_receive_upload(self, request: Request) -> Response:
+        if "upload_id" in request.query_params:
+            # Cloud Storage's page asks for PUT; gcsfs sends chunks by POST, which the service accepts.
+            return await self._receive_chunk_or_report_progress(request)
         query = get_checked_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
         if "content-encoding" in request.headers:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
             case "media":
-                upload = self._create_upload(request, {})
+                upload = self._create_upload(request, {}, request.headers.get("content-type", ""))
                 return await self._receive_whole_upload(request, upload, request.stream())
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
-                upload = self._create_upload(request, await read_json_object(request))
+                metadata = await read_json_object(request)
+                upload = self._create_upload(request, metadata, request.headers.get("x-upload-content-type", ""))
                 url = f"{get_base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
@@ -67,7 +69,7 @@ class UploadRoutes:
             first += parser.feed_and_take_media(part)
             if parser.metadata is not None:
                 break
-        upload = self._create_upload(request, parser.metadata or {})
+        upload = self._create_upload(request, parser.metadata or {}, parser.media_type)
 
         async def iterate_media() -> AsyncIterator[bytes]:
             yield first
@@ -77,16 +79,16 @@ class UploadRoutes:
 
         return await self._receive_whole_upload(request, upload, iterate_media())
 
-    def _create_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
-        _reject_unstorable_metadata(metadata)
-        fields = {**metadata, **request.query_params}
-        expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
-        return self.uploads.begin(request.path_params["bucket"], str(fields.get("name") or ""), expected)
+    def _create_upload(self, request: Request, metadata: Mapping[str, object], media_type: str) -> Upload:
+        fields = parse_object_fields({**metadata, "contentType": metadata.get("contentType") or media_type})
+        parameters = {**metadata, **request.query_params}
+        expected = {name: str(parameters[name]) for name in _EXPECTED if parameters.get(name)}
+        return self.uploads.begin(request.path_params["bucket"], str(parameters.get("name") or ""), expected, fields)
 
     async def _receive_whole_upload(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
-            await _write_in_batches(media, upload.append)
+            await upload.append_stream(media)
             return await self._complete_upload_and_respond(request, upload)
         finally:
             self.uploads.discard(upload)
@@ -99,7 +101,7 @@ class UploadRoutes:
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
-                await _write_in_batches(request.stream(), upload.append)
+                await upload.append_stream(request.stream())
             received = upload.received_bytes_unless_finished
         if received is None or (end is None and total is None and start is not None) or received == total:
             return await self._complete_upload_and_respond(request, upload)
@@ -115,25 +117,6 @@ class UploadRoutes:
             upload, expected, partial(raise_if_disconnected, request)
         )
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
-
-
-def _reject_unstorable_metadata(metadata: Mapping[str, object]) -> None:
-    """Raise an ApiError that names all metadata that a file cannot store."""
-    unsupported = [field for field, value in metadata.items() if value and field not in _ALLOWED_METADATA]
-    if unsupported:
-        text = "is not stored: objects are files here (docs/fidelity.md)"
-        message = f"{', '.join(unsupported)}: {text}; leave it out."
-        raise ApiError("INVALID_ARGUMENT", message, [(field, text) for field in unsupported])
-
-
-async def _write_in_batches(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
-    batch = bytearray()
-    async for part in media:
-        batch += part
-        if len(batch) >= _BATCH_BYTES:
-            await to_thread.run_sync(write, bytes(batch))
-            batch.clear()
-    await to_thread.run_sync(write, bytes(batch))
 
 
 def _parse_first_last_and_total_bytes(content_range: str | None) -> tuple[int | None, int | None, int | None]:

@@ -1,0 +1,107 @@
+"""Which metadata of objects are stored, what a change of them does, and when they end."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_store import BucketStore
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_metadata import MAX_CUSTOM_METADATA_BYTES, parse_object_fields, patch_object_fields
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.object_store import ObjectStore
+
+FIELDS = {"contentType": "text/x", "metadata": {"a": "1", "b": "2"}}
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> ObjectStore:
+    (tmp_path / "gcs").mkdir()
+    return ObjectStore(BucketStore(BucketTree(tmp_path / "gcs"), ObjectMetadataDatabase(tmp_path / "objects.db")))
+
+
+def put(objects: ObjectStore, name: str, tmp_path: Path, **fields: Any) -> int:
+    source = tmp_path / "source"
+    source.write_text("content")
+    return objects.put_object_by_moving_file("bucket", name, source, fields).generation
+
+
+def test_fields_of_the_service_are_not_stored() -> None:
+    resource = {"name": "x", "size": "1", "md5Hash": "…", "generation": "5", "acl": [], "contentEncoding": None}
+    assert parse_object_fields({**resource, **FIELDS}) == FIELDS
+
+
+@pytest.mark.parametrize(
+    ("change", "after"),
+    [
+        ({}, FIELDS),
+        ({"contentType": None}, {"metadata": {"a": "1", "b": "2"}}),
+        ({"metadata": {"a": None, "c": "3"}}, {"contentType": "text/x", "metadata": {"b": "2", "c": "3"}}),
+        ({"metadata": None, "cacheControl": "no-cache"}, {"contentType": "text/x", "cacheControl": "no-cache"}),
+        ({"metadata": {"a": None, "b": None}}, {"contentType": "text/x"}),
+    ],
+)
+def test_a_patch_keeps_what_it_does_not_name(change: dict[str, Any], after: dict[str, Any]) -> None:
+    assert patch_object_fields(FIELDS, change) == after
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"contentEncoding": "gzip", "temporaryHold": True}, "contentEncoding: is not stored.*temporaryHold: is not"),
+        ({"contentType": "text/x\r\nset-cookie: a=b"}, "contentType: must be a text of at most 1024 printable"),
+        ({"contentType": 5}, "contentType: must be a text"),
+        ({"metadata": {"a": 1}}, "metadata: must be an object whose values are texts"),
+        ({"metadata": ["a"]}, "metadata: must be an object"),
+        ({"metadata": {"a": "ä" * MAX_CUSTOM_METADATA_BYTES}}, "metadata: has 16385 bytes of keys and values"),
+    ],
+)
+def test_invalid_metadata_are_rejected_by_name(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ApiError, match=text):
+        patch_object_fields({}, change)
+
+
+def test_metadata_end_when_a_container_replaces_the_file(objects: ObjectStore, tmp_path: Path) -> None:
+    generation = put(objects, "x.csv", tmp_path, **FIELDS)
+    assert objects.require_object_or_folder("bucket", "x.csv").metadata.fields == FIELDS
+    (tmp_path / "gcs/bucket/x.csv").write_text("of a container")
+    now = objects.require_object_or_folder("bucket", "x.csv")
+    assert now.generation != generation
+    assert (now.metadata.fields, now.content_type) == ({}, "text/csv")
+
+
+def test_metadata_end_with_their_object(objects: ObjectStore, tmp_path: Path) -> None:
+    database = objects.buckets.metadata
+    first = put(objects, "x", tmp_path, **FIELDS)
+    second = put(objects, "x", tmp_path, contentType="text/y")
+    assert database.get("bucket", "x", first).fields == {}
+    objects.delete_object("bucket", "x", lambda _: None)
+    assert database.get("bucket", "x", second).fields == {}
+    third = put(objects, "y", tmp_path, **FIELDS)
+    (tmp_path / "gcs/bucket/y").unlink()
+    objects.buckets.delete_bucket("bucket")
+    assert database.get("bucket", "y", third).fields == {}
+
+
+def test_a_failed_replacement_keeps_the_metadata(objects: ObjectStore, tmp_path: Path) -> None:
+    put(objects, "folder/x", tmp_path, **FIELDS)
+    with pytest.raises(IsADirectoryError):
+        put(objects, "folder", tmp_path, contentType="text/y")
+    with pytest.raises(ApiError, match="is a file"):
+        put(objects, "folder/x/y", tmp_path, contentType="text/y")
+    assert objects.require_object_or_folder("bucket", "folder/x").metadata.fields == FIELDS
+
+
+def test_each_upload_makes_another_generation(objects: ObjectStore, tmp_path: Path) -> None:
+    generations = [put(objects, "x", tmp_path) for _ in range(50)]
+    assert generations == sorted(set(generations))
+
+
+def test_metadata_outlive_a_restart(objects: ObjectStore, tmp_path: Path) -> None:
+    put(objects, "x", tmp_path, **FIELDS)
+    objects.set_metadata("bucket", "x", lambda stored: {**stored.metadata.fields, "contentType": "text/z"})
+    again = ObjectStore(
+        BucketStore(BucketTree(tmp_path / "gcs"), ObjectMetadataDatabase(tmp_path / "objects.db"))
+    ).require_object_or_folder("bucket", "x")
+    assert (again.metadata.fields, again.metadata.metageneration) == ({**FIELDS, "contentType": "text/z"}, 2)

@@ -1,0 +1,77 @@
+"""The metadata of objects on disk: one SQLite file beside the buckets.
+
+Not extended attributes or files beside the object: containers see both, not every file system has the former, and the
+latter would be objects. A row belongs to one generation of an object, so that the metadata of a file ends when a
+container writes another one in its place, as it does on Cloud Storage.
+"""
+
+import json
+import sqlite3
+import threading
+from pathlib import Path
+
+from vertex_emulator.errors import StartError
+from vertex_emulator.gcs.object_metadata import NO_METADATA, ObjectMetadata
+
+# A file's time in ns, which is its generation, may be longer than SQLite's integers.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS object_metadata (
+  bucket TEXT NOT NULL,
+  name TEXT NOT NULL,
+  generation TEXT NOT NULL,
+  fields TEXT NOT NULL,
+  metageneration INTEGER NOT NULL,
+  updated INTEGER,
+  PRIMARY KEY (bucket, name, generation)
+) WITHOUT ROWID
+"""
+_KEY = "(bucket, name, generation) = (?, ?, ?)"
+
+
+class ObjectMetadataDatabase:
+    """The SQLite file; it has no row for an object whose metadata nobody has set. Raises StartError."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(_SCHEMA)
+        except sqlite3.Error as error:
+            message = f"the metadata of objects in {path} cannot be read: {error}; delete it, and a start makes another"
+            raise StartError(message) from error
+
+    def get(self, bucket: str, name: str, generation: int) -> ObjectMetadata:
+        """Return the metadata of a generation of an object."""
+        query = f"SELECT fields, metageneration, updated FROM object_metadata WHERE {_KEY}"
+        with self._lock:
+            row = self._connection.execute(query, (bucket, name, str(generation))).fetchone()
+        return ObjectMetadata(json.loads(row[0]), row[1], row[2]) if row else NO_METADATA
+
+    def set(self, bucket: str, name: str, generation: int, metadata: ObjectMetadata) -> None:
+        """Set the metadata of a generation of an object."""
+        key = (bucket, name, str(generation))
+        if metadata == NO_METADATA:
+            self.delete_generation(bucket, name, generation)
+        else:
+            values = (json.dumps(metadata.fields), metadata.metageneration, metadata.updated)
+            self._execute("REPLACE INTO object_metadata VALUES (?, ?, ?, ?, ?, ?)", *key, *values)
+
+    def delete_generation(self, bucket: str, name: str, generation: int) -> None:
+        """Delete the metadata of a generation of an object."""
+        self._execute(f"DELETE FROM object_metadata WHERE {_KEY}", bucket, name, str(generation))
+
+    def delete(self, bucket: str, name: str, except_generation: int | None = None) -> None:
+        """Delete the metadata of all generations of an object, perhaps except one."""
+        kept = "" if except_generation is None else str(except_generation)
+        statement = "DELETE FROM object_metadata WHERE bucket = ? AND name = ? AND generation != ?"
+        self._execute(statement, bucket, name, kept)
+
+    def delete_bucket(self, bucket: str) -> None:
+        """Delete the metadata of all objects of a bucket."""
+        self._execute("DELETE FROM object_metadata WHERE bucket = ?", bucket)
+
+    def _execute(self, statement: str, *values: str | int | None) -> None:
+        with self._lock:
+            self._connection.execute(statement, values)

@@ -1,0 +1,1 @@
+"""Cloud Storage over HTTP: its routes, and the forms of requests and replies."""
