@@ -38,13 +38,8 @@ LAYERS = {
         ("", "errors", "locations_and_ids", "python_startup", "timestamps"),
         ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
-<<<<<<< HEAD
-        ("replicas", "resource_json"),
-        ("api.logging", "replicas.docker", "scheduling", "secret_manager"),
-=======
         ("gcs.routes", "replicas", "resource_json"),
-        ("api.logging", "replicas.docker", "scheduling"),
->>>>>>> f861053 (gcs: copies, moves, compose, metadata and batches, tested with google-cloud-storage, gcsfs, gcloud storage and gsutil)
+        ("api.logging", "replicas.docker", "scheduling", "secret_manager"),
         ("api", "web_page"),
         ("app",),
         ("server",),

@@ -1,6 +1,7 @@
 """Copy, rewrite, compose and move over HTTP, and what becomes of them when something goes wrong."""
 
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.gcs.served import ServedStorage
+from vertex_emulator.gcs import object_store
+from vertex_emulator.gcs.preconditions import check_preconditions
 from vertex_emulator.gcs.routes.copy_routes import ObjectCall, parse_object_call_or_none
 
 OBJECTS = "/storage/v1/b/bucket/o"
@@ -157,7 +160,14 @@ def test_a_file_beyond_the_disk_is_not_copied(client: ServedStorage, bucket: Pat
     assert (reply.status_code, "bytes left, and this needs 8796093022208" in reply.text) == (413, True)
 
 
-def test_one_of_many_conditional_writers_wins(client: ServedStorage, bucket: Path) -> None:
+def test_one_of_many_conditional_writers_wins(
+    client: ServedStorage, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_slowly(*arguments: Any) -> None:
+        check_preconditions(*arguments)
+        time.sleep(0.005)  # so that others, if they may, do the same before this one writes
+
+    monkeypatch.setattr(object_store, "check_preconditions", check_slowly)
     url = "/upload/storage/v1/b/bucket/o?uploadType=media&name=lock"
     generation = client.ask("POST", url, data=b"0").json()["generation"]
 
