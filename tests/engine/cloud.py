@@ -7,7 +7,8 @@ from typing import Any
 import yaml
 
 from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
-from tests.engine.project import CHECKOUT, STARTUP, Project
+from tests.engine.project import CHECKOUT, Project
+from tests.standins.gcp import server
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 STANDIN = CHECKOUT / "tests" / "standins" / "gcp"
@@ -31,12 +32,13 @@ class CloudProject(Project):
         program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
         (self.root / "Pulumi.yaml").write_text(yaml.safe_dump(program))
         self.environment |= {
-            "PYTHONPATH": f"{STARTUP}:{CHECKOUT}",
             "GCP_STANDIN_RECORD": str(self.record),
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{vertex.url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{vertex.url}/",
             ENDPOINT_VARIABLE: f"{vertex.url}/",
         }
+        self._provider, port = server.start_server(self.environment)
+        self.environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
         self.stack = json.loads(json.dumps(GCP))
         self.declare()
 

@@ -19,6 +19,7 @@ import docker
 import yaml
 
 from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
+from tests.standins import key_service
 from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator_and_describe
 
 CHECKOUT = Path(__file__).parents[2]
@@ -58,8 +59,8 @@ SEARCH: dict[str, Any] = {
 }
 SLEEP = ["sh", "-c", 'trap "exit 143" TERM; sleep "$0" & wait']
 """A command that sleeps as long as its argument says. As a container's first process, `sleep` alone ignores SIGTERM."""
-_INITIAL_STACKS: dict[str, tuple[Path, str]] = {}
-"""By stack name: a copy of an empty stack's state, and the salt in its file."""
+_INITIAL_STACKS: dict[str, tuple[dict[str, bytes], dict[str, str]]] = {}
+"""By stack name: the files of an empty stack's state by path, and what its stack file says of its key."""
 
 
 class Project:
@@ -84,8 +85,9 @@ class Project:
             "vertex-training:include": ["training/jobs.yaml"],
         }
         self.environment = engine_environment(folder)
+        (folder / "state").mkdir()
         self.declare()
-        self._initialize_stack(folder / "state")
+        self.create_stack(name)
 
     @property
     def job(self) -> dict[str, Any]:
@@ -106,20 +108,22 @@ class Project:
         known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
         stack_file.write_text(yaml.safe_dump({**known, "config": self.stack}))
 
-    def _initialize_stack(self, state: Path) -> None:
-        """Make the stack, by copying what the first `pulumi stack init` of its name has written."""
-        stack_file = self.root / "stacks" / f"Pulumi.{self.name}.yaml"
-        if self.name not in _INITIAL_STACKS:
-            state.mkdir()
-            self.pulumi("stack", "init", self.name)
-            copy = Path(tempfile.mkdtemp(prefix="vertex-training-stack-"))
-            atexit.register(shutil.rmtree, copy)
-            shutil.copytree(state, copy / "state")
-            _INITIAL_STACKS[self.name] = copy, yaml.safe_load(stack_file.read_text())["encryptionsalt"]
+    def create_stack(self, name: str) -> None:
+        """Create a stack, by copying what the first `pulumi stack init` of its name has written."""
+        stack_file, state = self.root / "stacks" / f"Pulumi.{name}.yaml", self.root.parent / "state"
+        if name not in _INITIAL_STACKS:
+            self.pulumi("stack", "init", "--secrets-provider", key_service.PROVIDER, name)
+            written = [file for file in state.rglob("*") if file.name in ("meta.yaml", f"{name}.json")]
+            key = yaml.safe_load(stack_file.read_text())
+            key.pop("config", None)
+            _INITIAL_STACKS[name] = {str(file.relative_to(state)): file.read_bytes() for file in written}, key
         else:
-            copy, salt = _INITIAL_STACKS[self.name]
-            shutil.copytree(copy / "state", state)
-            stack_file.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": self.stack}))
+            files, key = _INITIAL_STACKS[name]
+            for path, content in files.items():
+                (state / path).parent.mkdir(parents=True, exist_ok=True)
+                (state / path).write_bytes(content)
+            known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
+            stack_file.write_text(yaml.safe_dump({**known, **key}))
 
     def edit_code(self) -> None:
         """Add a comment to the trainer's file."""
@@ -257,6 +261,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_BACKEND_URL": f"file://{folder}/state?metadata=skip",
         "PULUMI_HOME": str(folder / "home"),
         "PULUMI_CONFIG_PASSPHRASE": "",
+        **key_service.get_environment(),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(STARTUP),

@@ -88,7 +88,7 @@ def record_all(folder: Path, vertex: RunningEmulator, registry_url: str, docker_
         "vertex-training:secrets": {"hfToken": "of-prod"},
     }
     (project.root / "stacks" / "Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": prod}))
-    project.pulumi("stack", "init", "prod")
+    project.create_stack("prod")
     project.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
 
     project.container["args"] = ["--epochs=3"]

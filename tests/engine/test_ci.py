@@ -43,7 +43,7 @@ def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     project.declare()
     prod = {**project.stack, "vertex-training:project": "acme-prod", "vertex-training:projectNumber": "210987654321"}
     (project.root / "stacks" / "Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": prod}))
-    project.pulumi("stack", "init", "prod")
+    project.create_stack("prod")
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "gh").write_text(GH)

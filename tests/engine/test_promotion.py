@@ -80,7 +80,7 @@ class TestPromotion:
     """Tests of the stacks `dev` and `prod`, in order: each goes on from what the one before it has left."""
 
     def test_an_image_missing_in_dev_is_reported(self, cloud: CloudProject) -> None:
-        cloud.pulumi("stack", "init", "prod")
+        cloud.create_stack("prod")
         _write_prod_stack(cloud, "organization/vertex-training/dev")
         output = cloud.pulumi("preview", "--stack", "prod", fails=True)
         assert "images.trainer: the stack organization/vertex-training/dev has no image of this name" in output

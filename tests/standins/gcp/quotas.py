@@ -7,6 +7,7 @@ The variable is a JSON object of values (-1 is unlimited) by metric without its 
 import json
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 REGION = "europe-west4"
@@ -17,10 +18,10 @@ _GPUS = {"t4": 12, "v100": 6, "p100": 56, "p4": 6, "a100": 8, "l4": 0, "a100_80g
 DEFAULTS = _CPUS | {f"nvidia_{name}_gpus": value for name, value in _GPUS.items()} | {"pd_ssd": -1}
 
 
-def answer_quota_infos(parent: str, service: str) -> dict[str, Any]:
+def answer_quota_infos(parent: str, service: str, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The result of `get_s_quota_infos`. Raises PermissionError with Google's text."""
-    time.sleep(float(os.environ.get("GCP_STANDIN_QUOTA_SECONDS", "0")))
-    known = json.loads(os.environ.get("GCP_STANDIN_QUOTAS", "{}"))
+    time.sleep(float(environment.get("GCP_STANDIN_QUOTA_SECONDS", "0")))
+    known = json.loads(environment.get("GCP_STANDIN_QUOTAS", "{}"))
     if isinstance(known, str):
         raise PermissionError(known)
     infos = [_quota_info(parent, service, metric, DEFAULTS.get(metric, 0), known) for metric in {**DEFAULTS, **known}]

@@ -1,4 +1,7 @@
-"""The stand-in as a Pulumi provider plugin.
+"""The stand-in as a Pulumi provider: a plugin that the engine starts, or a server that it attaches to.
+
+A plugin reads off the real provider what that takes with every command, which is a fifth of the command's processor
+time. A server in the test's process does it once.
 
 It checks every input as `properties` says, records what it is told to do in the file of `GCP_STANDIN_RECORD` (one JSON
 line an operation), refuses what `world` does not know, and answers with what the real provider would know. What is new
@@ -14,6 +17,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent import futures
 from contextlib import suppress
 from importlib import metadata
@@ -42,11 +46,16 @@ _RESULTS = {
 class StandIn(provider_pb2_grpc.ResourceProviderServicer):
     """The calls that an engine makes of a provider."""
 
-    def __init__(self) -> None:
-        connected = json.loads(os.environ.get("GCP_STANDIN_CONNECTED", "{}"))
-        self._world = World(int(os.environ.get("GCP_STANDIN_UNKNOWN", "0")), connected=connected)
-        self._record = Path(os.environ["GCP_STANDIN_RECORD"])
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
         self._lock = threading.Lock()
+        self._read_record()
+
+    def _read_record(self) -> None:
+        """Know what earlier commands have done, and nothing of how often they tried."""
+        connected = json.loads(self._environment.get("GCP_STANDIN_CONNECTED", "{}"))
+        self._world = World(int(self._environment.get("GCP_STANDIN_UNKNOWN", "0")), connected=connected)
+        self._record = Path(self._environment["GCP_STANDIN_RECORD"])
         for line in self._record.read_text().splitlines() if self._record.exists() else ():
             entry = json.loads(line)
             if entry["operation"] == "create":
@@ -55,6 +64,11 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
                 self._world.delete(entry["type"], entry["inputs"])
             elif entry["operation"] == "invoke":
                 self._world.invoke(entry["type"], entry["inputs"])
+
+    def Attach(self, request: Any, context: Any) -> Any:
+        with self._lock:
+            self._read_record()
+        return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
         return plugin_pb2.PluginInfo(version=metadata.version("pulumi_gcp"))
@@ -112,7 +126,7 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CreateResponse(id=f"standin-{name}", properties=properties)
 
     def Read(self, request: Any, context: Any) -> Any:
-        known = json.loads(os.environ.get("GCP_STANDIN_EXISTS", "{}"))
+        known = json.loads(self._environment.get("GCP_STANDIN_EXISTS", "{}"))
         if request.id in known:  # is imported
             found = struct_pb2.Struct()
             found.update(known[request.id])
@@ -129,7 +143,7 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
                 self._write("invoke", request.tok, "", arguments)
             return provider_pb2.InvokeResponse()
         try:
-            result = _FUNCTIONS[request.tok](**arguments)
+            result = _FUNCTIONS[request.tok](**arguments, environment=self._environment)
         except PermissionError as refusal:
             context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
         answer = struct_pb2.Struct()
@@ -161,12 +175,18 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
             record.write(json.dumps(line) + "\n")
 
 
-def main() -> None:
-    """Serve until the engine goes away; the port is the first line on standard output, as engines expect."""
+def start_server(environment: Mapping[str, str]) -> tuple[grpc.Server, int]:
+    """Serve on a port of this machine, which is returned with the server; it stops once nobody refers to it."""
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(StandIn(), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(StandIn(environment), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
+    return server, port
+
+
+def main() -> None:
+    """Serve until the engine goes away; the port is the first line on standard output, as engines expect."""
+    server, port = start_server(os.environ)
     print(port, flush=True)  # noqa: T201
     parent = os.getppid()
     with suppress(KeyboardInterrupt):  # how an engine may end it
