@@ -2,8 +2,12 @@
 
 `google.cloud.aiplatform_v1` imports some forty clients and a thousand messages, which takes a second of the processor.
 Jobs need two of those clients. From Python 3.15 on, the package defers its imports itself (PEP 810).
+
+A class that has a module of its own, named as generators of code name it (`BucketIAMMember` in `bucket_iam_member`), is
+taken from there without the package's `__init__` too.
 """
 
+import re
 import sys
 import threading
 from importlib import import_module
@@ -21,12 +25,19 @@ class _DeferredPackage(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if find_spec(f"{self.__name__}.{name}"):
             return import_module(f"{self.__name__}.{name}")
+        own_module = f"{self.__name__}.{_convert_to_snake_case(name)}"
+        if find_spec(own_module) and hasattr(import_module(own_module), name):
+            return getattr(import_module(own_module), name)
         with _loading:
             if isinstance(self, _DeferredPackage):
                 self.__class__ = ModuleType  # type: ignore[assignment]
                 assert self.__spec__ is not None and self.__spec__.loader is not None
                 self.__spec__.loader.exec_module(self)
         return getattr(self, name)
+
+
+def _convert_to_snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def register_deferred_package(name: str) -> None:
@@ -44,4 +55,5 @@ def register_deferred_package(name: str) -> None:
         package.__class__ = _DeferredPackage
         sys.modules[name] = package
         parent, _, attribute = name.rpartition(".")
-        setattr(import_module(parent), attribute, package)
+        if parent:
+            setattr(import_module(parent), attribute, package)

@@ -27,7 +27,7 @@ class _Renamed:
     name: str
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """With tags for values that are too long to be written out."""
 
 

@@ -1,5 +1,7 @@
 """StagingBucket: the bucket that jobs write to, in their region."""
 
+from __future__ import annotations  # loads the provider's types only if they are used
+
 import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import storage

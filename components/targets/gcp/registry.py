@@ -1,5 +1,7 @@
 """ImageRegistry: the Docker repository in Artifact Registry that training images are pushed to and pulled from."""
 
+from __future__ import annotations  # loads the provider's types only if they are used
+
 from dataclasses import dataclass
 
 import pulumi
@@ -23,7 +25,7 @@ class RepositoryName:
     name: str
 
     @classmethod
-    def parse(cls, resource_name: str) -> "RepositoryName":
+    def parse(cls, resource_name: str) -> RepositoryName:
         """Parse a repository's resource name, whose form `config_types.Registry` has validated."""
         return cls(*resource_name.split("/")[1::2])
 

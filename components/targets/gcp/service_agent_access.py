@@ -3,6 +3,8 @@
 Source: the table on Google's page on access control for Vertex AI, which docs/access.md repeats.
 """
 
+from __future__ import annotations  # loads the provider's types only if they are used
+
 from dataclasses import dataclass
 
 import pulumi

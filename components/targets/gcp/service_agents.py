@@ -4,6 +4,8 @@ Their e-mails depend on the project's number alone (Google's page on Vertex AI s
 grant.
 """
 
+from __future__ import annotations  # loads the provider's types only if they are used
+
 from dataclasses import dataclass
 
 from pulumi import Input, ResourceOptions
