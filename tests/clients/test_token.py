@@ -72,6 +72,16 @@ def test_sdk_sends_the_token_of_the_printed_lines(blind: RunningEmulator, monkey
     assert names["aiplatform"].CustomJob.list() == []
 
 
+def test_exec_sends_the_token_for_unmodified_programs(blind: RunningEmulator) -> None:
+    program = """
+from google.cloud import aiplatform, storage
+aiplatform.init(project="local", location="us-central1")
+print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec").exists())
+"""
+    done = command("exec", data=blind.data, after=["--", sys.executable, "-c", program])
+    assert (done.returncode, done.stdout) == (0, "[] True\n"), done.stderr
+
+
 def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:
     endpoint = find_running_endpoint(blind.data)
     assert endpoint is not None

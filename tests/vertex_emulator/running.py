@@ -30,10 +30,10 @@ def until(look: Callable[[], Value], what: str = "it") -> Value:
     raise AssertionError(f"{what} does not happen")
 
 
-def command(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
-    """Run `vertex-emulator …` to its end."""
+def command(*arguments: str, data: Path, after: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """Run `vertex-emulator …` to its end; `after` are arguments that follow its options."""
     return subprocess.run(
-        [sys.executable, "-m", "vertex_emulator", *arguments, "--data", str(data)],
+        [sys.executable, "-m", "vertex_emulator", *arguments, "--data", str(data), *after],
         capture_output=True,
         text=True,
         timeout=60,

@@ -15,7 +15,7 @@ from typing import Any
 import vertex_emulator.python_startup
 from vertex_emulator.cli.env_command import build_environment_variables
 from vertex_emulator.cli.start_command import start_emulator_unless_running
-from vertex_emulator.cli.status_stop_reset_commands import stop_emulator_and_describe
+from vertex_emulator.cli.status_stop_reset_commands import count_unfinished_jobs, stop_emulator_and_describe
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
@@ -73,11 +73,18 @@ def _serve_while_in_use(data: DataFolder) -> Iterator[Endpoint]:
         finally:
             if emulator.process is not None:
                 _wait_for_others(in_use)
-                try:
-                    stop_emulator_and_describe(data.root, only_if_idle=False)
-                    emulator.process.wait()
-                except EmulatorError as error:
-                    _print_note(str(error))
+                _stop_and_note_unfinished_jobs(data.root, emulator.endpoint)
+                emulator.process.wait()
+
+
+def _stop_and_note_unfinished_jobs(data_path: Path, endpoint: Endpoint) -> None:
+    try:
+        if unfinished := count_unfinished_jobs(endpoint):
+            jobs = "1 job has" if unfinished == 1 else f"{unfinished} jobs have"
+            _print_note(f"{jobs} not ended; containers keep running, and the next start finds them")
+        stop_emulator_and_describe(data_path, only_if_idle=False)
+    except EmulatorError as error:
+        _print_note(str(error))
 
 
 def _wait_for_others(in_use: Any) -> None:

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import is_lock_held, open_locked_file_or_raise, require_running_endpoint
+from vertex_emulator.emulator_endpoint import (
+    Endpoint,
+    is_lock_held,
+    open_locked_file_or_raise,
+    require_running_endpoint,
+)
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
@@ -38,6 +43,11 @@ def fetch_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
         yield f"injected   {describe_fault(pending['fault'], pending['remaining'])}"
 
 
+def count_unfinished_jobs(endpoint: Endpoint) -> int:
+    """Return how many jobs have not ended, those of trials included. Raises EmulatorError."""
+    return int(send_request(endpoint, "/vertex_emulator/status")["unfinished"])
+
+
 def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
     """Stop the emulator that runs on a data folder and return a line about it; containers keep running.
 
@@ -47,10 +57,8 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
         endpoint = require_running_endpoint(data_path)
     except EmulatorNotRunning:
         return f"no emulator is running on {data_path}"
-    if only_if_idle:
-        active = send_request(endpoint, "/vertex_emulator/status")["unfinished"]
-        if active:
-            return f"left running: {active} jobs have not ended"
+    if only_if_idle and (active := count_unfinished_jobs(endpoint)):
+        return f"left running: {active} jobs have not ended"
     # No signal: in a container, or seen from one, another process may have its number.
     with suppress(EmulatorNotRunning):  # it is ending already
         send_request(endpoint, "/vertex_emulator/stop", {})

@@ -1,5 +1,6 @@
 """`vertex-emulator exec`: a command with everything set, its exit code and signals, and an end of what was started."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environment import variables
-from tests.vertex_emulator.running import RunningEmulator, command, until
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool, until
 from vertex_emulator.emulator_endpoint import is_lock_held
 
 PROGRAM = [sys.executable, "-m", "vertex_emulator", "exec", "--data"]
@@ -38,6 +39,20 @@ def test_an_emulator_starts_for_it_and_stops(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (42, "True\n", "")
     assert not is_lock_held(tmp_path / "lock")
     assert (tmp_path / "gcs" / "made").is_dir()
+
+
+def test_jobs_that_have_not_ended_are_mentioned(tmp_path: Path) -> None:
+    job = custom_job(pool("import time; time.sleep(600)"))
+    post = f"""
+import json, os, urllib.request
+url = os.environ["STORAGE_EMULATOR_HOST"] + "/v1/{PARENT}/customJobs"
+request = urllib.request.Request(url, {json.dumps(job)!r}.encode(), {{"Content-Type": "application/json"}})
+urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request).close()
+"""
+    done = execute(tmp_path, "--", sys.executable, "-c", post)
+    assert command("reset", "--yes", data=tmp_path).returncode == 0
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "1 job has not ended" in done.stderr
 
 
 @pytest.mark.parametrize(
