@@ -101,6 +101,12 @@ def test_an_emulator_that_is_ending_is_waited_for(data: Path) -> None:
     assert [emulator.endpoint.pid for emulator in found] == started(data)
 
 
+def test_a_start_that_comes_second_finds_the_first(data: Path) -> None:
+    loses_once = "import pathlib, sys; lost = pathlib.Path(sys.argv[3]) / 'lost'\n"
+    loses_once += "if not lost.exists(): lost.touch(); sys.exit(3)"
+    assert [start(data, f"{loses_once}{SERVE}").endpoint.pid] == started(data)
+
+
 def test_a_failed_start_quotes_the_last_line_and_exit_code(data: Path) -> None:
     data.mkdir(mode=0o700)
     (data / "gcs").mkdir()

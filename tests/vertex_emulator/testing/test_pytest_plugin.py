@@ -26,13 +26,11 @@ def test_projects(vertex_emulator, number):
     job = {"display_name": "x", "job_spec": {"worker_pool_specs": [{
         "machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
         "container_spec": {"image_uri": "localhost/none:1"}}]}}
-    vertex_emulator.inject("quota", count=2)  # one is left
+    jobs.create_custom_job(parent=parent, custom_job=job)
+    vertex_emulator.inject("quota", count=2)  # one is left, and ends with the test
     with pytest.raises(exceptions.TooManyRequests):
         jobs.create_custom_job(parent=parent, custom_job=job)
-    vertex_emulator.clear_faults()
-    jobs.create_custom_job(parent=parent, custom_job=job)
     assert len(list(jobs.list_custom_jobs(parent=parent))) == 1
-    vertex_emulator.inject("quota")  # ends with the test
     storage.Client(**vertex_emulator.storage_options).bucket(vertex_emulator.bucket).blob("x").upload_from_string("y")
     assert (vertex_emulator.bucket_folder / "x").read_text() == "y"
     assert os.environ["STORAGE_EMULATOR_HOST"] == vertex_emulator.endpoint
