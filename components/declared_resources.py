@@ -129,7 +129,7 @@ class Jobs:
             lambda results: {name: each for name, each in results.items() if each["state"] in SUCCEEDED_STATES}
         )
 
-    def get_run_with_final_state(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
+    def get_run_with_final_state_if_awaited(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.
 
         With `--continue-on-error`, a job that could not be submitted has `None`.
@@ -223,7 +223,7 @@ def export_outputs(images: Images, jobs: Jobs) -> None:
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.uris_for_other_stacks)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
-    pulumi.export("jobs", {name: jobs.get_run_with_final_state(name) for name in jobs.resources})
+    pulumi.export("jobs", {name: jobs.get_run_with_final_state_if_awaited(name) for name in jobs.resources})
     pulumi.export("results", jobs.waited_job_results)
 
 

@@ -38,7 +38,7 @@ class BuildContext(ABC):
 
     @property
     @abstractmethod
-    def files_by_archive_path(self) -> Mapping[str, str]:
+    def files_by_context_path(self) -> Mapping[str, str]:
         """Paths in the folder by path in the archive, in no order. Raises ContextUnusable."""
 
     @property
@@ -63,10 +63,10 @@ class BuildContext(ABC):
     @property
     def entry_count(self) -> int:
         """How many entries the archive has; reads no file."""
-        return len(self.files_by_archive_path) + len(self.generated_texts)
+        return len(self.files_by_context_path) + len(self.generated_texts)
 
     @property
-    def digests_by_archive_path(self) -> dict[str, str]:
+    def digests_by_context_path(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
         return self._archive_entries.digests_by_path
 
@@ -94,7 +94,7 @@ class BuildContext(ABC):
 
     @cached_property
     def _archive_entries(self) -> ArchiveEntries:
-        return ArchiveEntries(self.folder, self.files_by_archive_path, self.generated_texts)
+        return ArchiveEntries(self.folder, self.files_by_context_path, self.generated_texts)
 
     @property
     def _digested_options(self) -> dict[str, Any]:
@@ -103,8 +103,8 @@ class BuildContext(ABC):
         return options | {"target": self.target, "platform": self.platform} | secrets
 
     def _compute_digest(self) -> str:
-        options = {**self._digested_options, "dockerfile": self.digests_by_archive_path[self.dockerfile]}
-        text = json.dumps([options, self.digests_by_archive_path], sort_keys=True)
+        options = {**self._digested_options, "dockerfile": self.digests_by_context_path[self.dockerfile]}
+        text = json.dumps([options, self.digests_by_context_path], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -113,7 +113,7 @@ class DockerfileContext(BuildContext):
     """A folder with a Dockerfile of its own: every file that `.dockerignore` includes, and the Dockerfile."""
 
     @cached_property
-    def files_by_archive_path(self) -> Mapping[str, str]:
+    def files_by_context_path(self) -> Mapping[str, str]:
         return {path: path for path in [*self._included_files, self.dockerfile]}
 
     @property

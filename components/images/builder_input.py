@@ -54,7 +54,7 @@ def open_classic_builder_input(context: BuildContext) -> Iterator[IO[bytes]]:
     """Yield the archive that the daemon's classic builder takes."""
     with context.create_archive() as archive:
         # If the context contains .dockerignore, the daemon reads there what to remove.
-        if context.is_dockerfile_ignored and _IGNORE_FILE not in context.digests_by_archive_path:
+        if context.is_dockerfile_ignored and _IGNORE_FILE not in context.digests_by_context_path:
             with tarfile.open(fileobj=archive, mode="a") as tar:
                 pattern = re.sub(r"([*?\[\]\\!#])", r"\\\1", context.dockerfile)
                 add_text_file(tar, _IGNORE_FILE, f"{_IGNORE_FILE}\n{pattern}\n")

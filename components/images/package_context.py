@@ -24,7 +24,7 @@ class PackageContext(BuildContext):
     package: config_types.Package = field(kw_only=True)
 
     @cached_property
-    def files_by_archive_path(self) -> Mapping[str, str]:
+    def files_by_context_path(self) -> Mapping[str, str]:
         selected = list_copied_paths(self.package, self._copyable_files)
         paths = sorted(_select_files_at_or_below(self.folder, selected, self._copyable_files))
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}

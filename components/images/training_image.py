@@ -79,7 +79,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
             "buildArgs": dict(context.build_args),
             "target": context.target,
             "platform": context.platform,
-            "files": get_short_digests_unless_many(context.digests_by_archive_path) if is_listed else None,
+            "files": get_short_digests_unless_many(context.digests_by_context_path) if is_listed else None,
             "digest": None,
         }
         if secrets:

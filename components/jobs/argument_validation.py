@@ -104,7 +104,7 @@ def _find_reference_violations(
         if path in unclosed:
             continue
         if table not in _TABLES:
-            yield path, interpolation.unknown_reference_message(reference, _TABLES)
+            yield path, interpolation.build_disallowed_table_message(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
                 suggestion = suggestion_or_known_names_text(name, secrets)

@@ -72,10 +72,10 @@ def _render_differences(declared: Any, actual: Any, reference_tables: Tables, pa
         for index, pair in enumerate(zip(declared, actual, strict=True)):
             yield from _render_differences(*pair, reference_tables, (*path, index))
     elif not drift.is_equivalent(declared, actual, reference_tables):
-        yield f"  {format_path(path)}: {_describe_difference(declared, actual, reference_tables)}"
+        yield f"  {format_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
 
 
-def _describe_difference(declared: Any, actual: Any, reference_tables: Tables) -> str:
+def _describe_value_difference_without_secrets(declared: Any, actual: Any, reference_tables: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in interpolation.find_references_with_paths(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):

@@ -27,7 +27,7 @@ def remove_orphans_find_or_submit_job(
     """
     kind, project_and_stack_name = inputs.spec.kind, inputs.project_and_stack_name
     token = compute_idempotency_token(
-        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_resources
+        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_resource_names
     )
     labels = build_labels(inputs.owner, token)
     equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, project_and_stack_name, token)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime import api_target
-from ..runtime.submission_pacing import get_submission_pacing
+from ..runtime.submission_count_and_pace import get_submission_pacing
 from ..schema.declared_job import get_deletion_policy
 
 

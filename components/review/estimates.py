@@ -12,7 +12,7 @@ from vertex_api.estimates.quota import estimate_quota_by_metric
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
-from ..runtime import submission_pacing
+from ..runtime import submission_count_and_pace
 from ..runtime.api_target import CLOUD_PREFIX
 from ..settings import google_cloud_rules, guardrails, price_overrides
 from .job_findings import KINDS_BY_TYPE
@@ -135,7 +135,7 @@ def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) ->
 
 def get_submissions_per_minute(preview: PreviewDocument) -> int | None:
     """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
-    configured = preview.config.get(submission_pacing.CONFIG_KEY)
+    configured = preview.config.get(submission_count_and_pace.CONFIG_KEY)
     if configured and configured.isdigit():
         return int(configured)
     return SUBMISSIONS_PER_MINUTE if preview.stack_values.get("target") == "gcp" else None

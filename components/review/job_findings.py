@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.job_kinds import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
-from .image_findings import get_nouns_and_names_by_uri
+from .changed_images_and_packages import get_image_and_package_names_by_uri
 from .input_changes import InputChange, find_input_changes, format_value
 from .preview_document import Step
 
@@ -57,7 +57,10 @@ class JobFinding:
 def find_changed_jobs(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[JobFinding]:
     """Find the jobs among `steps` that a preview changes. `all_steps` are those of the whole preview."""
     all_steps = list(all_steps)
-    nouns_and_names_by_uri, folders = get_nouns_and_names_by_uri(all_steps), _get_output_folders_by_job(all_steps)
+    nouns_and_names_by_uri, folders = (
+        get_image_and_package_names_by_uri(all_steps),
+        _get_output_folders_by_job(all_steps),
+    )
     return [
         _build_job_finding(step, nouns_and_names_by_uri, folders)
         for step in steps

@@ -26,7 +26,7 @@ class JobGroup:
         return sum(len(job.causes) > shared_count for job in self.jobs)
 
 
-def group_jobs(jobs: Sequence[JobFinding], max_groups: int) -> list[JobGroup]:
+def group_jobs_by_all_causes_or_commonest(jobs: Sequence[JobFinding], max_groups: int) -> list[JobGroup]:
     """Return the jobs in groups, the largest first: of equal causes, if that makes at most `max_groups`.
 
     Else each job is in the group of that cause of its own which most jobs have.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from .image_findings import ImageFinding
+from .changed_images_and_packages import ImageFinding
 from .input_changes import shorten
 from .job_findings import Cause, JobFinding
-from .job_groups import JobGroup, group_jobs
+from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import count_noun, render_code, render_code_list
 from .markdown_totals import render_totals
 from .resource_findings import DataLoss, Grant, OtherChange
@@ -69,7 +69,7 @@ def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield from _render_section("", review.problems, limits.items * 2, _render_message)
     yield from _render_section("⚠️ Data that is lost", review.data_losses, limits.items, _render_data_loss)
     yield from _render_section("Images and packages", review.images, limits.items, partial(_render_image, limits.names))
-    groups = group_jobs(review.jobs, limits.items)
+    groups = group_jobs_by_all_causes_or_commonest(review.jobs, limits.items)
     yield from _render_section("Jobs", groups, limits.items, partial(_render_job_group, limits.names))
     yield from _render_section("Grants", review.grants, limits.items, _render_grant)
     yield from render_totals(review, limits.items)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from vertex_api.estimates.quota import METRIC_PREFIX
 
-from ..runtime.submission_pacing import render_total_line
+from ..runtime.submission_count_and_pace import render_total_line
 from .estimates import NearlyReachedGuardrail, Submissions, Totals
 from .markdown_code_spans import count_noun, render_code, render_code_list
 from .review import Review

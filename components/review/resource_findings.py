@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .image_findings import IMAGE_TYPE, PACKAGE_TYPE
+from .changed_images_and_packages import IMAGE_TYPE, PACKAGE_TYPE
 from .input_changes import find_input_changes, format_value
 from .job_findings import KINDS_BY_TYPE
 from .preview_document import Step

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..runtime.granted_quota_table import parse_granted_amounts
+from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
 from .diagnostics import list_errors, list_warnings
 from .estimates import (
     NearlyReachedGuardrail,
@@ -13,7 +14,6 @@ from .estimates import (
     find_nearly_reached_guardrails,
     get_submissions_per_minute,
 )
-from .image_findings import ImageFinding, find_changed_images_and_packages
 from .job_findings import JobFinding, find_changed_jobs
 from .preview_document import PreviewDocument
 from .resource_findings import (

@@ -15,7 +15,7 @@ from vertex_api.resource_names import ResourceName
 
 from ..errors import SubmitFailed
 from . import emulator_process
-from .submission_pacing import get_submission_pacing
+from .submission_count_and_pace import get_submission_pacing
 
 _GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 LOCAL_PREFIX = "//local/"

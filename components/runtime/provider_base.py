@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 
 from . import engine_liveness
-from .submission_pacing import CONFIG_KEY, get_submission_pacing
+from .submission_count_and_pace import CONFIG_KEY, get_submission_pacing
 
 
 class Provider(dynamic.ResourceProvider):

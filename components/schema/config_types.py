@@ -6,14 +6,14 @@ from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import formats
+from .closed_typed_dict import ClosedTypedDict
 from .network_config_types import Attachment as Attachment
 from .network_config_types import DnsPeering as DnsPeering
 from .network_config_types import Network as Network
 from .network_config_types import Peering as Peering
-from .shape import Shape
 
 
-class Package(Shape, total=False):
+class Package(ClosedTypedDict, total=False):
     """A script or module that is built into an image without a Dockerfile."""
 
     path: Required[String]
@@ -25,7 +25,7 @@ class Package(Shape, total=False):
     extraDirs: list[formats.CopiedPath]
 
 
-class Image(Shape, total=False):
+class Image(ClosedTypedDict, total=False):
     """An image: built from a `context` folder or a `package`, an existing `uri`, or built by another `stack`."""
 
     context: String
@@ -39,7 +39,7 @@ class Image(Shape, total=False):
     stack: String
 
 
-class PythonPackage(Shape, total=False):
+class PythonPackage(ClosedTypedDict, total=False):
     """A source distribution for a job's `packageUris`: of a folder (`path`), or of one file (`script`)."""
 
     path: String
@@ -47,7 +47,7 @@ class PythonPackage(Shape, total=False):
     requirements: list[formats.Requirement]
 
 
-class Lifecycle(Shape, total=False):
+class Lifecycle(ClosedTypedDict, total=False):
     """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
 
     wait: Boolean
@@ -58,13 +58,13 @@ class Lifecycle(Shape, total=False):
     adopt: formats.JobId
 
 
-class SpecFile(Shape, total=False):
+class SpecFile(ClosedTypedDict, total=False):
     """A file that holds the fields of a job."""
 
     file: Required[String]
 
 
-class Emulator(Shape, total=False):
+class Emulator(ClosedTypedDict, total=False):
     """Settings of the local emulator."""
 
     port: formats.Port
@@ -74,7 +74,7 @@ class Emulator(Shape, total=False):
     secrets: dict[str, String]
 
 
-class Registry(Shape, total=False):
+class Registry(ClosedTypedDict, total=False):
     """The registry of images: a `repository` of Artifact Registry to create, an `existing` one, or another `url`."""
 
     existing: formats.RepositoryName
@@ -92,7 +92,7 @@ class Registry(Shape, total=False):
     legacyAgent: Boolean
 
 
-class Identity(Shape, total=False):
+class Identity(ClosedTypedDict, total=False):
     """The service account that jobs run as: an `account` to create, or an `existing` one."""
 
     account: formats.AccountId
@@ -102,7 +102,7 @@ class Identity(Shape, total=False):
     useVertexAi: Boolean
 
 
-class Bucket(Shape, total=False):
+class Bucket(ClosedTypedDict, total=False):
     """The bucket that jobs write to: one to create by its `name`, or an `existing` one."""
 
     name: formats.BucketName
@@ -114,14 +114,14 @@ class Bucket(Shape, total=False):
     protect: Boolean
 
 
-class AutoscalingSpec(Shape, total=False):
+class AutoscalingSpec(ClosedTypedDict, total=False):
     """The limits within which a pool scales with its jobs."""
 
     minReplicaCount: Required[formats.Positive]
     maxReplicaCount: Required[formats.Positive]
 
 
-class ResourcePool(Shape, total=False):
+class ResourcePool(ClosedTypedDict, total=False):
     """Machines of one kind in a persistent resource."""
 
     machineSpec: Required[types.MachineSpec]
@@ -130,14 +130,14 @@ class ResourcePool(Shape, total=False):
     diskSpec: types.DiskSpec
 
 
-class PersistentResource(Shape, total=False):
+class PersistentResource(ClosedTypedDict, total=False):
     """Machines that stay between jobs, for the jobs that name the resource."""
 
     name: Required[formats.PersistentResourceId]
     resourcePools: Required[list[ResourcePool]]
 
 
-class Tensorboard(Shape, total=False):
+class Tensorboard(ClosedTypedDict, total=False):
     """The TensorBoard of jobs: one to create by its `displayName`, or an `existing` one."""
 
     existing: formats.TensorboardName
@@ -146,7 +146,7 @@ class Tensorboard(Shape, total=False):
     protect: Boolean
 
 
-class Alerts(Shape, total=False):
+class Alerts(ClosedTypedDict, total=False):
     """Notifications of failed jobs: to channels that exist, and to e-mail addresses."""
 
     channels: Required[list[formats.NotificationChannel]]
@@ -154,7 +154,7 @@ class Alerts(Shape, total=False):
     notificationRateLimit: formats.PositiveDuration
 
 
-class Prices(Shape, total=False):
+class Prices(ClosedTypedDict, total=False):
     """A stack's own prices in USD, by family or type, then by region. `asOf` is a day: 2026-07-30."""
 
     asOf: Required[String]
@@ -165,7 +165,7 @@ class Prices(Shape, total=False):
     disk: dict[str, dict[str, Double]]
 
 
-class Guardrails(Shape, total=False):
+class Guardrails(ClosedTypedDict, total=False):
     """Limits for the jobs and machines of a stack. Types are patterns; `registries` are prefixes of image names."""
 
     machineTypes: list[String]
@@ -182,7 +182,7 @@ class Guardrails(Shape, total=False):
     quotaCheck: Literal["off", "warn", "block"]
 
 
-class Cloud(Shape, total=False):
+class Cloud(ClosedTypedDict, total=False):
     """The keys of a stack file that are for the target `gcp` only."""
 
     projectNumber: formats.ProjectNumber
@@ -198,7 +198,7 @@ class Cloud(Shape, total=False):
     prices: Prices
 
 
-class Declarations(Shape, total=False):
+class Declarations(ClosedTypedDict, total=False):
     """The sections of a file of declarations. Jobs are checked one by one, against the API's messages."""
 
     vars: dict[str, Any]

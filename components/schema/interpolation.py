@@ -76,7 +76,7 @@ def resolve_known_references_and_unescape(value: Any, tables: Tables) -> Any:
     return _replace_references(value, tables, _TOKEN)
 
 
-def unknown_reference_message(reference: str, allowed_tables: tuple[str, ...]) -> str:
+def build_disallowed_table_message(reference: str, allowed_tables: tuple[str, ...]) -> str:
     """Return the message for a reference that points into none of the `allowed_tables`."""
     known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in allowed_tables)
     return f"${{{reference}}} is not a reference that is allowed here; write {known}"

@@ -5,10 +5,10 @@ from typing import Required
 from vertex_api.scalar_types import String
 
 from . import formats
-from .shape import Shape
+from .closed_typed_dict import ClosedTypedDict
 
 
-class Peering(Shape, total=False):
+class Peering(ClosedTypedDict, total=False):
     """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
 
     network: Required[formats.NetworkName]
@@ -17,7 +17,7 @@ class Peering(Shape, total=False):
     name: formats.ComputeName
 
 
-class DnsPeering(Shape, total=False):
+class DnsPeering(ClosedTypedDict, total=False):
     """A domain, ending with a dot, that jobs resolve in a network of a project."""
 
     domain: Required[String]
@@ -25,7 +25,7 @@ class DnsPeering(Shape, total=False):
     targetNetwork: Required[String]
 
 
-class Attachment(Shape, total=False):
+class Attachment(ClosedTypedDict, total=False):
     """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
 
     existing: formats.AttachmentName
@@ -34,7 +34,7 @@ class Attachment(Shape, total=False):
     dnsPeering: list[DnsPeering]
 
 
-class Network(Shape, total=False):
+class Network(ClosedTypedDict, total=False):
     """The private network that jobs reach: by a `peering` or by an `attachment`."""
 
     peering: Peering

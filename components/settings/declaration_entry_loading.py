@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..schema import formats
 from ..schema.declared_job import SPEC_KEY
 from ..schema.source_file import SourceFile, find_files_by_name_and_unmatched_indexes, load_source_file_and_problems
-from .spec_file_merging import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
+from .spec_file_joining import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to

@@ -81,9 +81,9 @@ def parse_declarations(
         resolution = resolve_and_check_references(entry, names, tables)
         resolutions.append(resolution)
         if entry.section == "images":
-            images[entry.name], violations = _canonicalize_entry_and_find_violations(resolution, root)
+            images[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
         elif entry.section == "packages":
-            packages[entry.name], violations = _canonicalize_entry_and_find_violations(resolution, root)
+            packages[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
         else:
             job, violations = _parse_job_and_find_violations(resolution)
             jobs.append(job)
@@ -109,7 +109,9 @@ def _find_forbidden_reference_violations(var_value: Any) -> Iterable[Violation]:
     yield from interpolation.find_unclosed_reference_violations(var_value)
 
 
-def _canonicalize_entry_and_find_violations(resolution: Resolution, root: Path) -> tuple[Any, list[Violation]]:
+def _canonicalize_image_or_package_and_find_violations(
+    resolution: Resolution, root: Path
+) -> tuple[Any, list[Violation]]:
     """Return an image or a package, and every rule that it breaks."""
     type_, find_violations = _TYPES_AND_RULES[resolution.entry.section]
     unescaped = interpolation.resolve_known_references_and_unescape(resolution.value, {})

@@ -50,7 +50,7 @@ def resolve_and_check_references(
         if table == "vars":
             used_vars.add(name)
         if table not in allowed_tables:
-            violations.append((path, interpolation.unknown_reference_message(reference, allowed_tables)))
+            violations.append((path, interpolation.build_disallowed_table_message(reference, allowed_tables)))
         elif table == interpolation.JOBS:
             results.append((path, name))
         elif (known := declared_names[table]) is not None and name not in known:

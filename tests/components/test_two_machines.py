@@ -29,7 +29,7 @@ from components.images.build_context import DockerfileContext
 
 context = DockerfileContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
 for _ in range(2):
-    print(context.digest, len(context.digests_by_archive_path), os.getuid(), oct(Path("train.py").stat().st_mode))
+    print(context.digest, len(context.digests_by_context_path), os.getuid(), oct(Path("train.py").stat().st_mode))
 END
 """
 
@@ -70,4 +70,4 @@ def test_two_machines_compute_one_digest(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     there = done.stdout.splitlines()
     assert oct((folder / "train.py").stat().st_mode) != "0o100600"
-    assert there == [f"{here.digest} {len(here.digests_by_archive_path)} 4321 0o100600"] * 2
+    assert there == [f"{here.digest} {len(here.digests_by_context_path)} 4321 0o100600"] * 2

@@ -31,7 +31,7 @@ def copy(tmp_path: Path) -> Path:
 
 def test_its_image_holds_the_script_alone(copy: Path) -> None:
     context = create_build_context(copy, settings(copy).images["script"])
-    assert list(context.digests_by_archive_path) == ["Dockerfile", "package/train.py"]
+    assert list(context.digests_by_context_path) == ["Dockerfile", "package/train.py"]
 
 
 def test_only_edits_of_the_script_change_the_image(copy: Path) -> None:

@@ -56,7 +56,9 @@ def _render_machine_types(pool: Mapping[str, Any], region: str) -> str | None:
     if kind and region not in get_regions_by_accelerator().get(kind, ()):
         return None
     others = (
-        _list_machines_with_accelerator(machine, kind, count) if kind else _list_machines_at_least_as_large(machine)
+        _list_machines_with_accelerator(machine, kind, count)
+        if kind
+        else _list_smallest_sufficient_machine_per_other_family(machine)
     )
     if not others:
         return None
@@ -73,7 +75,7 @@ def _list_machines_with_accelerator(machine: Machine, kind: str, count: int) -> 
     return [name if counts[name] == count else f"{name} (acceleratorCount {counts[name]})" for name in names]
 
 
-def _list_machines_at_least_as_large(machine: Machine) -> list[str]:
+def _list_smallest_sufficient_machine_per_other_family(machine: Machine) -> list[str]:
     """Return the smallest machine of each other family that has as many vCPUs and as much memory."""
     smallest: dict[str, Machine] = {}
     for each in sorted(get_machines_by_name().values(), key=lambda each: (each.vcpus, each.memory_gb)):

@@ -39,7 +39,7 @@ def run_command_with_emulator(data_path: Path, project: str, region: str, comman
             **os.environ,
             **build_environment_variables(endpoint, data.root, project, region),
             "VERTEX_EMULATOR_DATA": str(data.root),
-            "PYTHONPATH": _prepend_python_startup(os.environ),
+            "PYTHONPATH": _build_python_path_with_startup_folder(os.environ),
         }
         exit_code = signals.run_child([executable, *command[1:]], environment)
     return exit_code if exit_code >= 0 else 128 - exit_code
@@ -99,7 +99,7 @@ def _print_note(text: str) -> None:
     sys.stderr.write(f"vertex-emulator: {text}\n")
 
 
-def _prepend_python_startup(environ: Mapping[str, str]) -> str:
+def _build_python_path_with_startup_folder(environ: Mapping[str, str]) -> str:
     (folder,) = vertex_emulator.python_startup.__path__
     return os.pathsep.join([folder, *([environ["PYTHONPATH"]] if environ.get("PYTHONPATH") else [])])
 

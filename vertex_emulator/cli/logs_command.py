@@ -108,7 +108,7 @@ class JobLog:
         return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
 
 
-def fetch_job_log_from_emulator(
+def iterate_job_log_lines(
     data_path: Path,
     job: str,
     follow: bool = False,

@@ -62,12 +62,12 @@ def _run_command(options: argparse.Namespace) -> int:
         case "env":
             return _print_lines_and_return_zero(_render_environment(options))
         case "logs":
-            from vertex_emulator.cli.logs_command import fetch_job_log_from_emulator
+            from vertex_emulator.cli.logs_command import iterate_job_log_lines
 
             # A terminal that cannot show a character gets its number.
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             selection = (options.follow, options.task, options.trial, options.raw, options.json)
-            return _print_lines_and_return_zero(fetch_job_log_from_emulator(options.data, options.job, *selection))
+            return _print_lines_and_return_zero(iterate_job_log_lines(options.data, options.job, *selection))
     from vertex_emulator.cli import status_stop_reset_commands as commands
 
     match options.command:

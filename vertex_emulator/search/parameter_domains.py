@@ -18,7 +18,7 @@ ListedValue = TypeVar("ListedValue", float, str)
 
 
 @dataclass(frozen=True)
-class Interval:
+class RealInterval:
     """DOUBLE: every number between two bounds, which belong to it."""
 
     lower: float
@@ -111,7 +111,7 @@ class Categories(_ListedValues[str]):
         return self.values[min(max(round(position), 0), self.count - 1)]
 
 
-Domain = Interval | Integers | DiscreteNumbers | Categories
+Domain = RealInterval | Integers | DiscreteNumbers | Categories
 
 
 def build_domain(spec: StudySpecParameterSpec) -> Domain:
@@ -119,7 +119,7 @@ def build_domain(spec: StudySpecParameterSpec) -> Domain:
     scale: Scale = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED")
     if "doubleValueSpec" in spec:
         double = spec["doubleValueSpec"]
-        return Interval(float(double.get("minValue", 0)), float(double.get("maxValue", 0)), scale)
+        return RealInterval(float(double.get("minValue", 0)), float(double.get("maxValue", 0)), scale)
     if "integerValueSpec" in spec:
         integer = spec["integerValueSpec"]
         return Integers(int(integer.get("minValue", 0)), int(integer.get("maxValue", 0)), scale)

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from vertex_emulator.search.conditional_parameters import Parameter, Space, map_values_by_id
-from vertex_emulator.search.parameter_domains import Categories, Integers, Interval, Value
+from vertex_emulator.search.parameter_domains import Categories, Integers, RealInterval, Value
 from vertex_emulator.search.surrogate_model import Matrix
 
 # Integers with more values are treated as continuous.
@@ -93,7 +93,7 @@ class PointEncoder:
         return {
             column: np.array([axis.domain.get_unit_position_or_index(value) for value in axis.domain])
             for column, axis in enumerate(self.varied_parameters)
-            if not isinstance(axis.domain, Interval)
+            if not isinstance(axis.domain, RealInterval)
             and not (isinstance(axis.domain, Integers) and axis.domain.count > _MAX_LISTED_VALUES)
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.env_command import build_environment_variables
 from vertex_emulator.cli.inject_command import FAULTS_PATH
-from vertex_emulator.cli.logs_command import fetch_job_log_from_emulator
+from vertex_emulator.cli.logs_command import iterate_job_log_lines
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.injected_faults import InjectedFault
 
@@ -90,7 +90,7 @@ class EmulatorProject:
 
         `task` (`workerpool0-0`, `service`) selects one replica. Raises EmulatorError for an unknown job.
         """
-        return "\n".join(fetch_job_log_from_emulator(self.data_path, job, task=task))
+        return "\n".join(iterate_job_log_lines(self.data_path, job, task=task))
 
     def inject(self, kind: str, **fields: Any) -> None:
         """Make the next jobs or requests fail; kinds and fields are those of `vertex-emulator inject --help`.

@@ -27,7 +27,7 @@ from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
 from ...runtime.dynamic_resource import DynamicResource
 from ...runtime.provider_base import Provider
-from ...runtime.submission_pacing import get_submission_pacing
+from ...runtime.submission_count_and_pace import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
 from .labels import MARK_LABEL, build_stack_filter

@@ -23,12 +23,12 @@ class ServiceAgentMembers:
     @property
     def vertex(self) -> str:
         """The Vertex AI Service Agent, which manages jobs, uses keys and peers DNS zones."""
-        return self._build_member("gcp-sa-aiplatform")
+        return self._format_member("gcp-sa-aiplatform")
 
     @property
     def custom_code(self) -> str:
         """The Custom Code Service Agent, which pulls training images and runs jobs without an account of their own."""
-        return self._build_member("gcp-sa-aiplatform-cc")
+        return self._format_member("gcp-sa-aiplatform-cc")
 
     @property
     def legacy_ai_platform_training(self) -> str:
@@ -38,20 +38,20 @@ class ServiceAgentMembers:
     @property
     def artifact_registry(self) -> str:
         """The agent of Artifact Registry, which encrypts repositories."""
-        return self._build_member("gcp-sa-artifactregistry")
+        return self._format_member("gcp-sa-artifactregistry")
 
     @property
     def storage(self) -> str:
         """The agent of Cloud Storage, which encrypts buckets."""
-        return self._build_member("gs-project-accounts")
+        return self._format_member("gs-project-accounts")
 
     @property
     def image_readers_by_name(self) -> dict[str, str]:
         """Both agents that need to read training images, by a short name (vertex-ai-samples#2176)."""
         return {"vertex": self.vertex, "custom-code": self.custom_code}
 
-    def _build_member(self, service: str) -> str:
-        return f"serviceAccount:service-{self.project_number}@{service}.iam.gserviceaccount.com"
+    def _format_member(self, agent_domain: str) -> str:
+        return f"serviceAccount:service-{self.project_number}@{agent_domain}.iam.gserviceaccount.com"
 
 
 def grant_key_use(name: str, key: str, member: Input[str], options: ResourceOptions) -> kms.CryptoKeyIAMMember:

@@ -198,7 +198,7 @@ def test_a_link_is_hashed_by_its_target_path(tmp_path: Path) -> None:
     one = context(tmp_path / "one")
     for name, target in [("link", "train.py"), ("dangling", "nowhere"), ("folder", "data")]:
         (one.folder / name).symlink_to(target)
-    assert list(one.digests_by_archive_path) == [
+    assert list(one.digests_by_context_path) == [
         "Dockerfile",
         "dangling",
         "data/a.csv",
@@ -207,11 +207,11 @@ def test_a_link_is_hashed_by_its_target_path(tmp_path: Path) -> None:
         "link",
         "train.py",
     ]
-    digest = one.digests_by_archive_path["link"]
+    digest = one.digests_by_context_path["link"]
     (one.folder / "train.py").write_text("print(2)\n")
-    assert copy_context(one).digests_by_archive_path["link"] == digest
+    assert copy_context(one).digests_by_context_path["link"] == digest
     replace_link(one.folder / "link", "data/a.csv")
-    assert copy_context(one).digests_by_archive_path["link"] != digest
+    assert copy_context(one).digests_by_context_path["link"] != digest
 
 
 def test_a_link_differs_from_a_file(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ IGNORED = {"notes.md": "x", "data/deep/c": "x", "src/__pycache__/a.pyc": "x"}
 def test_ignored_files_are_neither_hashed_nor_sent(tmp_path: Path) -> None:
     one = context(tmp_path, FILES | {".dockerignore": IGNORE, "src/a.py": ""})
     expected = [".dockerignore", "Dockerfile", "data/a.csv", "src/a.py", "train.py"]
-    assert list(one.digests_by_archive_path) == list(members(one)) == expected
+    assert list(one.digests_by_context_path) == list(members(one)) == expected
     for name in IGNORED:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("changed")
@@ -240,20 +240,20 @@ def test_links_stay_links_beside_a_dockerignore(tmp_path: Path) -> None:
     one = context(tmp_path, FILES | {".dockerignore": "notes.md\n"})
     (tmp_path / "link").symlink_to("train.py")
     (tmp_path / "folder").symlink_to("data")
-    assert {"link", "folder"} <= one.digests_by_archive_path.keys()
-    assert "folder/a.csv" not in one.digests_by_archive_path
+    assert {"link", "folder"} <= one.digests_by_context_path.keys()
+    assert "folder/a.csv" not in one.digests_by_context_path
 
 
 def test_the_dockerfile_is_always_sent(tmp_path: Path) -> None:
-    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).digests_by_archive_path) == ["Dockerfile"]
+    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).digests_by_context_path) == ["Dockerfile"]
 
 
 def test_a_dockerfile_s_own_ignore_file_is_used(tmp_path: Path) -> None:
     files = FILES | {"Dockerfile.gpu": "FROM gpu\n", "Dockerfile.gpu.dockerignore": "*.py\n", ".dockerignore": "data\n"}
     general = context(tmp_path, files)
     special = replace(general, dockerfile="Dockerfile.gpu")
-    assert "train.py" in general.digests_by_archive_path and "data/a.csv" not in general.digests_by_archive_path
-    assert "train.py" not in special.digests_by_archive_path and "data/a.csv" in special.digests_by_archive_path
+    assert "train.py" in general.digests_by_context_path and "data/a.csv" not in general.digests_by_context_path
+    assert "train.py" not in special.digests_by_context_path and "data/a.csv" in special.digests_by_context_path
 
 
 def test_the_archive_holds_the_hashed_files_without_metadata(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_the_archive_holds_the_hashed_files_without_metadata(tmp_path: Path) -> 
     (tmp_path / "data/a.csv").chmod(0o604)
     (tmp_path / "link").symlink_to("train.py")
     found = members(one)
-    assert list(found) == list(one.digests_by_archive_path)
+    assert list(found) == list(one.digests_by_context_path)
     assert {name: oct(member.mode) for name, member in found.items() if member.isfile()} == {
         "Dockerfile": "0o644",
         "data/a.csv": "0o644",

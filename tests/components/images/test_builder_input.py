@@ -83,15 +83,15 @@ def tree(folder: Path, dockerfile: str, ignores: dict[str, str]) -> BuildContext
 @pytest.mark.parametrize("left_out", HIDDEN)
 def test_an_ignored_dockerfile_is_built_and_not_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *HIDDEN[left_out])
-    assert context.dockerfile in context.digests_by_archive_path
-    assert copied(context) == set(context.digests_by_archive_path) - {context.dockerfile}
+    assert context.dockerfile in context.digests_by_context_path
+    assert copied(context) == set(context.digests_by_context_path) - {context.dockerfile}
 
 
 @pytest.mark.parametrize("left_out", SEEN)
 def test_an_included_dockerfile_is_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *SEEN[left_out])
-    assert context.dockerfile in context.digests_by_archive_path
-    assert copied(context) == set(context.digests_by_archive_path)
+    assert context.dockerfile in context.digests_by_context_path
+    assert copied(context) == set(context.digests_by_context_path)
 
 
 def test_a_dockerfile_linking_to_an_ignored_file_fails(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def with_classic_builder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.mark.parametrize("tried", RULES)
 def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dict[str, set[str]], tried: str) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.digests_by_archive_path) == list_sent_files(context, with_buildkit[tried])
+    assert set(context.digests_by_context_path) == list_sent_files(context, with_buildkit[tried])
 
 
 @pytest.mark.parametrize("tried", SAME_WITH_CLASSIC)
@@ -251,7 +251,7 @@ def test_the_classic_builder_copies_what_the_context_has(
     tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
 ) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.digests_by_archive_path) == list_sent_files(context, with_classic_builder[tried])
+    assert set(context.digests_by_context_path) == list_sent_files(context, with_classic_builder[tried])
 
 
 def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
         (folder / "src/Dockerfile.gpu").write_text(DOCKERFILE)
         (folder / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
     for ignore, copied in buildx(tests.buildx.program(), tmp_path, contexts).items():
-        files = set(contexts[ignore].files_by_archive_path)
+        files = set(contexts[ignore].files_by_context_path)
         assert files == list_sent_files(contexts[ignore], copied), ignore
         assert "b/a" in files, "an empty one wins too"
 
@@ -288,5 +288,5 @@ def test_an_ignored_folder_is_not_entered(tmp_path: Path, monkeypatch: pytest.Mo
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         looked.clear()
-        assert tree(folder, ignore).files_by_archive_path
+        assert tree(folder, ignore).files_by_context_path
         assert ("b" in looked) == expected

@@ -51,7 +51,7 @@ def read_archive(context: PackageContext) -> dict[str, bytes]:
 def test_the_context_has_copied_files_and_dockerfile(project: Path) -> None:
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
-    assert list(one.digests_by_archive_path) == ["Dockerfile", *(f"package/{path}" for path in expected)]
+    assert list(one.digests_by_context_path) == ["Dockerfile", *(f"package/{path}" for path in expected)]
     held = read_archive(one)
     assert held.pop("Dockerfile").decode() == one.dockerfile_text
     assert held == {f"package/{path}": FILES[f"t/{path}"].encode() for path in expected}
@@ -62,7 +62,7 @@ def test_a_top_level_script_copies_the_whole_path(
 ) -> None:
     write(project, {"t/train.py": "", "t/Dockerfile": "FROM other\n"})
     one = context(project, script="./train.py")
-    assert one.digests_by_archive_path.keys() >= {
+    assert one.digests_by_context_path.keys() >= {
         "Dockerfile",
         "package/Dockerfile",
         "package/notes.md",
@@ -142,7 +142,7 @@ def test_the_digest_is_the_same_under_another_path(project: Path) -> None:
 
 def test_ignored_files_of_a_copied_folder_are_excluded(project: Path) -> None:
     write(project, {"t/.dockerignore": "**/*.csv\n!data/keep.csv\n", "t/data/keep.csv": ""})
-    assert [path for path in context(project).digests_by_archive_path if "data" in path] == ["package/data/keep.csv"]
+    assert [path for path in context(project).digests_by_context_path if "data" in path] == ["package/data/keep.csv"]
 
 
 def test_dockerignore_itself_is_not_copied(project: Path) -> None:
@@ -157,7 +157,7 @@ def test_the_target_of_a_link_is_copied_too(project: Path) -> None:
     (project / "t/requirements.txt").unlink()
     (project / "t/requirements.txt").symlink_to("reqs/base.txt")
     (project / "t/conf").symlink_to("shared/conf")
-    files = context(project, extraDirs=["conf"]).digests_by_archive_path
+    files = context(project, extraDirs=["conf"]).digests_by_context_path
     assert files.keys() >= {
         "package/requirements.txt",
         "package/reqs/base.txt",

@@ -57,7 +57,7 @@ def props(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "dockerfile": "Dockerfile",
         "buildArgs": {},
         "platform": "linux/amd64",
-        "files": get_short_digests_unless_many(context.digests_by_archive_path),
+        "files": get_short_digests_unless_many(context.digests_by_context_path),
     }
 
 

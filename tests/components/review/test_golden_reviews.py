@@ -5,7 +5,7 @@ import json
 import pytest
 
 from components.review.job_findings import Cause, JobFinding
-from components.review.job_groups import group_jobs
+from components.review.job_groups import group_jobs_by_all_causes_or_commonest
 from components.review.json_rendering import render_json
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.review import build_review
@@ -76,8 +76,8 @@ def test_many_jobs_are_grouped_by_their_commonest_cause() -> None:
         for number in range(3)
     ]
     jobs.append(JobFinding("plain", "CustomJob", "run again", (machine,)))
-    assert [len(group.jobs) for group in group_jobs(jobs, 4)] == [1, 1, 1, 1]
-    (group,) = group_jobs(jobs, 3)
+    assert [len(group.jobs) for group in group_jobs_by_all_causes_or_commonest(jobs, 4)] == [1, 1, 1, 1]
+    (group,) = group_jobs_by_all_causes_or_commonest(jobs, 3)
     assert group.shared_causes == (machine,) and group.count_with_other_causes == 3
 
 

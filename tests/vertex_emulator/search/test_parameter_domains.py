@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from tests.vertex_emulator.search.studies import SCALES, categorical, discrete, double, every_kind, integer
-from vertex_emulator.search.parameter_domains import Interval, build_domain
+from vertex_emulator.search.parameter_domains import RealInterval, build_domain
 from vertex_emulator.search.parameter_scales import scale_from_unit, scale_to_unit
 
 PARAMETERS = every_kind()["parameters"]
@@ -42,7 +42,7 @@ def test_a_value_survives_conversion_to_its_position(parameter):
     domain = build_domain(parameter)
     for value in draws(parameter, 200):
         again = domain.find_nearest_value(domain.get_unit_position_or_index(value))
-        assert again == (pytest.approx(value, rel=1e-12) if isinstance(domain, Interval) else value)
+        assert again == (pytest.approx(value, rel=1e-12) if isinstance(domain, RealInterval) else value)
         assert type(again) is type(value)
 
 

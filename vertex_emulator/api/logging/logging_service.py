@@ -57,7 +57,7 @@ class LoggingService:
         job_id = expression_tree.find_required_value(condition, _JOB_ID)
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
-        after = _decode_page_token_or_none(body.get("pageToken"), filter_text, order)
+        after = _decode_page_token_if_given(body.get("pageToken"), filter_text, order)
         entries = self._iterate_keys_and_entries(job_id, condition, order == "timestamp desc", after)
         page, last_key = _take_page(entries, condition, min(size, MAX_PAGE_SIZE))
         reply: dict[str, Any] = {"entries": page} if page else {}
@@ -194,7 +194,7 @@ def _encode_page_token(last: EntryKey, filter_text: str, order: str) -> str:
     return base64.urlsafe_b64encode(json.dumps([*last, filter_text, order]).encode()).decode()
 
 
-def _decode_page_token_or_none(token: object, filter_text: str, order: str) -> EntryKey | None:
+def _decode_page_token_if_given(token: object, filter_text: str, order: str) -> EntryKey | None:
     """Return the key of the previous page's last entry, None without a token. Raises ApiError."""
     if not token:
         return None

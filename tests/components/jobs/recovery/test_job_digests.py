@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {
     "spec": CanonicalSpec(CUSTOM_JOB, SPEC),
     "secrets": {"a": "1", "b": "2"},
     "rerun": 0,
-    "upstream_resources": {},
+    "upstream_resource_names": {},
 }
 
 

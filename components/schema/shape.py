@@ -1,9 +1,0 @@
-"""Shape: the base of all objects in declarations and stack files."""
-
-from pydantic import ConfigDict, with_config
-from typing_extensions import TypedDict
-
-
-@with_config(ConfigDict(extra="forbid"))
-class Shape(TypedDict):
-    """An object with the fields of its shape and no others."""
