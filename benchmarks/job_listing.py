@@ -1,24 +1,28 @@
-"""What a list costs: 1,000 jobs of each kind, page by page over HTTP."""
+"""What many jobs and a long study cost: lists page by page, searches, and what the emulator's page loads."""
 
 import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from benchmarks.emulator_performance import Emulator, run_emulator, temporary_data_folder
-from benchmarks.paired_timing import render_row
+from benchmarks.paired_timing import render_row, time_call
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import SUCCEEDED, Trial
+from vertex_emulator.database.records import SUCCEEDED, Job, Trial
 from vertex_emulator.locations_and_ids import Location, generate_id
 
-JOBS = 1_000
+JOBS = {CUSTOM_JOB: 10_000, HYPERPARAMETER_TUNING_JOB: 1_000, TRAINING_PIPELINE: 1_000}
 TRIALS = 10
-MAX_MS = 50
+STUDY_TRIALS, STUDY_MEASUREMENTS = 2_000, 20
+MAX_MS, MAX_STUDY_MS = 50, 1000
+REPEATS = 5
 _LOCATION = Location("benchmark", "us-central1")
+_PARENT = "v1/projects/benchmark/locations/us-central1"
 _POOL = {
     "machineSpec": {"machineType": "n1-standard-4"},
     "replicaCount": 1,
@@ -49,15 +53,39 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 def yield_benchmark_rows() -> Iterator[str]:
     """Render a line per kind of job: the times of the slowest page and of the median one."""
     with temporary_data_folder() as data:
-        _add_jobs(data)
+        study_id = _add_jobs_and_get_study_id(data)
         with run_emulator(data) as emulator:
             emulator.call("GET", "readyz")  # waits until the emulator has listed Docker's containers
             time.sleep(1)
             for kind in KINDS.values():
                 times = _time_pages(emulator, kind)
-                jobs = f"{JOBS:,} {kind.collection}" + (f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB))
-                note = f"slowest of {len(times)} pages; median {statistics.median(times):.1f} ms"
-                yield render_row(jobs, max(times), "ms", MAX_MS, note=note)
+                jobs = f"{JOBS[kind]:,} {kind.collection}"
+                jobs += f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB)
+                note = f"median of {len(times)} pages; slowest {max(times):.1f} ms"
+                yield render_row(jobs, statistics.median(times), "ms", MAX_MS, note=note)
+            yield from _yield_search_and_page_rows(emulator, study_id)
+
+
+def _yield_search_and_page_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
+    custom_jobs, label = f"{_PARENT}/customJobs", quote('labels.number="0"')
+    study = f"a study of {STUDY_TRIALS:,} trials"
+    for text, path, limit in (
+        ("a search for the oldest job by its label", f"{custom_jobs}?filter={label}", MAX_MS),
+        ("the first 100 jobs, as the page loads them", "vertex_emulator/page/jobs", MAX_MS),
+        ("vertex-emulator status", "vertex_emulator/status", MAX_MS),
+        (
+            f"{study}, as the page loads it",
+            f"vertex_emulator/page/jobs/hyperparameterTuningJobs/{study_id}",
+            MAX_STUDY_MS,
+        ),
+        (
+            f"{study}, as clients get it",
+            f"v1/projects/other/locations/us-central1/hyperparameterTuningJobs/{study_id}",
+            MAX_STUDY_MS,
+        ),
+    ):
+        times = [time_call(lambda: emulator.call("GET", path)) * 1000 for _ in range(REPEATS)]  # noqa: B023
+        yield render_row(text, statistics.median(times), "ms", limit)
 
 
 def _time_pages(emulator: Emulator, kind: Kind) -> list[float]:
@@ -65,35 +93,43 @@ def _time_pages(emulator: Emulator, kind: Kind) -> list[float]:
     times, token, seen = [], "", 0
     while True:
         begin = time.perf_counter()
-        path = f"v1/projects/benchmark/locations/us-central1/{kind.collection}?pageSize=100&pageToken={token}"
+        path = f"{_PARENT}/{kind.collection}?pageSize=100&pageToken={token}"
         reply = emulator.call("GET", path)
         times.append((time.perf_counter() - begin) * 1000)
         seen += len(reply[kind.collection])
         token = reply.get("nextPageToken", "")
         if not token:
-            assert seen == JOBS, seen
+            assert seen == JOBS[kind], seen
             return times
 
 
-def _add_jobs(data: Path) -> None:
+def _add_jobs_and_get_study_id(data: Path) -> str:
+    """Add all jobs, and return the id of the long study, which is in another project."""
     database = Database(DataFolder.open(data).database)
     with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
-            for _ in range(JOBS):
-                job = transaction.add_job_and_consume_fault(generate_id(), kind, _LOCATION, spec)
+            for number in range(JOBS[kind]):
+                labelled = {**spec, "labels": {"number": str(number)}}
+                job = transaction.add_job_and_consume_fault(generate_id(), kind, _LOCATION, labelled)
                 transaction.update_and_get_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
-                    _add_trials(transaction, job.id)
-    database.close()
-
-
-def _add_trials(transaction: Transaction, study_id: str) -> None:
-    for number in range(1, TRIALS + 1):
-        spec = _SPECS[CUSTOM_JOB]
-        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, _LOCATION, spec, study_id, number)
-        transaction.update_and_get_job(job, state=SUCCEEDED)
-        trial = Trial(
-            study_id, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT
+                    _add_trials(transaction, job, TRIALS, 1)
+        long_study = {**_SPECS[HYPERPARAMETER_TUNING_JOB], "maxTrialCount": STUDY_TRIALS}
+        study = transaction.add_job_and_consume_fault(
+            generate_id(), HYPERPARAMETER_TUNING_JOB, Location("other", "us-central1"), long_study
         )
+        transaction.update_and_get_job(study, state=SUCCEEDED)
+        _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
+    database.close()
+    return study.id
+
+
+def _add_trials(transaction: Transaction, study: Job, count: int, measurements: int) -> None:
+    spec = _SPECS[CUSTOM_JOB]
+    for number in range(1, count + 1):
+        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, study.location, spec, study.id, number)
+        transaction.update_and_get_job(job, state=SUCCEEDED)
+        values = ({"x": number / count}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,) * measurements, _MEASUREMENT)
+        trial = Trial(study.id, number, "SUCCEEDED", *values)
         transaction.add_trial(trial)
         transaction.update_trial(trial)

@@ -58,12 +58,14 @@ def copy_without_unknown_fields(message_type: Any, value: Any) -> Any:
 
 def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
-    converted = {
-        name: _map_values(field, value[name], partial(_convert_field_int64_to_strings, field))
-        for name, field in _get_fields_containing_int64(message_type).items()
-        if name in value
-    }
-    return {**value, **converted}
+    converted = dict(value)
+    for name, field in _get_fields_containing_int64(message_type).items():
+        if name in value:
+            if field.is_int64 and field.cardinality == "one":  # a study has this in each of its measurements
+                converted[name] = str(value[name])
+            else:
+                converted[name] = _map_values(field, value[name], partial(_convert_field_int64_to_strings, field))
+    return converted
 
 
 def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:

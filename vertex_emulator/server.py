@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import json
 import logging
 import os
@@ -87,6 +88,8 @@ def _run_server(
     settings: ContainerSettings,
     on_ready: Callable[[], None],
 ) -> None:
+    # A study of thousands of trials is a million small objects; to look for cycles among them costs more than they do.
+    gc.set_threshold(50_000, 20, 50)
     port = listener.getsockname()[1]
     token_file = None if can_identify_local_users() and not allow_remote else str(data.token)
     endpoint = Endpoint(os.getpid(), host, port, _build_reachable_url(host, port), __version__, token_file)

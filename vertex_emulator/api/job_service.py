@@ -15,13 +15,13 @@ from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
-from vertex_emulator.filters.expression_tree import matches
+from vertex_emulator.filters.expression_tree import Filter, find_required_value, iterate_comparisons, matches
 from vertex_emulator.locations_and_ids import Location, generate_id
 from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.scheduling import job_ending_requests
 from vertex_emulator.scheduling.job_enqueueing import enqueue_job
 from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
-from vertex_emulator.timestamps import format_time
+from vertex_emulator.timestamps import format_time, parse_time_to_ns_or_none
 
 _JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
 _PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
@@ -64,7 +64,9 @@ class JobService:
         with self.database.read_transaction() as transaction:
             matching = (
                 job
-                for job in transaction.iterate_non_trial_jobs(kind, location, before_sequence=before)
+                for job in transaction.iterate_non_trial_jobs(
+                    kind, location, before, _find_required_state(condition), _find_required_spec_string(condition)
+                )
                 if matches(condition, partial(_find_filterable_text, job))
             )
             jobs, token = list_request.take_page_and_next_token(matching, lambda job: job.sequence)
@@ -134,6 +136,23 @@ def _check_model_can_be_uploaded(transaction: Transaction, location: Location, s
         choose_model_id(transaction, location, spec)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
+
+
+def _find_required_state(condition: Filter | None) -> str | None:
+    """Return the state that a filter demands, by its name in the database."""
+    state = find_required_value(condition, "state")
+    return state and state.replace("PIPELINE_STATE_", "JOB_STATE_")
+
+
+def _find_required_spec_string(condition: Filter | None) -> str | None:
+    """Return a display name or label that a filter demands; times are equal in several forms."""
+    fields = (comparison.field for comparison in iterate_comparisons(condition))
+    values = (
+        find_required_value(condition, field)
+        for field in fields
+        if field.partition(".")[0] in ("display_name", "labels")
+    )
+    return next((value for value in values if value and parse_time_to_ns_or_none(value) is None), None)
 
 
 def _find_filterable_text(job: Job, field: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +27,7 @@ class StatusAndFaultService:
     def get_status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), the replicas in use, what they reach, pending faults."""
         with self.database.read_transaction() as transaction:
-            counts = Counter(job.state for job in transaction.iterate_non_trial_jobs())
+            counts = transaction.count_non_trial_jobs_by_state()
             active = len(transaction.list_unfinished_job_ids())
             slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
             faults = transaction.injected_faults.list_remaining_job_counts_and_faults()

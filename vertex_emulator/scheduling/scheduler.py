@@ -85,8 +85,7 @@ class Scheduler:
         """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_job_ids()
-            jobs_with_files = {job: transaction.get_job(job) for job in self.data.iterate_ids_of_jobs_with_files()}
-        deleted = [job_id for job_id, job in jobs_with_files.items() if job is None]
+            deleted = transaction.find_ids_without_job(self.data.iterate_ids_of_jobs_with_files())
         for key in [_ADMISSION, *unfinished, *self.executor.list_job_ids(), *deleted]:
             self.queue.add(key)
 

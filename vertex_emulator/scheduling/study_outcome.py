@@ -54,11 +54,16 @@ def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
     return bool(len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"])
 
 
+def has_early_stopping_rule(study: Job) -> bool:
+    """Return whether a study stops trials whose measurements are worse than those of others."""
+    return not early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study.spec["studySpec"])
+
+
 def iterate_trials_to_stop_early_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
     """Find the running trials that the study's automated stopping rule stops, each with the reason."""
-    study_spec: Any = study.spec["studySpec"]
-    if early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study_spec):
+    if not has_early_stopping_rule(study):
         return
+    study_spec: Any = study.spec["studySpec"]
     completed = [list(map(parse_api_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
     for trial in trials:
         if trial.state == "ACTIVE":

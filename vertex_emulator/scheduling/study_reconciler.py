@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.scheduling import job_ending_requests, study_outcome
@@ -26,13 +27,16 @@ class StudyReconciler:
     database: Database
     data: DataFolder
     wake: Callable[[str], None]
+    _first_ended_trials: dict[str, list[Trial]] = field(default_factory=dict, init=False)
+    """By study, its trials up to the first that has not ended: they no longer change, and are not read again."""
 
     def reconcile_and_get_delay(self, study: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if study.is_terminal:
+            self._first_ended_trials.pop(study.id, None)
             return None
         with self.database.read_transaction() as transaction:
-            trials = transaction.list_trial_records(study.id)
+            trials = self._list_trials(transaction, study)
             jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
@@ -43,6 +47,19 @@ class StudyReconciler:
             return self._end_active_jobs_or_study(study, ending, trials)
         self._stop_unpromising_trials(study, trials)
         return _POLL_SECONDS
+
+    def _list_trials(self, transaction: Transaction, study: Job) -> list[Trial]:
+        """List the trials of a study, and keep those that need not be read again.
+
+        The measurements of ended trials are left out where nothing compares running trials with them.
+        """
+        if study_outcome.has_early_stopping_rule(study):
+            return transaction.list_trial_records(study.id)
+        known = self._first_ended_trials.setdefault(study.id, [])
+        others = transaction.list_trial_records(study.id, after_number=len(known))
+        trials = [*known, *others]
+        known += [replace(trial, measurements=()) for trial in takewhile(lambda trial: trial.has_ended, others)]
+        return trials
 
     def _refresh_and_store_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
         """Update the trials from their jobs and metric files, and store those that changed."""

@@ -14,7 +14,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
-from vertex_emulator.web_page.study_view import build_study_view
+from vertex_emulator.web_page.study_view import build_study_view, iterate_thinned_trials
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class JobViews:
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
-            trials = transaction.list_trial_records(job_id)
+            trials = [
+                *iterate_thinned_trials(transaction.iterate_trial_records(job_id), transaction.count_trials(job_id))
+            ]
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None

@@ -1,7 +1,7 @@
 """A study as the page's table and plots show it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
@@ -20,20 +20,37 @@ _VALUE_SPECS = {
 }
 
 
-def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ThinnedTrial:
+    """A trial with as many of its measurements as a curve shows, and `measured`, the number of all."""
+
+    trial: Trial
+    measured: int
+
+
+def iterate_thinned_trials(trials: Iterable[Trial], count: int) -> Iterator[ThinnedTrial]:
+    """Yield the trials of a study, of which there are `count`, with evenly spaced measurements, the last among them."""
+    fewest, most = _MIN_AND_MAX_CURVE_POINTS
+    max_points = min(max(_MAX_POINTS // max(count, 1), fewest), most)
+    for trial in trials:
+        stride = -(-len(trial.measurements) // max_points) or 1
+        # Counted from the end, so that the last one is always there.
+        points = trial.measurements[::-1][::stride][::-1]
+        yield ThinnedTrial(replace(trial, measurements=points), len(trial.measurements))
+
+
+def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]:
     """Return `metrics`, `parameters`, `best` (ids of trials), `most` (the number of trials asked for) and `trials`.
 
     A trial has the fields of `trials.list_trial_summaries`, `job`, `startTime`, `endTime` and its `curve`: `measured`,
     the number of measurements, and of those shown the `steps`, `seconds` and, by metric, `values` (null if missing).
     """
-    shown = serialize_job(job, [replace(trial, measurements=()) for trial in trials])
+    shown = serialize_job(job, [replace(each.trial, measurements=()) for each in trials])
     spec = shown["studySpec"]
     metrics = [
         {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
         for metric in parse_metrics(spec)
     ]
-    fewest, most = _MIN_AND_MAX_CURVE_POINTS
-    max_points = min(max(_MAX_POINTS // max(len(trials), 1), fewest), most)
     rows = {row["id"]: row for row in list_trial_summaries(shown)}
     return {
         "metrics": metrics,
@@ -42,12 +59,12 @@ def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
         "most": job.spec["maxTrialCount"],
         "trials": [
             {
-                **rows[str(trial.number)],
-                **format_times(startTime=trial.started, endTime=trial.ended),
-                "job": trial.job,
-                "curve": _build_metric_curves(trial, metrics, max_points),
+                **rows[str(each.trial.number)],
+                **format_times(startTime=each.trial.started, endTime=each.trial.ended),
+                "job": each.trial.job,
+                "curve": _build_metric_curves(each, metrics),
             }
-            for trial in trials
+            for each in trials
         ],
     }
 
@@ -67,13 +84,11 @@ def _serialize_parameters(specs: Sequence[Mapping[str, Any]], parent: str | None
         yield from _serialize_parameters(children, spec["parameterId"])
 
 
-def _build_metric_curves(trial: Trial, metrics: Sequence[Mapping[str, Any]], max_points: int) -> dict[str, Any]:
-    stride = -(-len(trial.measurements) // max_points) or 1
-    # Counted from the end, so that the last one is always there.
-    points = trial.measurements[::-1][::stride][::-1]
+def _build_metric_curves(thinned: ThinnedTrial, metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    points = thinned.trial.measurements
     values = [{metric["metricId"]: metric.get("value", 0.0) for metric in point.get("metrics", [])} for point in points]
     return {
-        "measured": len(trial.measurements),
+        "measured": thinned.measured,
         "steps": [int(point.get("stepCount", 0)) for point in points],
         "seconds": [parse_seconds(point.get("elapsedDuration", "0s")) for point in points],
         "values": {metric["id"]: [value.get(metric["id"]) for value in values] for metric in metrics},

@@ -5,7 +5,7 @@ from typing import Any
 from tests.vertex_emulator.jobs import LOCATION
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial
-from vertex_emulator.web_page.study_view import build_study_view
+from vertex_emulator.web_page.study_view import build_study_view, iterate_thinned_trials
 
 PARAMETERS = [
     {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},
@@ -42,8 +42,12 @@ def trial(number: int, measurements: list[dict[str, Any]]) -> Trial:
     return Trial("1", number, "SUCCEEDED", {"rate": 0.1}, f"j{number}", 0, 10**9, tuple(measurements), measurements[-1])
 
 
+def view(job: Job, trials: list[Trial]) -> dict[str, Any]:
+    return build_study_view(job, [*iterate_thinned_trials(trials, len(trials))])
+
+
 def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
-    shown = build_study_view(study({"loss": "MINIMIZE"}), [])["parameters"]
+    shown = view(study({"loss": "MINIMIZE"}), [])["parameters"]
     assert [(found["id"], found["type"], found["parent"]) for found in shown] == [
         ("rate", "DOUBLE", None),
         ("kind", "CATEGORICAL", None),
@@ -57,23 +61,23 @@ def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
 def test_best_trials_follow_goal_of_each_metric() -> None:
     trials = [trial(1, [measured(1, loss=1.0, size=9.0)]), trial(2, [measured(1, loss=2.0, size=1.0)])]
     trials.append(trial(3, [measured(1, loss=3.0, size=2.0)]))
-    assert build_study_view(study({"loss": "MINIMIZE"}), trials)["best"] == ["1"]
-    assert build_study_view(study({"loss": "MAXIMIZE"}), trials)["best"] == ["3"]
-    assert build_study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
+    assert view(study({"loss": "MINIMIZE"}), trials)["best"] == ["1"]
+    assert view(study({"loss": "MAXIMIZE"}), trials)["best"] == ["3"]
+    assert view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
 
 
 def test_safety_threshold_is_shown_and_limits_best_trials() -> None:
     job = study({"loss": "MINIMIZE", "heat": "MINIMIZE"})
     job.spec["studySpec"]["metrics"][1]["safetyConfig"] = {"safetyThreshold": 5.0}
     trials = [trial(1, [measured(1, loss=1.0, heat=9.0)]), trial(2, [measured(1, loss=2.0, heat=1.0)])]
-    shown = build_study_view(job, trials)
+    shown = view(job, trials)
     assert [(metric["id"], metric["threshold"]) for metric in shown["metrics"]] == [("loss", None), ("heat", 5.0)]
     assert shown["best"] == ["2"]
 
 
 def test_curve_has_gap_where_metric_is_missing() -> None:
     trials = [trial(1, [measured(1, loss=1.0), measured(2, size=3.0), measured(3, loss=0.5, size=2.0)])]
-    curve = build_study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
+    curve = view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert curve == {
         "measured": 3,
         "steps": [1, 2, 3],
@@ -84,12 +88,12 @@ def test_curve_has_gap_where_metric_is_missing() -> None:
 
 def test_thinned_curve_keeps_its_last_point() -> None:
     trials = [trial(1, [measured(step, loss=1.0) for step in range(1, 1001)])]
-    curve = build_study_view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
+    curve = view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert 200 < len(curve["steps"]) <= 300
     assert (curve["steps"][-1], curve["measured"]) == (1000, 1000)
 
 
 def test_curves_of_long_study_stay_small() -> None:
     trials = [trial(number, [measured(step, loss=1.0) for step in range(1, 101)]) for number in range(1, 1001)]
-    shown = build_study_view(study({"loss": "MINIMIZE"}), trials)["trials"]
+    shown = view(study({"loss": "MINIMIZE"}), trials)["trials"]
     assert sum(len(found["curve"]["steps"]) for found in shown) <= 20_000

@@ -1,0 +1,114 @@
+"""What many jobs and long studies cost, in rows and in instructions of SQLite: the same on every machine."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.datastructures import QueryParams
+
+from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
+from tests.vertex_emulator.scheduling.steps import reports, submit_study
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_emulator.api.job_service import JobService
+from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.database import Database, job_statements
+from vertex_emulator.database.records import SUCCEEDED
+from vertex_emulator.web_page.job_summaries import build_job_list_reply, parse_job_query
+
+FEW, MANY = 300, 3000
+
+
+def filled(path: Path, count: int) -> Database:
+    database = Database(path)
+    with database.write_transaction() as transaction:
+        for number in range(count):
+            spec = custom_job_spec() | {"labels": {"number": f"n{number}"}}
+            job = transaction.add_job_and_consume_fault(str(number), CUSTOM_JOB, LOCATION, spec)
+            transaction.update_and_get_job(job, state=SUCCEEDED)
+    return database
+
+
+@pytest.fixture(scope="module")
+def few_and_many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
+    folder = tmp_path_factory.mktemp("databases")
+    few, many = filled(folder / "few.db", FEW), filled(folder / "many.db", MANY)
+    yield few, many
+    few.close()
+    many.close()
+
+
+def instructions(database: Database, work: Callable[[Database], object]) -> int:
+    count = 0
+
+    def add_one() -> None:
+        nonlocal count
+        count += 1
+
+    connection = database._connection  # SQLite counts for one connection
+    connection.set_progress_handler(add_one, 1)
+    try:
+        work(database)
+    finally:
+        connection.set_progress_handler(None, 1)
+    return count
+
+
+def api_page(database: Database, **query: str) -> list[str]:
+    request = ListRequest.from_query(query)
+    jobs = JobService(database, Path("unused"), lambda _: None).list_jobs(CUSTOM_JOB, LOCATION, request)
+    return [job["labels"]["number"] for job in jobs.get("customJobs", [])]
+
+
+def web_page(database: Database) -> int:
+    return len(build_job_list_reply(database, parse_job_query(QueryParams()))["jobs"])
+
+
+@pytest.mark.parametrize("work", [api_page, web_page, lambda database: api_page(database, filter="displayName:*")])
+def test_a_page_costs_the_same_among_many_jobs(
+    few_and_many: tuple[Database, Database], work: Callable[[Database], object]
+) -> None:
+    few, many = (instructions(database, work) for database in few_and_many)
+    assert many < 1.1 * few
+
+
+@pytest.mark.parametrize("text", ['labels.number="n5"', 'state="JOB_STATE_FAILED"'])
+def test_a_search_parses_only_jobs_that_may_match(
+    few_and_many: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    parsed = count_calls(monkeypatch, "_parse_job")
+    assert api_page(few_and_many[1], filter=text) == (["n5"] if "n5" in text else [])
+    assert len(parsed) < 10
+
+
+def test_counts_and_leftovers_parse_no_job(
+    few_and_many: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = count_calls(monkeypatch, "_parse_job")
+    with few_and_many[1].read_transaction() as transaction:
+        assert transaction.count_non_trial_jobs_by_state() == {SUCCEEDED: MANY}
+        assert transaction.find_ids_without_job(["1", "gone"]) == {"gone"}
+    assert parsed == []
+
+
+def test_a_study_reads_each_trial_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    for trials in (20, 60):
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        emulator = Emulator(tmp_path / str(trials), Machine(clock, program=reports))
+        with monkeypatch.context() as patch:
+            parsed = count_calls(patch, "_parse_trial")
+            study = submit_study(emulator, trials=trials, parallel=2)
+            emulator.run()
+        assert emulator.job(study).state == SUCCEEDED
+        reads.append(len(parsed) / trials)
+    assert reads[1] < 1.2 * reads[0] < 30
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[object]:
+    """The arguments with which a function of `job_statements` is called from now on."""
+    calls: list[object] = []
+    function = getattr(job_statements, name)
+    monkeypatch.setattr(job_statements, name, lambda row: calls.append(row) or function(row))
+    return calls
