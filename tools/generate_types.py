@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import proto
-from google.cloud import aiplatform_v1
 
 PREFIX = "GoogleCloudAiplatformV1"
 ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest")
@@ -75,6 +74,9 @@ def collect_enums_by_value_names(message_names: set[str]) -> dict[frozenset[str]
                     found.setdefault(frozenset(numbers), (prefix + name, numbers))
             elif isinstance(member, type) and issubclass(member, proto.Message):
                 collect(member, prefix + name)
+
+    # Imported here, because that takes a second, and the editor schemas do without it.
+    from google.cloud import aiplatform_v1
 
     collect(aiplatform_v1, "")
     return found

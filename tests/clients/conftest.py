@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -62,6 +63,12 @@ def in_environment(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPat
 def client(in_environment: None) -> storage.Client:
     """A client of Cloud Storage that finds the emulator through STORAGE_EMULATOR_HOST."""
     return storage.Client(credentials=AnonymousCredentials(), project="my-project")
+
+
+@pytest.fixture(params=["v1", "v1beta1"])
+def api(request: pytest.FixtureRequest) -> Any:
+    """Google's package, imported here because that takes a second, in each process that collects tests."""
+    return import_module(f"google.cloud.aiplatform_{request.param}")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Google's generated clients of jobs over REST, on v1 and v1beta1."""
 
 import time
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -10,12 +9,6 @@ from google.auth.credentials import AnonymousCredentials
 
 from tests.clients.conftest import IDLE
 from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, until
-
-
-@pytest.fixture(params=["v1", "v1beta1"])
-def api(request: pytest.FixtureRequest) -> Any:
-    """The generated package, imported here because that takes a second, in each process that collects tests."""
-    return import_module(f"google.cloud.aiplatform_{request.param}")
 
 
 @pytest.fixture

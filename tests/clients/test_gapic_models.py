@@ -6,16 +6,10 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from google.protobuf import json_format, struct_pb2
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, pool, until
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-
-
-@pytest.fixture(params=[aiplatform_v1, aiplatform_v1beta1], ids=["v1", "v1beta1"])
-def api(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 def connected(client: Any, emulator: RunningEmulator) -> Any:

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 import pulumi
-from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
 from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
@@ -66,6 +65,9 @@ class FakeClient:
         self._called("create")
         self.sent.append(job)
         # Through Google's messages, as the service's answers come: it refuses unknown fields and writes int64 as text.
+        # Imported here, because that takes a second, in each process that collects tests.
+        from google.cloud import aiplatform_v1
+
         message = getattr(aiplatform_v1, kind.type)()
         json_format.ParseDict(job, type(message).pb(message))
         held = json_format.MessageToDict(type(message).pb(message))
