@@ -7,8 +7,10 @@ import pytest
 
 MOST = 6
 """Docker has addresses for some thirty networks."""
-ENGINE = "tests/engine/"
-"""The tests here have a project of their own each, and take longest."""
+INDEPENDENT = ("tests/engine/", "tests/faults/")
+"""The tests here have a project or an emulator of their own each, and take longest."""
+FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/")
+"""The tests here wait for containers and processes. The others compute, in short files: all processes end together."""
 SHARED = ("tests/engine/test_promotion.py",)
 """Its tests share a registry, to which a base image takes long to send."""
 
@@ -21,7 +23,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file run in one process, as they share an emulator or a browser; in ENGINE, those of a class."""
+    """The tests of a file run in one process, as they share an emulator; in INDEPENDENT, those of a class."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
@@ -29,8 +31,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file, *classes, _ = nodeid.partition("[")[0].split("::")
             if file in SHARED:
                 return file
-            has_own_project = file.startswith(ENGINE) and not classes
-            return nodeid if has_own_project else "::".join([file, *classes])
+            is_independent = file.startswith(INDEPENDENT) and not classes
+            return nodeid if is_independent else "::".join([file, *classes])
 
     return Scheduling(config, log)
 
@@ -38,4 +40,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest begin, so that what is left at the end is short."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith(ENGINE))
+        items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
