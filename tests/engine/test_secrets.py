@@ -24,17 +24,22 @@ def test_trainers_read_secrets_of_the_stack(project: Project) -> None:
         env=[{"name": name, "value": value} for name, value in env.items()],
     )
     project.declare()
-    project.pulumi("config", "set", "--secret", "--path", "vertex-training:emulator.secrets.hf-token", first)
+    set_secret(project, first)
     shown = project.up()
     pid = project.endpoint()["pid"]
-    project.pulumi("config", "set", "--secret", "--path", "vertex-training:emulator.secrets.hf-token", second)
-    project.declarations["vars"]["reversed"] = second[::-1]
-    (project.root / "training" / "jobs.yaml").write_text(
-        (project.root / "training" / "jobs.yaml").read_text().replace(first[::-1], second[::-1])
-    )
+    set_secret(project, second)
+    # Not by `declare`, which writes the stack file as it was.
+    declarations = project.root / "training" / "jobs.yaml"
+    declarations.write_text(declarations.read_text().replace(first[::-1], second[::-1]))
     shown += project.up()
     assert project.endpoint()["pid"] == pid
     assert project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     state = project.read_state()
     assert not [value for value in (first, second) if value in shown + state]
     project.assert_no_changes()
+
+
+def set_secret(project: Project, value: str) -> None:
+    """Put an encrypted value into the stack file."""
+    key = "vertex-training:emulator.secrets.hf-token"
+    project.pulumi("config", "set", "--secret", "--path", key, value, "--stack", "local")
