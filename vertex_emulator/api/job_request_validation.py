@@ -13,6 +13,7 @@ from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.replicas.shared_folders import find_shared_folder_problems
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 
@@ -55,6 +56,7 @@ def _find_unsupported_in_spec(kind: Kind, spec: Mapping[str, Any], buckets_folde
     return [
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
         *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
+        *find_shared_folder_problems(kind, spec),
         *next(filter(None, folder_problems), []),
         *_find_malformed_package_uris(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
     ]

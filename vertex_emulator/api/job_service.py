@@ -12,6 +12,7 @@ from vertex_emulator.api.injected_quota_error import consume_and_raise_injected_
 from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
+from vertex_emulator.api.shared_folder_conflicts import check_shared_folders_are_apart
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
@@ -45,6 +46,7 @@ class JobService:
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_can_be_uploaded(transaction, location, spec)
+            check_shared_folders_are_apart(transaction, kind, spec)
             job = enqueue_job(transaction, job_id, kind, location, spec)
         self.wake(job_id)
         return serialize_job(job)

@@ -88,13 +88,16 @@ class BucketTree:
         It and its parents in the bucket become writable for every user, because containers run as any user; each time,
         because a process may have been killed between creating a folder and changing its mode.
         """
-        parts = parse_gs_uri_parts(uri)
+        self.make_writable_folder_of_parts(parse_gs_uri_parts(uri))
+
+    def make_writable_folder_of_parts(self, parts: Sequence[str]) -> None:
+        """Create the folder with these parts, each a valid file name, as `make_writable_folder` does."""
 
         def make() -> None:
             with self._open_descriptor_of_any_kind(parts, makes_folders=True):
                 pass
 
-        _repeat_while_folders_vanish(make, uri)
+        _repeat_while_folders_vanish(make, ROOT + "/".join(parts))
 
     def move_file_in(self, source_file: Path, uri: str) -> None:
         """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""

@@ -13,6 +13,7 @@ from vertex_emulator.replicas.hostnames import build_replica_hostname
 from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
 from vertex_emulator.replicas.resource_limits import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
+from vertex_emulator.replicas.shared_folders import make_shared_folders
 from vertex_emulator.replicas.variable_expansion import ContainerTexts
 
 
@@ -21,8 +22,8 @@ def make_folders_and_build_replica_spec(
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
 
-    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, when a
-    Python package is not in its bucket, and when the expanded texts are too long for Linux.
+    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs or mounts cannot be
+    made, when a Python package is not in its bucket, and when the expanded texts are too long for Linux.
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
@@ -32,7 +33,7 @@ def make_folders_and_build_replica_spec(
         container = build_container_spec(pool["pythonPackageSpec"])
     texts = ContainerTexts.expand(container, build_service_environment(job, replica, metric_id))
     _make_output_folders(spec, data_folder)
-    mounts = {str(data_folder.buckets): "/gcs"}
+    mounts = {str(data_folder.buckets): "/gcs", **make_shared_folders(pool, data_folder)}
     if job.trial is not None:
         mounts[str(data_folder.make_metric_folder(job.id))] = METRIC_FOLDER
     # Trials run in parallel, as replicas do.

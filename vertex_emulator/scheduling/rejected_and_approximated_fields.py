@@ -15,8 +15,6 @@ MAX_REPLICAS = 100
 FieldPath = tuple[str | int, ...]
 
 REJECTED_FIELDS = {
-    "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
-    "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",
 }
 _NO_REDUCTION_SERVER = "on this machine Reduction Server is not started, and the workers reduce among themselves"
@@ -31,6 +29,8 @@ APPROXIMATED_FIELDS = {
     "persistentResourceId": "the job runs on this machine, not on the persistent resource",
     "protectedArtifactLocationId": "artifacts stay on this machine",
     "encryptionSpec": "nothing is encrypted",
+    "workerPoolSpecs.nfsMounts": "folders of this machine are mounted: nfs/SERVER/PATH in the emulator's data folder",
+    "workerPoolSpecs.lustreMounts": "folders of this machine are mounted: lustre/IP/FILESYSTEM in its data folder",
 }
 
 

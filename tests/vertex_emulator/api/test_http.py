@@ -83,11 +83,9 @@ def test_all_violations_are_reported_with_snake_case_paths(shared: RunningEmulat
 
 
 def test_unsupported_field_is_rejected_by_name(shared: RunningEmulator) -> None:
-    mounts = [{"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}]
-    error = shared.call(
-        "POST", f"v1/{PARENT}/customJobs", custom_job({**pool("pass"), "nfsMounts": mounts}), expect=400
-    )
-    assert "job_spec.worker_pool_specs[0].nfs_mounts" in error["error"]["message"]
+    body = custom_job(pool("pass"), models=["projects/p/locations/us-central1/models/1"])
+    error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
+    assert "job_spec.models" in error["message"]
 
 
 def test_an_output_directory_outside_every_bucket_is_refused(shared: RunningEmulator) -> None:

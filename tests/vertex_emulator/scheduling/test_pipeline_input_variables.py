@@ -109,7 +109,7 @@ def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, 
 
 
 def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
-    mounts = [{"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}]
+    mounts = [{"server": "10.0.0.1", "path": "/x/../y", "mountPoint": "x"}]
     body = {
         "displayName": "p",
         "trainingTaskDefinition": CUSTOM_TASK,
@@ -121,6 +121,6 @@ def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
     with pytest.raises(ApiError) as refusal:
         validate_and_canonicalize_request(TRAINING_PIPELINE, body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [
-        "training_task_inputs.worker_pool_specs[0].nfs_mounts",
+        "training_task_inputs.worker_pool_specs[0].nfs_mounts[0]",
         "training_task_inputs.base_output_directory.output_uri_prefix",
     ]

@@ -10,15 +10,14 @@ from vertex_emulator.scheduling.rejected_and_approximated_fields import (
 
 
 def test_an_unsupported_field_is_rejected_by_name() -> None:
-    mount = {"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}
-    problems = find_rejected_field_problems(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
-    assert [problem.path_text for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
+    problems = find_rejected_field_problems(CUSTOM_JOB, custom_job_spec(models=["m"]))
+    assert [problem.path_text for problem in problems] == ["jobSpec.models"]
 
 
 def test_a_trial_spec_obeys_the_same_rules() -> None:
-    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{**pool(), "lustreMounts": [{"mountPoint": "x"}]}]})
+    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [pool()], "models": ["m"]})
     problems = find_rejected_field_problems(HYPERPARAMETER_TUNING_JOB, spec)
-    assert [problem.path_text for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
+    assert [problem.path_text for problem in problems] == ["trialJobSpec.models"]
 
 
 def test_an_approximated_field_is_warned_about_once() -> None:

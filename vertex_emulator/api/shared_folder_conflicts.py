@@ -1,0 +1,36 @@
+"""Mounts of a new job in or around those of unfinished jobs; vertex_emulator/replicas/shared_folders.py says why."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
+from vertex_api.training_pipelines import backing_job
+from vertex_api.validation import pipeline_validation
+from vertex_emulator.database import Transaction
+from vertex_emulator.errors import ApiError
+from vertex_emulator.replicas.shared_folders import SharedFolder, describe_nesting, list_shared_folders
+
+
+def check_shared_folders_are_apart(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
+    """Raise ApiError if a canonical job mounts a folder in or around one that an unfinished job mounts."""
+    own = list(_iterate_shared_folders(kind, spec))
+    if not own:
+        return
+    for job_id in transaction.list_unfinished_job_ids():
+        job = transaction.get_job(job_id)
+        if job is None:
+            continue
+        for other in _iterate_shared_folders(job.kind, job.spec):
+            for share in own:
+                if share.is_nested_with(other):
+                    text = f"{describe_nesting(share, other)}; wait for the end of {job.name}"
+                    raise ApiError(
+                        "FAILED_PRECONDITION", f"{share.kind}_mounts: {text}.", [(f"{share.kind}_mounts", text)]
+                    )
+
+
+def _iterate_shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[SharedFolder]:
+    if kind == TRAINING_PIPELINE:
+        kind, spec = backing_job.get_backing_job_kind(spec), pipeline_validation.build_backing_job(spec)
+    for pool in spec[kind.spec_field]["workerPoolSpecs"]:
+        yield from list_shared_folders(pool)
