@@ -54,6 +54,10 @@ class CommandNotRun(EmulatorError):
         self.exit_code = exit_code
 
 
+class SnapshotInvalid(EmulatorError):
+    """An archive is no snapshot that this version can import."""
+
+
 class JobFailed(EmulatorError):
     """A job whose log was followed did not succeed."""
 

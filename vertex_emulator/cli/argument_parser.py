@@ -103,6 +103,27 @@ def build_argument_parser() -> argparse.ArgumentParser:
 
     add_inject_parser(commands, common)
 
+    export = add(
+        "export",
+        help="write ended jobs, logs, models and buckets to an archive",
+        description="Write all jobs, which must have ended, with logs, models and buckets to an archive, while no\n"
+        "emulator runs. Neither secrets of Secret Manager nor the token are in it.",
+    )
+    export.add_argument("archive", type=Path, metavar="FILE", help="a new file, such as fixture.tar.gz")
+    export.add_argument(
+        "--redact-env", action="store_true", help="replace the values of environment variables in the specs of jobs"
+    )
+
+    import_ = add(
+        "import",
+        help="fill an empty data folder from an archive of `export`",
+        description="Fill a data folder without jobs and buckets from an archive, while no emulator runs. An archive\n"
+        "is checked as a whole before anything is changed, and starts no job.",
+    )
+    import_.add_argument("archive", type=Path, metavar="FILE", help="what `vertex-emulator export` has written")
+    import_.add_argument("--replace", action="store_true", help="remove all jobs and buckets of the data folder first")
+    import_.add_argument("--yes", "-y", action="store_true", help="do not ask")
+
     reset = add("reset", help="remove all jobs, containers and logs; keep buckets")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
     return parser

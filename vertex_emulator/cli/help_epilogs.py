@@ -62,6 +62,19 @@ examples:
   vertex-emulator logs --follow 1234567890
   vertex-emulator logs --task workerpool0-0 --json projects/local/locations/us-central1/customJobs/1234567890
 """,
+    "export": """\
+The archive is for its owner only. Specs of jobs and logs are in it as they are: look through them before you give it
+to others, or leave out values of environment variables with --redact-env.
+
+examples:
+  vertex-emulator export tests/fixture.tar.gz
+  vertex-emulator export --redact-env report.tar.gz
+""",
+    "import": """\
+examples:
+  vertex-emulator import tests/fixture.tar.gz --data .emulator-tests
+  vertex-emulator import tests/fixture.tar.gz --replace --yes
+""",
     "reset": """\
 example:
   vertex-emulator reset --yes

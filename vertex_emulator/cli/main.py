@@ -68,6 +68,12 @@ def _run_command(options: argparse.Namespace) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             selection = (options.follow, options.task, options.trial, options.raw, options.json)
             return _print_lines_and_return_zero(iterate_job_log_lines(options.data, options.job, *selection))
+        case "export":
+            from vertex_emulator.snapshots.snapshot_export import export_snapshot
+
+            return _print_lines_and_return_zero(export_snapshot(options.data, options.archive, options.redact_env))
+        case "import":
+            return _import_snapshot_if_confirmed(options)
     from vertex_emulator.cli import status_stop_reset_commands as commands
 
     match options.command:
@@ -76,11 +82,27 @@ def _run_command(options: argparse.Namespace) -> int:
         case "stop":
             return _print_lines_and_return_zero([commands.stop_emulator_and_describe(options.data, options.if_idle)])
         case _:  # reset
-            question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
-            if not options.yes and input(question).strip().lower() not in ("y", "yes"):
-                print("nothing was removed")
+            if not _is_confirmed(options, f"Remove all jobs, their containers and logs in {options.data}?"):
                 return 1
             return _print_lines_and_return_zero([commands.reset_emulator_keeping_buckets(options.data)])
+
+
+def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
+    from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets
+    from vertex_emulator.snapshots.snapshot_import import import_snapshot
+
+    question = f"Remove all jobs, their containers, logs and all buckets in {options.data}?"
+    if options.replace and not _is_confirmed(options, question):
+        return 1
+    remove = (lambda: reset_emulator_keeping_buckets(options.data)) if options.replace else None
+    return _print_lines_and_return_zero([import_snapshot(options.data, options.archive, remove)])
+
+
+def _is_confirmed(options: argparse.Namespace, question: str) -> bool:
+    if options.yes or input(f"{question} [y/N] ").strip().lower() in ("y", "yes"):
+        return True
+    print("nothing was removed")
+    return False
 
 
 def _require_server_packages() -> None:

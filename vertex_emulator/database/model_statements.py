@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json
@@ -50,6 +50,10 @@ class Models(Statements):
         query = "SELECT * FROM models WHERE number = ? AND region = ? AND id = coalesce(?, id) ORDER BY sequence"
         rows = self._connection.execute(query, (location.project_number, location.region, model_id))
         return [_parse_version(row) for row in rows]
+
+    def iterate_all_versions(self) -> Iterator[ModelVersion]:
+        """Yield all versions of all models of every location, the oldest first."""
+        return map(_parse_version, self._connection.execute("SELECT * FROM models ORDER BY sequence"))
 
     def delete(self, location: Location, model_id: str) -> None:
         """Delete a model with all its versions."""

@@ -8,6 +8,7 @@ container writes another one in its place, as it does on Cloud Storage.
 import json
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from vertex_emulator.errors import StartError
@@ -57,6 +58,19 @@ class ObjectMetadataDatabase:
         else:
             values = (json.dumps(metadata.fields), metadata.metageneration, metadata.updated)
             self._execute("REPLACE INTO object_metadata VALUES (?, ?, ?, ?, ?, ?)", *key, *values)
+
+    def iterate_all(self) -> Iterator[tuple[str, str, int, ObjectMetadata]]:
+        """Yield bucket, name, generation and metadata of every generation that has some, in order."""
+        query = "SELECT * FROM object_metadata ORDER BY bucket, name, generation"
+        with self._lock:
+            rows = self._connection.execute(query).fetchall()
+        for bucket, name, generation, fields, metageneration, updated in rows:
+            yield bucket, name, int(generation), ObjectMetadata(json.loads(fields), metageneration, updated)
+
+    def close(self) -> None:
+        """Close the file; nothing may use the metadata afterwards."""
+        with self._lock:
+            self._connection.close()
 
     def delete_generation(self, bucket: str, name: str, generation: int) -> None:
         """Delete the metadata of a generation of an object."""

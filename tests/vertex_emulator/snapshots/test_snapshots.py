@@ -1,0 +1,263 @@
+"""An archive of a data folder, and a data folder from an archive, also from a stranger's."""
+
+import io
+import json
+import os
+import sqlite3
+import stat
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
+from tests.vertex_emulator.jobs import custom_job_spec, pool
+from tests.vertex_emulator.running import command
+from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database.records import SUCCEEDED, Replica
+from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
+from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
+from vertex_emulator.gcs.object_metadata import ObjectMetadata
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.replicas.saved_logs import read_saved_log_or_none
+from vertex_emulator.snapshots.snapshot_export import export_snapshot
+from vertex_emulator.snapshots.snapshot_import import import_snapshot
+
+GENERATION = 1_700_000_000_123_456_789
+SECRET = "token-of-a-stack"
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Emulator]:
+    def started(name: str = "data") -> Emulator:
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        return Emulator(
+            tmp_path / name, Machine(clock, program=lambda spec: reports(spec) if len(spec.mounts) > 1 else 0)
+        )
+
+    return started
+
+
+@pytest.fixture
+def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
+    """An archive of the job, the study and the bucket of the folder `data`."""
+    emulator = start()
+    submit(emulator, custom_job_spec(pool(env=[{"name": "TOKEN", "value": SECRET}])))
+    submit_study(emulator, trials=2)
+    emulator.run()
+    emulator.run_ready_steps()
+    emulator.database.close()
+    model = emulator.data.buckets / "models" / "run" / "model.txt"
+    model.parent.mkdir(parents=True)
+    model.write_text("42")
+    os.utime(model, ns=(GENERATION, GENERATION))
+    (model.parent / "link").symlink_to("/etc/passwd")
+    (emulator.data.buckets / "empty").mkdir()
+    metadata = ObjectMetadataDatabase(emulator.data.object_metadata)
+    metadata.set("models", "run/model.txt", GENERATION, ObjectMetadata({"contentType": "text/x-model"}))
+    metadata.close()
+    emulator.data.token.write_text("the token")
+    emulator.data.secrets.write_text('{"p": {"s": "the secret"}}')
+    path = tmp_path / "fixture.tar.gz"
+    assert "exported 2 jobs and 1 objects" in " ".join(export_snapshot(emulator.data.root, path, redacts_env=False))
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(archive: Path) -> dict[str, bytes]:
+    with tarfile.open(archive) as tar:
+        return {member.name: tar.extractfile(member).read() if member.isfile() else b"" for member in tar}  # type: ignore[union-attr]
+
+
+def test_an_imported_folder_has_jobs_logs_and_buckets(
+    archive: Path, start: Callable[..., Emulator], tmp_path: Path
+) -> None:
+    assert "imported 2 jobs and 1 objects" in import_snapshot(tmp_path / "other", archive, None)
+    before, after = start(), start("other")
+    with before.database.read_transaction() as transaction:
+        ids = [row["id"] for row in transaction.rows.iterate("jobs")]
+    assert [after.job(id_) for id_ in ids] == [before.job(id_) for id_ in ids]
+    study = after.job(ids[1]).id
+    assert trials(after, study) == [(1, "SUCCEEDED"), (2, "SUCCEEDED")]
+    assert log_texts(after, ids[0]) == log_texts(before, ids[0])
+    lines = read_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))
+    assert lines is not None and [line.text for line in lines] == ["hello from workerpool0-0"]
+    model = after.data.buckets / "models" / "run" / "model.txt"
+    assert (model.read_text(), model.stat().st_mtime_ns) == ("42", GENERATION)
+    assert names(model.parent) == ["model.txt"]
+    assert names(after.data.buckets) == ["empty", "models"]
+    metadata = ObjectMetadataDatabase(after.data.object_metadata)
+    assert metadata.get("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
+    metadata.close()
+    submit(after)
+    after.run()
+
+
+def test_files_have_the_modes_of_a_data_folder(archive: Path, tmp_path: Path) -> None:
+    import_snapshot(tmp_path / "other", archive, None)
+    data = DataFolder(tmp_path / "other")
+    log = next(data.logs.glob("*/*.jsonl"))
+    model = data.buckets / "models" / "run" / "model.txt"
+    private, shared = (archive, data.database, data.object_metadata, log), (data.buckets, model.parent)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in shared} == {0o777}
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (data.root, data.logs, model)] == [0o700, 0o700, 0o666]
+    assert not (data.root / "import.partial").exists()
+
+
+def test_equal_folders_give_equal_archives_without_secrets(archive: Path, tmp_path: Path) -> None:
+    import_snapshot(tmp_path / "other", archive, None)
+    list(export_snapshot(tmp_path / "other", tmp_path / "again.tar.gz", redacts_env=False))
+    assert (tmp_path / "again.tar.gz").read_bytes() == archive.read_bytes()
+    everything = b"".join(contents(archive).values())
+    assert b"the token" not in everything and b"the secret" not in everything and b"root:" not in everything
+    assert SECRET.encode() in everything
+    list(export_snapshot(tmp_path / "other", tmp_path / "redacted.tar.gz", redacts_env=True))
+    assert SECRET.encode() not in b"".join(contents(tmp_path / "redacted.tar.gz").values())
+
+
+def test_export_names_jobs_that_have_not_ended(start: Callable[..., Emulator], tmp_path: Path) -> None:
+    emulator = start()
+    job = submit(emulator)
+    emulator.run_ready_steps()
+    with pytest.raises(EmulatorError, match=f"have not ended: .*customJobs/{job}; start the emulator"):
+        list(export_snapshot(emulator.data.root, tmp_path / "x.tar.gz", redacts_env=False))
+    assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Path) -> None:
+    other = DataFolder.open(tmp_path / "other")
+    (other.buckets / "mine").mkdir()
+    with pytest.raises(EmulatorError, match=r"has buckets; import into another .*--replace"):
+        import_snapshot(other.root, archive, None)
+    removed = []
+    import_snapshot(other.root, archive, lambda: removed.append("jobs"))
+    assert (removed, names(other.buckets)) == (["jobs"], ["empty", "models"])
+
+
+def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> None:
+    data = DataFolder.open(tmp_path / "data")
+    with open_locked_file_or_raise(data.lock):
+        for work in (
+            lambda: list(export_snapshot(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
+            lambda: import_snapshot(data.root, archive, None),
+        ):
+            with pytest.raises(StartError, match="stop it with: vertex-emulator stop") as caught:
+                work()
+            assert caught.value.exit_code == 3
+
+
+def packed(path: Path, changed: dict[str, bytes | tarfile.TarInfo]) -> Path:
+    """The archive with members added or replaced, and a manifest that fits."""
+    members = contents(path)
+    manifest = json.loads(members.pop("manifest.json"))
+    own = json.loads(changed.pop("manifest.json", b"{}"))  # type: ignore[arg-type]
+    everything = {**members, **changed}
+    sizes = [len(content) for content in everything.values() if isinstance(content, bytes)]
+    manifest = {**manifest, "files": len(everything), "size": sum(sizes), **own}
+    hostile = path.with_name("hostile.tar.gz")
+    with tarfile.open(hostile, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for name, content in {"manifest.json": json.dumps(manifest).encode(), **everything}.items():
+            member = content if isinstance(content, tarfile.TarInfo) else tarfile.TarInfo(name)
+            if content == b"" and name.startswith("gcs/"):
+                member.type = tarfile.DIRTYPE
+            member.size = len(content) if isinstance(content, bytes) else 0
+            member.pax_headers = {"mtime": "1.000000000"}
+            tar.addfile(member, io.BytesIO(content) if isinstance(content, bytes) else None)
+    return hostile
+
+
+def member(name: str, kind: bytes, link: str = "/etc/passwd") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"gcs/models/../../../escaped": b"x"}, "which is not a valid folder name"),
+        ({"/tmp/escaped": b"x"}, "no export writes"),
+        ({"gcs/..": member("gcs/..", tarfile.DIRTYPE)}, "names no bucket"),
+        ({"token": b"x"}, "no export writes"),
+        ({"logs/../../escaped.jsonl": b"x"}, "no export writes"),
+        ({"gcs/models/link": member("gcs/models/link", tarfile.SYMTYPE)}, "neither a file nor a folder"),
+        ({"gcs/models/hard": member("gcs/models/hard", tarfile.LNKTYPE)}, "neither a file nor a folder"),
+        ({"gcs/models/pipe": member("gcs/models/pipe", tarfile.FIFOTYPE)}, "neither a file nor a folder"),
+        ({"gcs/models/null": member("gcs/models/null", tarfile.CHRTYPE)}, "neither a file nor a folder"),
+        ({"manifest.json": b'{"size": 1}'}, "not the files that"),
+        ({"manifest.json": b'{"files": 1000}'}, "not the files that"),
+        ({"database/jobs.jsonl": b'{"id": "../x; DROP TABLE jobs"}\n'}, "other columns"),
+        ({"database/jobs.jsonl": b"no json"}, "JSONDecodeError"),
+        ({"database/models.jsonl": b'{"x); DROP TABLE jobs": 1}\n'}, "other columns"),
+        ({"objects.jsonl": b'{"bucket": "b", "name": "n"}\n'}, "KeyError"),
+    ],
+    ids=str,
+)
+def test_hostile_archives_change_nothing(archive: Path, tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
+    hostile = packed(archive, dict(changed))
+    with pytest.raises(SnapshotInvalid, match=reason):
+        import_snapshot(tmp_path / "other", hostile, None)
+    assert not list(tmp_path.rglob("escaped*")) and not Path("/tmp/escaped").exists()
+    left = {path.name for path in (tmp_path / "other").iterdir()}
+    assert left <= {"emulator.db", "objects.db", "lock", "gcs", "logs", "trials", "uploads"}
+    assert not any((tmp_path / "other" / "gcs").iterdir())
+    with sqlite3.connect(tmp_path / "other" / "emulator.db") as connection:
+        assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("id", "../../gcs", "not a number"),
+        ("state", "JOB_STATE_QUEUED", "has not ended"),
+        ("state", "JOB_STATE_RUNNING", "has not ended"),
+        ("replica_outcomes", '[{"pool": "../..", "index": 0, "attempt": 0}]', "without numbers"),
+        ("spec", "[", "damaged"),
+        ("created", "soon", "damaged"),
+    ],
+)
+def test_records_that_no_emulator_writes_are_rejected(
+    archive: Path, tmp_path: Path, column: str, value: str, reason: str
+) -> None:
+    rows = [json.loads(line) for line in contents(archive)["database/jobs.jsonl"].splitlines()]
+    rows[0][column] = value
+    lines = "".join(json.dumps(row) + "\n" for row in rows[:1]).encode()
+    nothing = dict.fromkeys((f"database/{table}.jsonl" for table in ("trials", "service_messages")), b"\n"[:0])
+    with pytest.raises(SnapshotInvalid, match=reason):
+        import_snapshot(tmp_path / "other", packed(archive, {**nothing, "database/jobs.jsonl": lines}), None)
+
+
+def test_other_versions_are_named_with_the_remedy(archive: Path, tmp_path: Path) -> None:
+    newer = packed(archive, {"manifest.json": b'{"format": 2, "emulator_version": "9.1"}'})
+    with pytest.raises(SnapshotInvalid, match=r"version '9\.1' \(format 2.*: import it with that version"):
+        import_snapshot(tmp_path / "other", newer, None)
+    cut = tmp_path / "cut.tar.gz"
+    cut.write_bytes(archive.read_bytes()[:-200])
+    text = tmp_path / "text.tar.gz"
+    text.write_text("this is no archive")
+    for path in (cut, text):
+        with pytest.raises(SnapshotInvalid, match=path.name):
+            import_snapshot(tmp_path / "other", path, None)
+
+
+def test_the_commands_export_and_import(archive: Path, start: Callable[..., Emulator], tmp_path: Path) -> None:
+    done = command("import", str(archive), data=tmp_path / "other")
+    assert (done.returncode, done.stdout.startswith("imported 2 jobs")) == (0, True), done.stderr
+    again = command("import", str(archive), data=tmp_path / "other")
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
+    for _ in range(2):
+        done = command("export", str(tmp_path / "x.tar.gz"), "--redact-env", data=tmp_path / "other")
+    assert (done.returncode, "x.tar.gz exists" in done.stderr) == (1, True)
+    assert command("import", str(tmp_path / "none.tar.gz"), data=tmp_path / "new").stderr.count("does not exist") == 1
+    assert (
+        start("other").job(str(json.loads(contents(archive)["database/jobs.jsonl"].splitlines()[0])["id"])).state
+        == SUCCEEDED
+    )

@@ -1,0 +1,56 @@
+"""The format of a snapshot: a tar archive, compressed by gzip, whose first member is a manifest.
+
+    manifest.json               format, versions, and the number and size of all other files
+    database/TABLE.jsonl        the rows of a table, a JSON object in each line
+    objects.jsonl               the metadata of objects in buckets
+    logs/JOB/TASK.ATTEMPT.jsonl a saved log
+    gcs/BUCKET/                 a bucket, and
+    gcs/BUCKET/NAME             its objects, with their times to the nanosecond (extended header `mtime`)
+
+Rows instead of the SQLite file: a file from a stranger could bring triggers and views, which SQLite would run.
+"""
+
+import json
+import re
+from dataclasses import asdict, dataclass
+
+from vertex_api import __version__
+from vertex_emulator.database import SCHEMA_VERSION
+from vertex_emulator.errors import SnapshotInvalid
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+DATABASE_PREFIX, OBJECTS, LOGS_PREFIX, BUCKETS_PREFIX = "database/", "objects.jsonl", "logs/", "gcs/"
+JOB_ID = re.compile(r"[0-9]{1,19}")
+LOG_NAME = re.compile(r"logs/([0-9]{1,19})/workerpool[0-9]{1,4}-[0-9]{1,6}\.[0-9]{1,6}\.jsonl")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an archive is: its format, who wrote it, and the `files` that follow, with their `size` (bytes) in all."""
+
+    files: int
+    size: int
+    format: int = FORMAT
+    database_schema: int = SCHEMA_VERSION
+    emulator_version: str = __version__
+
+    def to_json(self) -> bytes:
+        """Return the content of `manifest.json`."""
+        return json.dumps(asdict(self), indent=2).encode() + b"\n"
+
+    @classmethod
+    def parse(cls, text: bytes, archive_name: str) -> "Manifest":
+        """Parse `manifest.json`. Raises SnapshotInvalid, also for a format that this version does not read."""
+        try:
+            fields = json.loads(text)
+            version = str(fields["emulator_version"])[:40]
+            formats = (fields["format"], fields["database_schema"])
+            if formats == (FORMAT, SCHEMA_VERSION):
+                return cls(int(fields["files"]), int(fields["size"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise SnapshotInvalid(f"{archive_name} is no snapshot: its {MANIFEST} is not valid") from error
+        raise SnapshotInvalid(
+            f"{archive_name} was written by version {version!a} (format {formats[0]!a}, database {formats[1]!a}), and "
+            f"this is version {__version__} (format {FORMAT}, database {SCHEMA_VERSION}): import it with that version"
+        )

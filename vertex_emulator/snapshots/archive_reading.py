@@ -1,0 +1,93 @@
+"""Reading an archive that may come from a stranger: every member is checked, and none is unpacked by its own path."""
+
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from vertex_emulator.errors import EmulatorError, SnapshotInvalid
+from vertex_emulator.snapshots.archive_format import MANIFEST, Manifest
+
+_MAX_MANIFEST_BYTES = 64 << 10
+_MAX_HEADER_BYTES = 64 << 10  # tarfile reads extended headers, with names and times, into memory
+_MAX_LINE_BYTES = 64 << 20
+_TIME = re.compile(r"(-?[0-9]{1,11})\.([0-9]{9})")
+_HEADER_TYPES = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+
+
+class _LimitedTarInfo(tarfile.TarInfo):
+    # The method that the standard library names for subclasses.
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        if self.type in _HEADER_TYPES and self.size > _MAX_HEADER_BYTES:
+            raise tarfile.ReadError("a header is too long")
+        return super()._proc_member(tar)  # type: ignore[misc]
+
+
+@contextmanager
+def open_archive(archive: Path) -> Iterator[tuple[Manifest, Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]]:
+    """Yield the manifest of an archive and its other members, each with its file, `None` for a folder.
+
+    Raises EmulatorError if the file cannot be read and SnapshotInvalid if it is no snapshot.
+    """
+    try:
+        with archive.open("rb") as file, tarfile.open(fileobj=file, mode="r|gz", tarinfo=_LimitedTarInfo) as tar:
+            members = _iterate_members(tar, archive.name)
+            first, content = next(members, (None, None))
+            if first is None or first.name != MANIFEST or content is None or first.size > _MAX_MANIFEST_BYTES:
+                raise SnapshotInvalid(f"{archive.name} is no snapshot: it does not begin with {MANIFEST}")
+            manifest = Manifest.parse(content.read(), archive.name)
+            yield manifest, _iterate_up_to(manifest, members, archive.name)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise SnapshotInvalid(f"{archive.name} is no snapshot, or it is damaged: {error}") from error
+    except FileNotFoundError as error:
+        raise EmulatorError(f"{error.filename or archive} does not exist") from error
+
+
+def read_lines(content: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file. Raises SnapshotInvalid for one without a reasonable length."""
+    while line := content.readline(_MAX_LINE_BYTES + 1):
+        if len(line) > _MAX_LINE_BYTES:
+            raise SnapshotInvalid(f"a line of the archive has more than {_MAX_LINE_BYTES >> 20} MiB")
+        yield line
+
+
+def get_nanoseconds(member: tarfile.TarInfo) -> int:
+    """Return the time of a member in ns since 1970. Raises SnapshotInvalid."""
+    match = _TIME.fullmatch(member.pax_headers.get("mtime", ""))
+    if match is None:
+        raise SnapshotInvalid(f"{member.name!a} of the archive has no time in nanoseconds")
+    return int(match[1]) * 10**9 + int(match[2])
+
+
+def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    while (member := tar.next()) is not None:
+        if member.isdir():
+            yield member, None
+        elif member.type == tarfile.REGTYPE and not member.issparse():
+            yield member, tar.extractfile(member)
+        else:
+            raise SnapshotInvalid(f"{archive_name} has {member.name!a}, which is neither a file nor a folder")
+        tar.members = []  # type: ignore[attr-defined] # a stream's members cannot be read again, and would fill the memory
+
+
+def _iterate_up_to(
+    manifest: Manifest, members: Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]], archive_name: str
+) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    """Yield the members, unless they are more or larger than the manifest says. Raises SnapshotInvalid."""
+    files = size = 0
+    for member, content in members:
+        files, size = files + 1, size + member.size
+        if files > manifest.files or size > manifest.size:
+            break
+        yield member, content
+    if (files, size) != (manifest.files, manifest.size):
+        raise SnapshotInvalid(f"{archive_name} is damaged: it has not the files that its {MANIFEST} says")

@@ -1,0 +1,57 @@
+"""The rules for records of an archive: those that the emulator relies on, because only it writes its database."""
+
+from vertex_api.job_kinds import TRAINING_PIPELINE
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.errors import SnapshotInvalid
+from vertex_emulator.resource_json import (
+    serialize_job,
+    serialize_model_version,
+    serialize_operation,
+    serialize_pipeline,
+)
+from vertex_emulator.snapshots.archive_format import JOB_ID
+
+
+def require_valid_records(transaction: Transaction) -> None:
+    """Check all records. Raises SnapshotInvalid, or what parsing and serializing a damaged record raises.
+
+    Ids become names of folders, and a job that has not ended would run as soon as the emulator starts.
+    """
+    for row in transaction.rows.iterate("jobs"):
+        _require_id(row["id"])
+        job = transaction.get_job(row["id"])
+        if job is None or not job.is_terminal:
+            raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")
+        _require_valid_job(transaction, job)
+    for row in transaction.rows.iterate("trials"):
+        _require_id(row["job"])
+    for row in transaction.rows.iterate("pipelines"):
+        _require_id(row["job"])
+    for message in transaction.rows.iterate("service_messages"):
+        if (type(message["at"]), type(message["severity"]), type(message["text"])) != (int, str, str):
+            raise SnapshotInvalid("a message of the archive is not one")
+    for row in transaction.rows.iterate("operations"):
+        operation = transaction.operations.get(row["name"])
+        assert operation is not None
+        serialize_operation(operation)
+    for version in transaction.models.iterate_all_versions():
+        serialize_model_version(version, [version])
+
+
+def _require_valid_job(transaction: Transaction, job: Job) -> None:
+    if job.kind == TRAINING_PIPELINE:
+        serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
+    else:
+        trials = transaction.list_trial_records(job.id)
+        serialize_job(job, trials)
+        if not all(trial.has_ended for trial in trials):
+            raise SnapshotInvalid(f"a trial of the job {job.id} of the archive has not ended")
+    for outcome in job.replica_outcomes:
+        if not all(type(outcome[field]) is int for field in ("pool", "index", "attempt")):
+            raise SnapshotInvalid(f"the job {job.id} of the archive has a replica without numbers")
+
+
+def _require_id(job_id: object) -> None:
+    if not isinstance(job_id, str) or not JOB_ID.fullmatch(job_id):
+        raise SnapshotInvalid(f"the archive has a job with the id {job_id!a}, which is not a number")

@@ -1,0 +1,212 @@
+"""The export of a data folder as an archive. Equal data folders give equal archives, byte for byte."""
+
+import contextlib
+import gzip
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.database.table_row_statements import TABLES
+from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
+from vertex_emulator.errors import EmulatorError
+from vertex_emulator.gcs.bucket_store import BucketStore
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.object_name_listing import iterate_object_names
+from vertex_emulator.replicas.saved_logs import is_log_saved
+from vertex_emulator.snapshots.archive_format import (
+    BUCKETS_PREFIX,
+    DATABASE_PREFIX,
+    LOG_NAME,
+    LOGS_PREFIX,
+    MANIFEST,
+    OBJECTS,
+    Manifest,
+)
+
+_REDACTED = "redacted"
+_MAX_NAMED_JOBS = 5
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file of the archive, or a folder if it has no `open_file`; `nanoseconds` is its time since 1970."""
+
+    name: str
+    size: int = 0
+    open_file: Callable[[], IO[bytes]] | None = None
+    nanoseconds: int = 0
+
+
+def export_snapshot(data_path: Path, archive: Path, redacts_env: bool) -> Iterator[str]:
+    """Write all ended jobs, their logs, models and buckets to a new file for its owner only; yield lines about it.
+
+    `redacts_env` replaces the values of environment variables in the specs of jobs and models. Raises EmulatorError,
+    also for jobs that have not ended, and StartError while an emulator runs.
+    """
+    if not data_path.is_dir():
+        raise EmulatorError(f"there is no data folder at {data_path}; choose one with --data")
+    if archive.exists():
+        raise EmulatorError(f"{archive} exists; choose another name, or remove it first")
+    data = DataFolder.open(data_path)
+    with (
+        open_locked_file_or_raise(data.lock),
+        closing(Database(data.database)) as database,
+        closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
+        contextlib.ExitStack() as files,
+        database.read_transaction() as transaction,
+    ):
+        jobs = [*transaction.iterate_non_trial_jobs()]
+        _require_ended_jobs_with_saved_logs(transaction, data)
+        try:
+            entries = [
+                *_iterate_tables(transaction, redacts_env, files),
+                _build_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
+                *_iterate_logs(data),
+                *_iterate_buckets(BucketStore(BucketTree(data.buckets), metadata)),
+            ]
+            _write_archive(archive, entries)
+        except OSError as error:
+            place = error.filename or archive
+            raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
+    objects = sum(entry.name.startswith(BUCKETS_PREFIX) and entry.open_file is not None for entry in entries)
+    yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
+    if not redacts_env:
+        yield "it has the environment variables of jobs as they were submitted; --redact-env leaves their values out"
+
+
+def _require_ended_jobs_with_saved_logs(transaction: Transaction, data: DataFolder) -> None:
+    jobs = [job for id_ in transaction.list_unfinished_job_ids() if (job := transaction.get_job(id_)) is not None]
+    if jobs:
+        raise EmulatorError(
+            f"jobs have not ended: {_name_jobs(jobs)}; start the emulator, wait until they end or cancel them, and "
+            "stop it: only ended jobs can be exported"
+        )
+    ended = (_get_existing_job(transaction, row["id"]) for row in transaction.rows.iterate("jobs"))
+    unsaved = [job for job in ended if not _are_logs_saved(data, job)]
+    if unsaved:
+        raise EmulatorError(
+            f"logs are not saved yet: {_name_jobs(unsaved)}; start the emulator, which saves them, and stop it again"
+        )
+
+
+def _get_existing_job(transaction: Transaction, job_id: str) -> Job:
+    job = transaction.get_job(job_id)
+    assert job is not None
+    return job
+
+
+def _are_logs_saved(data: DataFolder, job: Job) -> bool:
+    replicas = (Replica(each["pool"], each["index"], each["attempt"]) for each in job.replica_outcomes)
+    return all(is_log_saved(data.logs, job.id, replica) for replica in replicas)
+
+
+def _name_jobs(jobs: Sequence[Job]) -> str:
+    names = ", ".join(job.name for job in jobs[:_MAX_NAMED_JOBS])
+    return f"{names} and {len(jobs) - _MAX_NAMED_JOBS} more" if len(jobs) > _MAX_NAMED_JOBS else names
+
+
+def _iterate_tables(transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack) -> Iterator[_Entry]:
+    for table in TABLES:
+        rows = transaction.rows.iterate(table)
+        if redacts_env:
+            rows = map(_redact_environment, rows)
+        yield _build_lines_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)
+
+
+def _redact_environment(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "spec": json.dumps(_redact_env_lists(json.loads(row["spec"])))} if "spec" in row else dict(row)
+
+
+def _redact_env_lists(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: [{**each, "value": _REDACTED} if "value" in each else each for each in child]
+            if key == "env" and isinstance(child, list)
+            else _redact_env_lists(child)
+            for key, child in value.items()
+        }
+    return [*map(_redact_env_lists, value)] if isinstance(value, list) else value
+
+
+def _iterate_metadata_rows(metadata: ObjectMetadataDatabase) -> Iterator[dict[str, Any]]:
+    for bucket, name, generation, values in metadata.iterate_all():
+        yield {"bucket": bucket, "name": name, "generation": generation, **asdict(values)}
+
+
+def _build_lines_entry(name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack) -> _Entry:
+    """Write rows to a temporary file, because an archive has the size of a file before its content."""
+    file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    for row in rows:
+        file.write(json.dumps(row).encode() + b"\n")
+    size = file.tell()
+    file.seek(0)
+    return _Entry(name, size, lambda: file)
+
+
+def _iterate_logs(data: DataFolder) -> Iterator[_Entry]:
+    for path in sorted(data.logs.glob("*/*.jsonl")):
+        name = f"{LOGS_PREFIX}{path.parent.name}/{path.name}"
+        if LOG_NAME.fullmatch(name):
+            yield _Entry(name, path.stat().st_size, lambda path=path: path.open("rb"))  # type: ignore[misc]
+
+
+def _iterate_buckets(buckets: BucketStore) -> Iterator[_Entry]:
+    for bucket in buckets.list_bucket_names():
+        yield _Entry(f"{BUCKETS_PREFIX}{bucket}")
+        for name in iterate_object_names(buckets.tree, bucket):
+            uri = f"gs://{bucket}/{name}"
+            status = buckets.tree.find_file_or_folder_stat(uri)
+            if status is not None:
+                yield _Entry(
+                    f"{BUCKETS_PREFIX}{bucket}/{name}",
+                    status.st_size,
+                    lambda uri=uri: buckets.tree.open_file(uri),  # type: ignore[misc]
+                    status.st_mtime_ns,
+                )
+
+
+def _write_archive(archive: Path, entries: Sequence[_Entry]) -> None:
+    manifest = Manifest(len(entries), sum(entry.size for entry in entries)).to_json()
+    partial = archive.with_name(f"{archive.name}.partial")
+    try:
+        number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with (
+            os.fdopen(number, "wb") as file,
+            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as compressed,
+            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for entry in (_Entry(MANIFEST, len(manifest), lambda: BytesIO(manifest)), *entries):
+                _add_entry(tar, entry)
+        partial.replace(archive)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _add_entry(tar: tarfile.TarFile, entry: _Entry) -> None:
+    member = tarfile.TarInfo(entry.name)
+    member.mode, member.mtime = 0o644, entry.nanoseconds // 10**9
+    if entry.nanoseconds:
+        # The time is the object's generation, and a float has no nanoseconds.
+        member.pax_headers = {"mtime": f"{entry.nanoseconds // 10**9}.{entry.nanoseconds % 10**9:09d}"}
+    if entry.open_file is None:
+        member.type, member.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(member)
+        return
+    try:
+        with entry.open_file() as file:
+            member.size = entry.size
+            tar.addfile(member, file)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), entry.name) from error

@@ -1,0 +1,170 @@
+"""The import of an archive: into a folder beside the data first, and into its place once all of it is valid."""
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import IO
+
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.database.table_row_statements import TABLES
+from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
+from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.object_uri import build_object_uri
+from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, OBJECTS
+from vertex_emulator.snapshots.archive_reading import get_nanoseconds, open_archive, read_lines
+from vertex_emulator.snapshots.imported_record_validation import require_valid_records
+
+_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
+_COPY_BYTES = 1 << 20
+
+
+def import_snapshot(data_path: Path, archive: Path, remove_content: Callable[[], object] | None) -> str:
+    """Fill a data folder from an archive, and return a line about it.
+
+    `remove_content` removes the jobs of the folder, and with it their containers; then its buckets are removed too.
+    Without it, the folder must have neither jobs nor buckets. Nothing is changed before the whole archive is valid.
+
+    Raises SnapshotInvalid, EmulatorError, and StartError while an emulator runs.
+    """
+    data = DataFolder.open(data_path)
+    partial = DataFolder(data.root / "import.partial")
+    try:
+        with open_locked_file_or_raise(data.lock):
+            if remove_content is None:
+                _require_empty(data)
+            _remove_folder(partial.root)
+            jobs, objects = _unpack(archive, DataFolder.open(partial.root))
+        if remove_content is not None:
+            remove_content()
+        with open_locked_file_or_raise(data.lock):
+            if remove_content is not None:
+                _remove_buckets(data)
+            _require_empty(data)
+            _move_content(partial, data)
+    except OSError as error:
+        place = error.filename or archive
+        raise EmulatorError(f"{archive} was not imported: {place}: {error.strerror or error}") from error
+    finally:
+        _remove_folder(partial.root)
+    return f"imported {jobs} jobs and {objects} objects into {data_path}"
+
+
+def _require_empty(data: DataFolder) -> None:
+    with closing(Database(data.database)) as database, database.read_transaction() as transaction:
+        jobs = sum(transaction.count_non_trial_jobs_by_state().values())
+        has_models = next(transaction.rows.iterate("models"), None) is not None
+    has_buckets = any(data.buckets.iterdir())
+    if jobs or has_models or has_buckets:
+        found = [*([f"{jobs} jobs"] * bool(jobs)), *(["models"] * has_models), *(["buckets"] * has_buckets)]
+        raise EmulatorError(
+            f"the data folder {data.root} has {' and '.join(found)}; import into another one (--data), or replace all "
+            "that it has with --replace"
+        )
+
+
+def _unpack(archive: Path, data: DataFolder) -> tuple[int, int]:
+    """Unpack an archive into an empty data folder; return the numbers of jobs and objects. Raises SnapshotInvalid."""
+    objects = 0
+    with (
+        open_archive(archive) as (manifest, members),
+        closing(Database(data.database)) as database,
+        closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
+    ):
+        free = shutil.disk_usage(data.root).free
+        if manifest.size > free:
+            raise EmulatorError(f"{archive.name} needs {manifest.size} bytes, and {data.root} has {free} left")
+        with database.write_transaction() as transaction:
+            try:
+                for member, content in members:
+                    table = member.name.removeprefix(DATABASE_PREFIX).removesuffix(".jsonl")
+                    if content is None:
+                        BucketTree(data.buckets).make_writable_folder(_get_uri(member.name.rstrip("/"), 1))
+                    elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
+                        transaction.rows.insert_all(table, map(json.loads, read_lines(content)))
+                    elif member.name == OBJECTS:
+                        _set_metadata(metadata, content)
+                    elif match := LOG_NAME.fullmatch(member.name):
+                        (data.logs / match[1]).mkdir(exist_ok=True)
+                        _write_file(data.root / member.name, content)
+                    else:
+                        objects += 1
+                        _store_object(data, member, content)
+                require_valid_records(transaction)
+            except (*_DAMAGE, InvalidBucketUri, ApiError) as error:
+                raise SnapshotInvalid(f"{archive.name} is damaged: {type(error).__name__}: {error}") from error
+            jobs = sum(transaction.count_non_trial_jobs_by_state().values())
+    return jobs, objects
+
+
+def _set_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes]) -> None:
+    for row in map(json.loads, read_lines(content)):
+        fields = parse_object_fields(row["fields"])
+        updated = None if row["updated"] is None else int(row["updated"])
+        values = ObjectMetadata(fields, int(row["metageneration"]), updated)
+        metadata.set(str(row["bucket"]), str(row["name"]), int(row["generation"]), values)
+
+
+def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes]) -> None:
+    uri, file = _get_uri(member.name, 2), data.uploads / "object"
+    _write_file(file, content)
+    file.chmod(0o666)  # training code runs as any user
+    nanoseconds = get_nanoseconds(member)
+    os.utime(file, ns=(nanoseconds, nanoseconds))
+    BucketTree(data.buckets).move_file_in(file, uri)
+
+
+def _get_uri(member_name: str, min_parts: int) -> str:
+    """Return the URI of a bucket or object. Raises SnapshotInvalid for a name of anything else."""
+    bucket, _, name = member_name.removeprefix(BUCKETS_PREFIX).partition("/")
+    if not member_name.startswith(BUCKETS_PREFIX) or bool(name) != (min_parts == 2) or name.endswith("/"):
+        raise SnapshotInvalid(f"the archive has {member_name!a}, which no export writes")
+    return build_object_uri(bucket, name)
+
+
+def _write_file(path: Path, content: IO[bytes]) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        shutil.copyfileobj(content, file, _COPY_BYTES)
+
+
+def _remove_buckets(data: DataFolder) -> None:
+    for folder in sorted(data.buckets.iterdir()):
+        try:
+            if folder.is_dir() and not folder.is_symlink():
+                shutil.rmtree(folder)
+            else:
+                folder.unlink()
+        except OSError as error:
+            message = f"{error.filename or folder} cannot be removed: {error.strerror}; remove it, and import again"
+            raise EmulatorError(message) from error
+    _remove_database(data.object_metadata)
+
+
+def _move_content(source: DataFolder, target: DataFolder) -> None:
+    # The buckets' folder stays: containers have it mounted, and it may be a link to another disk.
+    for folder in sorted(source.buckets.iterdir()):
+        shutil.move(folder, target.buckets / folder.name)
+    _remove_folder(target.logs)
+    source.logs.rename(target.logs)
+    for old, new in ((target.object_metadata, source.object_metadata), (target.database, source.database)):
+        _remove_database(old)
+        new.rename(old)
+
+
+def _remove_database(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _remove_folder(folder: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
