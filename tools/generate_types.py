@@ -172,10 +172,10 @@ def render_types(document: Schema) -> str:
     return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def load_installed_discovery_document() -> Schema:
+def load_installed_discovery_document(version: str = "v1") -> Schema:
     """The API's discovery document of the installed google-api-python-client."""
     documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
-    document: Schema = json.loads((documents / "aiplatform.v1.json").read_text())
+    document: Schema = json.loads((documents / f"aiplatform.{version}.json").read_text())
     return document
 
 

@@ -234,4 +234,4 @@ def _to_job(message: Any) -> Job:
 
 def _get_log_entry_text(entry: dict[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
-    return str(entry.get("textPayload") or payload.get("message") or payload)
+    return str(entry.get("textPayload") or payload.get("message", payload))

@@ -8,21 +8,22 @@ from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_
 from pydantic.alias_generators import to_camel
 from typing_extensions import is_typeddict
 
-from vertex_api.scalar_types import Int64
+from vertex_api.scalar_types import Int64, String
 
-_INT64_MARK = get_args(Int64)[1]
+_INT64_MARK, _STRING_MARK = get_args(Int64)[1], get_args(String)[1]
 
 
 @dataclass(frozen=True)
 class Field:
     """One field of a message. `message_type` is the TypedDict of its values, None for scalars.
 
-    `cardinality` says whether it has one value, a list or a map of them, `is_int64` whether they are of type int64.
+    `cardinality` says whether it has one value, a list or a map of them, `is_int64` and `is_string` of which type.
     """
 
     message_type: Any
     cardinality: Literal["one", "list", "map"]
     is_int64: bool
+    is_string: bool
 
 
 @cache
@@ -68,6 +69,28 @@ def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dic
     return converted
 
 
+def convert_scalars_to_texts(message_type: Any, value: Any) -> Any:
+    """Return a JSON value with texts in place of numbers and booleans where its message has texts.
+
+    It is that of a google.protobuf.Value, in which every number is a double: 7 becomes "7.0", True becomes "true".
+    """
+    if not isinstance(value, Mapping):
+        return value
+    fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
+    return {
+        key: _map_values(field, value[key], partial(_convert_field_scalar_to_text, field)) if field else value[key]
+        for key, field in fields.items()
+    }
+
+
+def _convert_field_scalar_to_text(field: Field, value: Any) -> Any:
+    if field.message_type is not None:
+        return convert_scalars_to_texts(field.message_type, value)
+    if not field.is_string or not isinstance(value, bool | int | float):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(float(value))
+
+
 def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
     """Return the value of a field with each entry of its list or map converted, or else as a whole."""
     if field.cardinality == "list" and isinstance(value, list):
@@ -100,4 +123,4 @@ def _build_field(hint: Any) -> Field:
     if get_origin(inner) in (list, dict):
         cardinality = "list" if get_origin(inner) is list else "map"
         inner, marks = split_type_and_annotations(get_args(inner)[-1])
-    return Field(inner if is_typeddict(inner) else None, cardinality, _INT64_MARK in marks)
+    return Field(inner if is_typeddict(inner) else None, cardinality, _INT64_MARK in marks, _STRING_MARK in marks)

@@ -17,8 +17,9 @@ from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
-from vertex_emulator.api.routes import build_not_found_error, build_routes, build_unimplemented_error
+from vertex_emulator.api.routes import build_routes
 from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
+from vertex_emulator.api.unserved_methods import build_unimplemented_error, build_unserved_path_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
@@ -56,8 +57,8 @@ class App:
         storage = Storage(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
-                JobService(self.database, self.data.buckets, self.wake),
-                ModelService(self.database),
+                JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake),
+                ModelService(self.database, self.data.buckets),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
                 StatusAndFaultService(self.database, self.executor, self.data, self.capacity, request_faults),
@@ -72,7 +73,7 @@ class App:
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
             404: lambda request, _: build_error_response(
-                find_xml_api_error(request) or build_not_found_error(request.url.path)
+                find_xml_api_error(request) or build_unserved_path_error(request.method, request.url.path)
             ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _handle_database_error,

@@ -7,8 +7,8 @@ from vertex_api import types
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.message_fields import convert_int64_to_strings
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
-from vertex_emulator.database.records import Job, ModelVersion, Operation, PipelineProgress, Trial
-from vertex_emulator.timestamps import format_time
+from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
+from vertex_emulator.timestamps import format_time, format_time_briefly
 
 _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
@@ -16,10 +16,10 @@ _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
     body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": get_api_state(job)}
-    body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
+    body |= format_job_times(job)
     if job.is_terminal and job.ending is not None and (error := job.ending.error_if_failed_or_cancelled) is not None:
         body["error"] = error
-    if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [serialize_trial(job, trial) for trial in trials]):
+    if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [serialize_trial(trial) for trial in trials]):
         body["trials"] = trial_bodies
     return body
 
@@ -33,6 +33,9 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
         field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
         parent = pipeline.location.name_with_project_number
         body["trainingTaskMetadata"] = {field: f"{parent}/{kind.collection}/{progress.job}"}
+        if progress.best_trial_job is not None:
+            best = f"{parent}/{CUSTOM_JOB.collection}/{progress.best_trial_job}"
+            body["trainingTaskMetadata"]["bestTrialBackingCustomJob"] = best
         if progress.model is not None:
             body["modelToUpload"] = {**body["modelToUpload"], "name": progress.model}
     return body
@@ -43,19 +46,16 @@ def get_api_state(job: Job) -> str:
     return job.state.replace("JOB_STATE_", "PIPELINE_STATE_") if job.kind == TRAINING_PIPELINE else job.state
 
 
-def serialize_trial(study: Job, trial: Trial) -> dict[str, Any]:
-    """Return a trial as it appears in a tuning job's `trials`."""
+def serialize_trial(trial: Trial) -> dict[str, Any]:
+    """Return a trial as it appears in a tuning job's `trials`: like captures of real ones, with its result only."""
     body: dict[str, Any] = {
-        "name": f"{study.location.name_with_project_number}/studies/{study.id}/trials/{trial.number}",
         "id": str(trial.number),
         "state": trial.state,
         "parameters": [{"parameterId": name, "value": value} for name, value in trial.parameters.items()],
-        "customJob": f"{study.location.name_with_project_number}/customJobs/{trial.job}",
     }
-    if trial.measurements:
-        body["measurements"] = [convert_int64_to_strings(types.Measurement, each) for each in trial.measurements]
     if trial.final is not None:
-        body["finalMeasurement"] = convert_int64_to_strings(types.Measurement, trial.final)
+        final = {name: value for name, value in trial.final.items() if name != "elapsedDuration"}
+        body["finalMeasurement"] = convert_int64_to_strings(types.Measurement, final)
     body |= format_times(startTime=trial.started, endTime=trial.ended)
     if trial.infeasible_reason is not None:
         body["infeasibleReason"] = trial.infeasible_reason
@@ -110,6 +110,32 @@ def convert_operation_types_to_version(reply: Mapping[str, Any], api_version: st
         **reply,
         **{field: {**value, "@type": value["@type"].replace(_TYPE_PREFIX, prefix)} for field, value in typed},
     }
+
+
+def format_job_times(job: Job) -> dict[str, str]:
+    """Return the times of a job by field name, in the form that captures of real jobs have.
+
+    Jobs start and end at whole seconds, here the next ones, so that no time is before an earlier one. A cancelled job
+    ends with microseconds, and has a start although it never ran. Pipelines have microseconds throughout.
+    """
+    if job.kind == TRAINING_PIPELINE:
+        return format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
+    is_cancelled = job.state == CANCELLED
+    ended = job.ended if job.ended is None or is_cancelled else _round_up_to_second(job.ended)
+    started = ended if job.started is None and is_cancelled else job.started
+    if started is not None:
+        started = min(_round_up_to_second(started), ended or _round_up_to_second(started))
+    updated = max(job.updated, started or 0, ended or 0)
+    return {
+        "createTime": format_time(job.created),
+        **({} if started is None else {"startTime": format_time_briefly(started)}),
+        **({} if ended is None else {"endTime": format_time_briefly(ended)}),
+        "updateTime": format_time_briefly(updated),
+    }
+
+
+def _round_up_to_second(nanoseconds: int) -> int:
+    return -(-nanoseconds // 10**9) * 10**9
 
 
 def format_times(**nanoseconds_by_field: int | None) -> dict[str, str]:

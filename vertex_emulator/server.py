@@ -22,7 +22,6 @@ from vertex_api import __version__
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import Job
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.access import Access, read_or_create_token
@@ -96,14 +95,9 @@ def _run_server(
     queue = WorkQueue()
     executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
-
-    def build_job_url(job: Job) -> str:
-        kind, job_id = job.study_or_own_kind_and_id
-        return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
-
     token = read_or_create_token(data.token)
     secrets = ContainerListener(database, executor, SecretValues(data.secrets), token)
-    scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url, secrets.build_environment)
+    scheduler = Scheduler(database, executor, data, queue, capacity, secrets.build_environment)
     app = App(database, executor, data, capacity, scheduler.wake, Access(token), host if allow_remote else None)
 
     class Server(uvicorn.Server):

@@ -23,6 +23,11 @@ def format_time(nanoseconds: int) -> str:
     return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
 
 
+def format_time_briefly(nanoseconds: int) -> str:
+    """Format a time as `format_time` does, without a fraction of a second that is zero."""
+    return format_time(nanoseconds).replace(".000000Z", "Z")
+
+
 def parse_time_to_ns_or_none(text: str) -> int | None:
     """Parse an RFC 3339 time with up to nine fraction digits to ns since 1970; None if it is not one."""
     match = _RFC3339.fullmatch(text)

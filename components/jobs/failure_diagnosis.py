@@ -17,12 +17,18 @@ Job = Mapping[str, Any]
 MAX_LOG_LINES = 10
 """How many of a failed job's last log lines its report quotes."""
 MAX_TRIALS = 3
-_REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)")
+_REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool0)\b")
+_LOG_HINT = re.compile(r"\s*To find out more about why your job exited please check the logs: \S+")
+"""The service's link to the log in the console, beside which a report has the page of the stack's target."""
 _STOCKOUT = r"Resources are insufficient in region"
 _CAUSES = [
     (
-        r"ran out of memory|low on memory|status of 137\b",
+        r"low on memory|status of 137\b",
         "it needs more memory: take a larger machineType or smaller batches",
+    ),
+    (
+        r'exec: "?([^":]+)"?: (?:executable file not found|no such file or directory)',
+        r"the image has no program \1: correct the command, or add it to the image",
     ),
     (
         r"No module named '?([\w.]+)",
@@ -50,16 +56,15 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     resource_name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])
     tuning_job = job.get(TUNING_JOB, job)
-    reason = str(job.get("error", {}).get("message") or job["state"])
-    replica = _REPLICA.search(reason)
+    reason = _LOG_HINT.sub("", str(job.get("error", {}).get("message") or job["state"]))
     # Replicas of different trials have the same names, so the log of a whole tuning job counts.
-    replica_name = replica[1] if replica and "studySpec" not in tuning_job else None
+    replica_name = None if "studySpec" in tuning_job else _find_replica_name_or_none(reason)
     try:
         log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
     rows = trial_results.list_trial_summaries(tuning_job)
-    trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
+    trial_reasons = {row["id"]: _LOG_HINT.sub("", row["infeasibleReason"]) for row in rows if "infeasibleReason" in row}
     causes = [
         *render_unreported_metric_lines(tuning_job),
         *explain_likely_causes([reason, *trial_reasons.values(), *log_lines]),
@@ -97,7 +102,7 @@ def render_unreported_metric_lines(job: Job) -> Iterator[str]:
         others = sorted(
             set().union(*(trial_results.list_ever_reported_metric_ids(by_id[id_]) for id_ in ids)) - study_metrics
         )
-        reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
+        reasons = [_LOG_HINT.sub("", by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:
             hint = f" They reported {', '.join(others)}."
@@ -106,6 +111,12 @@ def render_unreported_metric_lines(job: Job) -> Iterator[str]:
             f"call hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
             f"metric_value=…).{hint}"
         )
+
+
+def _find_replica_name_or_none(reason: str) -> str | None:
+    """Find the replica that a job failed for. Of the pool that is out of memory, only the first has one replica."""
+    match = _REPLICA.search(reason)
+    return None if match is None else match[1] or f"{match[2]}-0"
 
 
 def _render_failed_trials(reasons: Mapping[str, str]) -> Iterator[str]:

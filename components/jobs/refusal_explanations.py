@@ -1,14 +1,18 @@
-"""What to do about a job that the API refuses for a quota, or because the caller may not use its account."""
+"""What to do about a job that the API refuses: for a quota, a missing image, or an account its caller may not use."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vertex_api.calls.retry_rules import MISSING_ACT_AS
-from vertex_api.client_errors import InvalidRequest, PermissionDenied, QuotaExceeded
+from vertex_api.client_errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded
 from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..runtime.api_target import Target
+
+_MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
+"""The service's text for a training pipeline (Google's notebooks)."""
 
 
 @contextmanager
@@ -26,6 +30,10 @@ def explain_refusals(spec: CanonicalSpec, api: Target) -> Iterator[None]:
             raise
         remedy = "add who runs `pulumi` to identity.submitters, or grant them roles/iam.serviceAccountUser on it"
         raise type(error)(f"{error}; {remedy}") from error
+    except NotFound as error:
+        if not _MISSING_IMAGE.search(str(error)):
+            raise
+        raise NotFound(f"{error}; build and push it, or correct imageUri or executorImageUri") from error
 
 
 def render_quota_refusal(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page: str) -> str:

@@ -33,8 +33,9 @@ def test_a_custom_job_from_creation_to_deletion(locations: Any, emulator: Runnin
     assert {"name": created["name"], "state": "JOB_STATE_SUCCEEDED"} in listed["customJobs"]
     deleted = jobs.delete(name=created["name"]).execute()
     assert deleted["done"]
-    assert jobs.operations().get(name=deleted["name"]).execute() == deleted
-    assert deleted in jobs.operations().list(name=created["name"]).execute()["operations"]
+    operations, parent = locations.operations(), deleted["name"].partition("/operations/")[0]
+    assert operations.get(name=deleted["name"]).execute() == deleted
+    assert deleted in operations.list(name=parent).execute()["operations"]
     with pytest.raises(HttpError, match="does not exist") as raised:
         jobs.get(name=created["name"]).execute()
     assert raised.value.status_code == 404

@@ -46,6 +46,9 @@ def test_a_pipeline_from_creation_to_deletion(api: Any, emulator: RunningEmulato
 
 def test_a_model_from_upload_to_deletion(api: Any, emulator: RunningEmulator) -> None:
     client = connected(api.ModelServiceClient, emulator)
+    artifact = emulator.data / "gcs/models/m/weights"
+    artifact.parent.mkdir(parents=True, exist_ok=True)
+    artifact.touch()
     uploaded = client.upload_model(parent=PARENT, model=model(api, "by gapic")).result(timeout=10)
     found = client.get_model(name=uploaded.model)
     assert (found.display_name, found.artifact_uri, dict(found.labels)) == ("by gapic", "gs://models/m", {"a": "b"})

@@ -87,6 +87,8 @@ def test_a_tuning_job_runs_and_has_its_trials(aiplatform: Any) -> None:
     assert [trial.state.name for trial in job.trials] == ["SUCCEEDED"] * 3
     for trial in job.trials:
         assert trial.final_measurement.metrics[0].value == trial.parameters[0].value
+        assert (trial.name, trial.custom_job, len(trial.measurements)) == ("", "", 0)
+        assert "elapsed_duration" not in trial.final_measurement
     assert aiplatform.HyperparameterTuningJob.get(job.resource_name).display_name == "sdk-study"
     job.delete()
     assert aiplatform.HyperparameterTuningJob.list(filter='display_name="sdk-study"') == []
@@ -97,8 +99,5 @@ def test_pools_with_a_gap_reach_the_emulator(aiplatform: Any, emulator: RunningE
     job = aiplatform.CustomJob(display_name="sdk-pools", worker_pool_specs=pools)
     job.run()
     stored = emulator.get(job.resource_name)["jobSpec"]["workerPoolSpecs"]
-    assert stored == [
-        pool("import time; time.sleep(1)") | {"replicaCount": "1"},
-        {},
-        pool("pass") | {"replicaCount": "1"},
-    ]
+    filled_in = {"replicaCount": "1", "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}}
+    assert stored == [pool("import time; time.sleep(1)") | filled_in, {}, pool("pass") | filled_in]

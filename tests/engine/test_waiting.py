@@ -142,8 +142,8 @@ def test_refresh_shows_trials_and_waits_name_missing_metrics(cloud: CloudProject
 
     output = cloud.refresh()
 
-    assert "good: QUEUED → SUCCEEDED, 2 of 2 trials done" in output
-    assert "bad: QUEUED → FAILED" in output
+    assert "good: PENDING → SUCCEEDED, 2 of 2 trials done" in output
+    assert "bad: PENDING → FAILED" in output
     refreshed = _runs(cloud)
     assert refreshed["good"]["state"] == "JOB_STATE_SUCCEEDED"
     assert refreshed["good"]["trials"] == {"ended": 2, "of": 2}

@@ -1,5 +1,10 @@
 from vertex_api import types
-from vertex_api.message_fields import convert_int64_to_strings, copy_without_unknown_fields, get_fields_by_name
+from vertex_api.message_fields import (
+    convert_int64_to_strings,
+    convert_scalars_to_texts,
+    copy_without_unknown_fields,
+    get_fields_by_name,
+)
 
 
 def test_a_field_says_what_it_holds() -> None:
@@ -70,3 +75,14 @@ def test_unknown_fields_are_dropped_at_any_depth() -> None:
         "experiment": {"a text": "is expected"},
     }
     assert copy_without_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
+
+
+def test_scalars_become_texts_where_the_message_has_texts() -> None:
+    env = [{"name": "WANDB_DISABLED", "value": True}, {"name": "EPOCHS", "value": 7}]
+    pool = {"replica_count": 1.0, "containerSpec": {"imageUri": "a", "args": [7, 0.5, "x", None], "env": env}}
+    spec = {"worker_pool_specs": [pool], "enableWebAccess": True, "scheduling": {"timeout": 5}, "unknown": 1}
+    found = convert_scalars_to_texts(types.CustomJobSpec, spec)
+    converted = [{"name": "WANDB_DISABLED", "value": "true"}, {"name": "EPOCHS", "value": "7.0"}]
+    container = {"imageUri": "a", "args": ["7.0", "0.5", "x", None], "env": converted}
+    assert found == {**spec, "worker_pool_specs": [{"replica_count": 1.0, "containerSpec": container}]}
+    assert spec["enableWebAccess"] is True and convert_scalars_to_texts(types.CustomJobSpec, 3) == 3

@@ -106,6 +106,9 @@ class Machine:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")
         return True
 
+    def is_image_missing(self, image: str) -> bool:
+        return image not in self.images
+
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         self._reach()
         place = (spec.job, spec.replica)
@@ -221,9 +224,8 @@ class Emulator:
             self.data,
             self.queue,
             self.capacity,
-            build_job_url=lambda job: f"http://x/{job.id}",
         )
-        self.jobs = JobService(self.database, self.data.buckets, self.scheduler.wake)
+        self.jobs = JobService(self.database, self.data.buckets, self.capacity, self.machine, self.scheduler.wake)
         self.queue.add("admission")
         self.queue.add("resync")
 

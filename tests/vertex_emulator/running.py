@@ -123,13 +123,29 @@ class RunningEmulator:
 
     def lines(self, name: str, condition: str = 'resource.labels.task_name!="service"') -> list[str]:
         """What the containers of a job wrote."""
-        return [entry.get("textPayload", "") for entry in self.entries(name, condition)]
+        return [line_of(entry) for entry in self.entries(name, condition)]
+
+    def trial_jobs(self, study: str) -> dict[str, str]:
+        """The names of the jobs of a tuning job's trials, by the trials' ids, as its page has them."""
+        view = self.call("GET", f"vertex_emulator/page/jobs/hyperparameterTuningJobs/{study.rpartition('/')[2]}")
+        parent = study.rpartition("/hyperparameterTuningJobs/")[0]
+        return {trial["id"]: f"{parent}/customJobs/{trial['job']}" for trial in view["study"]["trials"]}
+
+    def objects(self, name: str) -> list[Any]:
+        """The JSON objects that the containers of a job wrote."""
+        payloads = [entry.get("jsonPayload", {}) for entry in self.entries(name)]
+        return [payload for payload in payloads if payload and "attrs" not in payload]
 
     def entries(self, name: str, condition: str = "") -> list[Any]:
         """Log entries of a job."""
         text = f'resource.type="ml_job" AND resource.labels.job_id="{name.rpartition("/")[2]}"'
         body = {"filter": f"{text} AND {condition}" if condition else text, "pageSize": 1000}
         return list(self.call("POST", "v2/entries:list", body).get("entries", []))
+
+
+def line_of(entry: Any) -> str:
+    """The text of a log entry, "" for a JSON object that a container wrote."""
+    return str(entry.get("textPayload") or entry.get("jsonPayload", {}).get("message", ""))
 
 
 def labelled(name: str) -> list[str]:

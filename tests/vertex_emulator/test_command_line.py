@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, line_of, pool, until
 from vertex_api import __version__
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
 
@@ -207,7 +207,7 @@ def test_json_output_parses(shared: RunningEmulator) -> None:
     assert status["jobs"]["JOB_STATE_SUCCEEDED"] >= 1
     assert parse("env")["STORAGE_EMULATOR_HOST"] == shared.url
     lines = command("logs", name, "--task=workerpool0-0", "--json", data=shared.data).stdout.splitlines()
-    assert [json.loads(line)["textPayload"] for line in lines] == ["to be parsed"]
+    assert [line_of(json.loads(line)) for line in lines] == ["to be parsed"]
     assert command("inject", "oom", "--name=nobody", data=shared.data).returncode == 0
     assert parse("inject", "--list") == [{"remaining": 1, "fault": {"kind": "oom", "name": "nobody"}}]
     assert command("inject", "--clear", "--json", data=shared.data).stderr.endswith("--json needs --list\n")

@@ -20,7 +20,7 @@ def test_variable_references_expand_throughout_container_spec(shared: RunningEmu
     }
     name = shared.create(body, "hyperparameterTuningJobs")
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
-    (said,) = [entry["jsonPayload"] for entry in shared.entries(name) if "jsonPayload" in entry]
+    (said,) = shared.objects(name)
     mine = "gs://tuning/out/1/checkpoints/a/0"
     assert said == {
         "words": [

@@ -48,11 +48,11 @@ def test_log_is_limited_to_replica_or_trial(shared: RunningEmulator) -> None:
     done = command("logs", name, "--task", "workerpool1-0", data=shared.data)
     assert [line.rpartition("  ")[2] for line in done.stdout.splitlines()] == ["worker"]
     tuning = shared.create(study(REPORT, trials=2), "hyperparameterTuningJobs")
-    job = shared.ended(tuning)
+    shared.ended(tuning)
     second = texts(command("logs", tuning, "--trial", "2", data=shared.data), "workerpool0-0 trial 2")
     assert second == ["gs://tuning/out/2/model/"]
     # The name of a trial's own job leads to the same lines.
-    by_job = command("logs", job["trials"][1]["customJob"], data=shared.data)
+    by_job = command("logs", shared.trial_jobs(tuning)["2"], data=shared.data)
     assert texts(by_job, "workerpool0-0 trial 2") == second
     assert "trial 1" not in by_job.stdout
 

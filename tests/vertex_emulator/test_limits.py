@@ -49,9 +49,7 @@ def docker_on_a_small_machine() -> Iterator[SmallMachine]:
 def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:
     data = DataFolder.open(tmp_path)
     database = Database(data.database)
-    scheduler = Scheduler(
-        database, docker_on_a_small_machine, data, WorkQueue(), 4, build_job_url=lambda job: "http://x"
-    )
+    scheduler = Scheduler(database, docker_on_a_small_machine, data, WorkQueue(), 4)
     job_id = generate_id()
     with database.write_transaction() as transaction:
         transaction.add_job_and_consume_fault(
@@ -73,7 +71,7 @@ def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: Smal
     database.close()
     assert job is not None
     assert job.ending is not None
-    expected = "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137."
+    expected = "Replicas low on memory: workerpool0."
     assert job.ending.message.startswith(expected)
     assert warnings == ["n1-standard-4 has 4 vCPUs and 15 GB of memory; this machine gives a replica 2 and 0.109 GB."]
 
@@ -103,6 +101,6 @@ def test_disk_reservation_partition_and_topology_change_nothing(shared: RunningE
         job = shared.ended(shared.create(custom_job(each)))
         assert job["state"] == "JOB_STATE_SUCCEEDED", job
         (kept,) = job["jobSpec"]["workerPoolSpecs"]
-        assert {name: kept[name] for name in ("machineSpec", "diskSpec") if name in kept} == {
+        assert {name: kept[name] for name in ("machineSpec", "diskSpec") if name in each} == {
             name: each[name] for name in ("machineSpec", "diskSpec") if name in each
         }

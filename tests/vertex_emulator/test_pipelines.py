@@ -100,6 +100,8 @@ def test_tuning_pipeline_uploads_model_of_best_trial(shared: RunningEmulator) ->
     assert done["state"] == "PIPELINE_STATE_SUCCEEDED", done
     study = shared.get(done["trainingTaskMetadata"]["backingHyperparameterTuningJob"])
     best = min(study["trials"], key=lambda trial: float(trial["finalMeasurement"]["metrics"][0]["value"]))
+    best_job = shared.trial_jobs(done["trainingTaskMetadata"]["backingHyperparameterTuningJob"])[best["id"]]
+    assert done["trainingTaskMetadata"]["bestTrialBackingCustomJob"] == best_job
     kept = shared.get(done["modelToUpload"]["name"])
     assert kept["artifactUri"] == f"gs://my-bucket/tuned/{best['id']}/model/"
     folder = shared.data / "gcs" / kept["artifactUri"].removeprefix("gs://")

@@ -50,7 +50,7 @@ def test_packages_install_in_order_before_module_runs(shared: RunningEmulator) -
     assert [line for line in lines if line.startswith("Installing the package")] == [
         f"Installing the package: {uri}" for uri in uris
     ]
-    (entry,) = [entry["jsonPayload"] for entry in shared.entries(name) if "jsonPayload" in entry]
+    (entry,) = shared.objects(name)
     program = {"python_module": "trainer.task", "package_uris": uris, "job_args": arguments}
     assert entry == {
         "args": ["--out=gs://my-bucket/run/model/", "$(X)", "a b"],
@@ -114,7 +114,7 @@ def test_each_pool_runs_its_own_packages(shared: RunningEmulator) -> None:
     chief, worker = packages.wheel(folder, "chief", CHIEF), packages.wheel(folder, "worker", WORKER)
     name = shared.create(custom_job(pool(chief, module="chief.task"), pool(worker, module="worker.task"), {}))
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
-    (program,) = [entry["jsonPayload"] for entry in shared.entries(name) if "jsonPayload" in entry]
+    (program,) = shared.objects(name)
     assert program["python_module"] == "chief.task"
     assert (folder / "up-1").read_text() == "worker.task"
 
@@ -167,7 +167,7 @@ def test_module_gets_trial_parameters_as_arguments(shared: RunningEmulator) -> N
     name = shared.create(body, "hyperparameterTuningJobs")
     job = shared.ended(name)
     assert job["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
-    said = [entry["jsonPayload"] for entry in shared.entries(name) if "jsonPayload" in entry]
+    said = shared.objects(name)
     flags = [["--fixed", f"--x={trial['parameters'][0]['value']!r}"] for trial in job["trials"]]
     assert sorted(line["args"] for line in said) == sorted(line["known"] for line in said) == sorted(flags)
     for trial in job["trials"]:

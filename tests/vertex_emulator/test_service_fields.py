@@ -1,6 +1,7 @@
 """Fields that the service sets: those that are there, in their order of time, and those that never are."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -39,8 +40,8 @@ def test_ended_job_has_only_fields_the_emulator_provides(
     ended = shared.ended(shared.create(body, collection))
     assert re.fullmatch(rf"projects/\d+/locations/us-central1/{collection}/\d{{19}}", ended["name"])
     assert ended["state"] == "JOB_STATE_SUCCEEDED"
-    times = [ended[field] for field in TIMES]
-    assert times == sorted(times) and all(time.endswith("Z") for time in times)
+    times = [datetime.fromisoformat(ended[field]) for field in TIMES]
+    assert times == sorted(times) and all(ended[field].endswith("Z") for field in TIMES)
     assert [field for field in NEVER if field in ended] == []
     assert "error" not in ended
 

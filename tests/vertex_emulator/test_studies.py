@@ -1,4 +1,4 @@
-from tests.vertex_emulator.running import RunningEmulator, labelled, pool, until
+from tests.vertex_emulator.running import RunningEmulator, labelled, line_of, pool, until
 from vertex_api.studies.trial_results import find_best_trial_summary as best_trial
 
 REPORT = """
@@ -59,24 +59,23 @@ def test_trials_report_through_the_metric_file(shared: RunningEmulator) -> None:
     assert sorted(trial["id"] for trial in job["trials"]) == ["1", "2", "3", "4"]
     for trial in job["trials"]:
         assert trial["state"] == "SUCCEEDED"
-        assert trial["name"].endswith(f"/studies/{name.rpartition('/')[2]}/trials/{trial['id']}")
-        assert trial.keys().isdisjoint({"clientId", "webAccessUris"})
+        assert trial.keys() == {"id", "state", "parameters", "finalMeasurement", "startTime", "endTime"}
         (parameter,) = trial["parameters"]
-        assert [found["stepCount"] for found in trial["measurements"]] == ["1", "2", "3"]
+        assert trial["finalMeasurement"]["stepCount"] == "3"
         assert trial["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 3 * parameter["value"]}]
         assert trial["startTime"] < trial["endTime"]
         own = shared.entries(name, f'labels."ml.googleapis.com/trial_id"="{trial["id"]}" AND severity=INFO')
-        assert f"gs://tuning/out/{trial['id']}/model/" in [entry.get("textPayload") for entry in own]
-        assert shared.call("GET", f"v1/{trial['customJob']}")["state"] == "JOB_STATE_SUCCEEDED"
+        assert f"gs://tuning/out/{trial['id']}/model/" in map(line_of, own)
+        assert shared.get(shared.trial_jobs(name)[trial["id"]])["state"] == "JOB_STATE_SUCCEEDED"
 
 
 def test_trial_job_is_unlisted_and_cannot_be_cancelled(shared: RunningEmulator) -> None:
     parent = "projects/hidden/locations/us-central1"
     name = shared.call("POST", f"v1/{parent}/hyperparameterTuningJobs", study(trials=1, parallel=1))["name"]
-    job = shared.ended(name)
+    shared.ended(name)
     assert shared.call("GET", f"v1/{parent}/customJobs") == {}
     assert len(shared.call("GET", f"v1/{parent}/hyperparameterTuningJobs")["hyperparameterTuningJobs"]) == 1
-    trial = job["trials"][0]["customJob"]
+    trial = shared.trial_jobs(name)["1"]
     for method, path in (("POST", f"v1/{trial}:cancel"), ("DELETE", f"v1/{trial}")):
         assert shared.call(method, path, expect=400)["error"]["status"] == "FAILED_PRECONDITION"
     shared.call("DELETE", f"v1/{name}")
@@ -87,8 +86,8 @@ def test_running_trial_shows_measurements_until_study_is_cancelled(shared: Runni
     name = shared.create(study(REPORT + "\ntime.sleep(600)", trials=9), "hyperparameterTuningJobs")
 
     def measured() -> object:
-        trials = shared.get(name).get("trials", [])
-        return [trial for trial in trials if trial["state"] == "ACTIVE" and "measurements" in trial]
+        page = shared.call("GET", f"vertex_emulator/page/jobs/hyperparameterTuningJobs/{name.rpartition('/')[2]}")
+        return [trial for trial in page["study"]["trials"] if trial["state"] == "ACTIVE" and trial["curve"]["measured"]]
 
     until(measured, "a measurement")
     shared.call("POST", f"v1/{name}:cancel")
@@ -118,8 +117,8 @@ def test_early_stopped_trial_succeeds_with_its_measurements(
     first, second = sorted(job["trials"], key=lambda trial: int(trial["id"]))
     assert (first["state"], second["state"]) == ("SUCCEEDED", "SUCCEEDED")
     assert second["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 0.1}]
-    assert len(second["measurements"]) < 599
-    until(lambda: not labelled(second["customJob"]), "the removal of the stopped container")
+    assert int(second["finalMeasurement"]["stepCount"]) < 599
+    until(lambda: not labelled(shared.trial_jobs(name)["2"]), "the removal of the stopped container")
     said = [entry for entry in shared.entries(name) if "Trial 2 is stopped early" in entry.get("textPayload", "")]
     assert [entry["severity"] for entry in said] == ["INFO"]
 

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job, pool, resident_bytes
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job, line_of, pool, resident_bytes
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 from vertex_emulator.replicas.variable_expansion import MAX_TEXT_BYTES
 
@@ -86,7 +86,7 @@ def test_validation_stops_at_a_hundred_problems(shared: RunningEmulator, collect
     assert time.monotonic() - started < 10
     assert reply.status_code == 400
     error = reply.json()["error"]
-    assert error["message"].endswith(f"\t{MORE_PROBLEMS_TEXT}")
+    assert error["message"].endswith(f"\t{MORE_PROBLEMS_TEXT}\t")
     assert len(error["details"][0]["fieldViolations"]) == MAX_PROBLEMS
     assert len(reply.content) < 100_000
 
@@ -97,7 +97,7 @@ def test_thousands_of_conditions_are_checked_in_time(shared: RunningEmulator, id
     started = time.monotonic()
     error = shared.call("POST", f"v1/{PARENT}/hyperparameterTuningJobs", body, expect=400)["error"]
     assert time.monotonic() - started < 10
-    assert error["message"] == "List of found errors:\t1.Field: max_trial_count; Message: is required, and at least 1"
+    assert error["message"] == "List of found errors:\t1.Field: max_trial_count; Message: is required, and at least 1\t"
 
 
 @pytest.mark.parametrize("body", [{"labels": {f"k{i}": "" for i in range(100_000)}}, {"key": [[]] * 100_000}])
@@ -135,7 +135,7 @@ def test_an_endless_line_is_a_log_of_many_entries(shared: RunningEmulator) -> No
         body = {"filter": text, "pageSize": 1000, "pageToken": token}
         reply = shared.call("POST", "v2/entries:list", body)
         entries = reply.get("entries", [])
-        sizes += [len(entry["textPayload"]) for entry in entries]
+        sizes += [len(line_of(entry)) for entry in entries]
         assert len(str(entries)) < 6 << 20
         token = reply.get("nextPageToken")
     assert sum(sizes) == 128 * 65536 + 400 * 6 + 1

@@ -34,6 +34,21 @@ def get_boot_disk_type_and_size(pool: Mapping[str, Any]) -> tuple[str, int]:
     return disk_type, disk.get("bootDiskSizeGb") or _BOOT_DISK_GB
 
 
+def copy_with_boot_disks(job_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical CustomJobSpec with the boot disks that Vertex AI fills in when it creates a job.
+
+    Pools without machines of their own, and empty ones, get none.
+    """
+    return {**job_spec, "workerPoolSpecs": [_copy_with_boot_disk(pool) for pool in job_spec["workerPoolSpecs"]]}
+
+
+def _copy_with_boot_disk(pool: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "machineSpec" not in pool:
+        return pool
+    disk_type, size = get_boot_disk_type_and_size(pool)
+    return {**pool, "diskSpec": {"bootDiskType": disk_type, "bootDiskSizeGb": size}}
+
+
 def get_output_directory_or_none(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
     """Return the `gs://` folder of a run's output, without a slash at its end, None if the spec names none.
 

@@ -1,13 +1,13 @@
 """Validation of training pipelines, each together with the job that its task runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.message_fields import copy_without_unknown_fields
+from vertex_api.message_fields import convert_scalars_to_texts, copy_without_unknown_fields
 from vertex_api.training_pipelines.backing_job import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
@@ -58,7 +58,11 @@ def validate_pipeline(
     output_only: OutputOnlyPolicy = "reject",
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> ValidatedPipeline:
-    """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs."""
+    """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs.
+
+    In the inputs of a request, of which `output_only` fields are dropped, numbers and booleans stand for texts too:
+    Google's SDK documents and sends them. A declaration is to say which text it means.
+    """
     message_type = TRAINING_PIPELINE.typed_dict
     spec, misshapen = canonicalize_and_find_shape_problems(message_type, body, output_only=output_only)
     if not isinstance(body, Mapping):
@@ -70,7 +74,7 @@ def validate_pipeline(
     problems = [*misshapen, *violations]
     definition = _get_field_in_either_spelling(spec, DEFINITION_FIELD)
     # The canonical form no longer has misspelt input fields that are unset.
-    inputs = _get_field_in_either_spelling(body if output_only == "reject" else spec, INPUTS_FIELD)
+    inputs = _get_field_in_either_spelling(body, INPUTS_FIELD)
     if definition not in list(TASK_KINDS):
         if isinstance(definition, str):
             message = f'"{definition}" is no task that runs training code; known: {", ".join(TASK_KINDS)}'
@@ -87,11 +91,13 @@ def validate_pipeline(
         return ValidatedPipeline(spec, problems, headline)
     kind = TASK_KINDS[definition]
     job = convert_inputs_to_job(kind, valid_part.value or {}, inputs)
+    if output_only == "drop":  # a request
+        job = convert_scalars_to_texts(kind.typed_dict, job)
     job, malformed = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     valid_job = extract_valid_part(kind.typed_dict, job, malformed)
     violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
     problems += [
-        FieldProblem(get_path_in_pipeline(kind, problem.path), problem.message)
+        replace(problem, path=get_path_in_pipeline(kind, problem.path))
         for problem in (*malformed, *violations)
         if problem.path[0] not in SHARED_FIELDS
     ]
@@ -125,6 +131,7 @@ def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
     kind = get_backing_job_kind(pipeline)
     job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
+    job = convert_scalars_to_texts(kind.typed_dict, job)
     job, problems = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     assert not problems, problems
     return {**job, "displayName": f"{pipeline['displayName']}-{NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -31,10 +31,14 @@ _MAX_NAME_LENGTH = 200
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """What is wrong at one field: its `path` from the root of the value, and a message that says how to mend it."""
+    """What is wrong at one field: its `path` from the root of the value, and a message that says how to mend it.
+
+    The last name of an unknown field's path is spelt as it is written.
+    """
 
     path: KeyPath
     message: str
+    is_unknown_field: bool = field(default=False, compare=False)
 
     @property
     def path_text(self) -> str:
@@ -61,11 +65,11 @@ def canonicalize_and_find_shape_problems(
 
     `message_type` is one of the TypedDicts of `vertex_api.types`, or another with the same scalars. Canonical are
     camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
-    returned as it is. An unknown field of a declaration is a problem even if it is unset.
+    returned as it is. An unknown field is a problem even if it is unset: proto JSON knows null for known fields only.
     """
     pruned = copy_without_nulls_and_empty_lists(value)
     canonical, details = _canonicalize_and_list_errors(message_type, pruned, output_only)
-    if output_only == "reject" and pruned != value:
+    if pruned != value:
         details = [*details, *take_one_more_than_shown(_find_errors_of_unset_unknown_fields(message_type, value))]
     if not details:
         return canonical, []
@@ -74,7 +78,11 @@ def canonicalize_and_find_shape_problems(
     unknown_fields = filter(_is_unknown_field_error, details)
     misspelt = {find_intended_path_or_itself(message_type, detail["loc"]) for detail in unknown_fields}
     problems = (
-        FieldProblem(detail["loc"], _build_problem_text(message_type, detail))
+        FieldProblem(
+            detail["loc"],
+            _build_problem_text(message_type, detail),
+            _is_unknown_field_error(detail) and not _is_known_field(message_type, detail["loc"]),
+        )
         for detail in details
         if detail["type"] != "missing" or detail["loc"] not in misspelt
     )
@@ -152,11 +160,15 @@ def _is_unknown_field_error(detail: ErrorDetails) -> bool:
     return detail["type"] == "extra_forbidden"
 
 
+def _is_known_field(message_type: Any, path: KeyPath) -> bool:
+    return path[-1] in get_settable_fields(get_schema(message_type), path[:-1])
+
+
 def _build_problem_text(message_type: Any, pydantic_error: ErrorDetails) -> str:
     path = pydantic_error["loc"]
     match pydantic_error["type"]:
         case "extra_forbidden":
-            if path[-1] in get_settable_fields(get_schema(message_type), path[:-1]):
+            if _is_known_field(message_type, path):
                 return f"is there twice, also as {to_snake(str(path[-1]))}"
             return unknown_field_text(message_type, path)
         case "value_error":

@@ -7,16 +7,16 @@ from vertex_api.estimates import quota
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_emulator.database import Database
-from vertex_emulator.errors import ApiError
 
 
-def consume_and_raise_injected_quota_fault(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
-    """Use up a pending quota fault of a job. Raises ApiError RESOURCE_EXHAUSTED if there is one."""
+def consume_injected_quota_fault_or_none(database: Database, kind: Kind, spec: Mapping[str, Any]) -> str | None:
+    """Use up a pending quota fault of a job, and return the service's message for it; None if there is none."""
     with database.write_transaction() as transaction:
         fault = transaction.injected_faults.consume_quota_fault(spec["displayName"])
-    if fault is not None:
-        metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))
-        raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {metrics}")
+    if fault is None:
+        return None
+    metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))
+    return f"The following quota metrics exceed quota limits: {metrics}"
 
 
 def list_quota_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines import backing_job
 from vertex_api.validation import pipeline_validation
 from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
@@ -17,27 +18,29 @@ from vertex_emulator.replicas.shared_folders import find_shared_folder_problems
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 
-def validate_and_canonicalize_request(kind: Kind, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    """Return a request in canonical form; `buckets_folder` is the folder of all buckets.
+def validate_and_canonicalize_request(
+    kind: Kind, region: str, body: Mapping[str, Any], buckets_folder: Path
+) -> dict[str, Any]:
+    """Return a request for a job in `region` in canonical form; `buckets_folder` is the folder of all buckets.
 
     Raises ApiError with every violation of the API's rules or, if there is none, all that this emulator lacks.
     """
     if kind == TRAINING_PIPELINE:
-        return _validate_and_canonicalize_pipeline(body, buckets_folder)
+        return _validate_and_canonicalize_pipeline(region, body, buckets_folder)
     spec, problems = canonicalize_job_and_find_problems(kind, body, output_only="drop")
-    problems = problems or _find_unsupported_in_spec(kind, spec, buckets_folder)
+    problems = problems or _find_wrong_places_and_unsupported(kind, region, spec, buckets_folder)
     if problems:
         raise build_invalid_argument_error(problems)
     return spec
 
 
-def _validate_and_canonicalize_pipeline(body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
+def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
     parsed = pipeline_validation.validate_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = backing_job.get_backing_job_kind(parsed.spec)
         job = pipeline_validation.build_backing_job(parsed.spec)
-        unsupported = _find_unsupported_in_spec(kind, job, buckets_folder)
+        unsupported = _find_wrong_places_and_unsupported(kind, region, job, buckets_folder)
         problems = [
             FieldProblem(backing_job.get_path_in_pipeline(kind, each.path), each.message) for each in unsupported
         ]
@@ -47,13 +50,16 @@ def _validate_and_canonicalize_pipeline(body: Mapping[str, Any], buckets_folder:
     return parsed.spec
 
 
-def _find_unsupported_in_spec(kind: Kind, spec: Mapping[str, Any], buckets_folder: Path) -> list[FieldProblem]:
+def _find_wrong_places_and_unsupported(
+    kind: Kind, region: str, spec: Mapping[str, Any], buckets_folder: Path
+) -> list[FieldProblem]:
     field = kind.spec_field
     folder_problems = (
         _find_invalid_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
         for uri in get_output_directories_by_variable(spec[field]).values()
     )
     return [
+        *(FieldProblem(path, message) for path, message in find_region_mismatches(spec, (field,), region)),
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
         *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
         *find_shared_folder_problems(kind, spec),

@@ -1,29 +1,41 @@
 """The API's methods on custom jobs, tuning jobs and training pipelines."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+from pydantic.alias_generators import to_camel
+
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.injected_quota_error import consume_and_raise_injected_quota_fault
+from vertex_emulator.api.injected_quota_error import consume_injected_quota_fault_or_none
 from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.pipeline_image_check import require_images_of_pipeline
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.api.shared_folder_conflicts import check_shared_folders_are_apart
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import Job
-from vertex_emulator.errors import ApiError, ModelUploadRejected
+from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
+from vertex_emulator.errors import ApiError, ModelUploadRejected, build_malformed_name_error, build_not_found_error
 from vertex_emulator.filters.expression_tree import Filter, find_required_value, iterate_comparisons, matches
 from vertex_emulator.locations_and_ids import Location, generate_id
-from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
+from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.resource_json import (
+    format_job_times,
+    get_api_state,
+    serialize_job,
+    serialize_operation,
+    serialize_pipeline,
+)
 from vertex_emulator.scheduling import job_ending_requests
 from vertex_emulator.scheduling.job_enqueueing import enqueue_job
+from vertex_emulator.scheduling.queue_admission import admit_jobs
 from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
-from vertex_emulator.timestamps import format_time, parse_time_to_ns_or_none
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
+_CODE_RESOURCE_EXHAUSTED = 8
 _JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
 _PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
 
@@ -32,24 +44,40 @@ _PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
 class JobService:
     """The methods on jobs of every kind.
 
-    `buckets_folder` is the folder of all buckets; `wake` tells the scheduler that the job with an id has changed.
+    `buckets_folder` is the folder of all buckets, `capacity` the maximum number of running replicas; `wake` tells the
+    scheduler that the job with an id has changed.
     """
 
     database: Database
     buckets_folder: Path
+    capacity: int
+    executor: Executor
     wake: Callable[[str], None]
 
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Queue a job and return it. Raises ApiError with every problem of the request."""
-        spec = validate_and_canonicalize_request(kind, body, self.buckets_folder)
-        consume_and_raise_injected_quota_fault(self.database, kind, spec)
+        """Queue a job and return it. Raises ApiError with every problem of the request.
+
+        As on the service, its state is PENDING, though the job may wait in the queue; and a pipeline that exceeds a
+        quota is created, and then fails.
+        """
+        spec = validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
+        if kind == TRAINING_PIPELINE:
+            require_images_of_pipeline(self.executor, spec)
+        quota_message = consume_injected_quota_fault_or_none(self.database, kind, spec)
+        if quota_message is not None and kind != TRAINING_PIPELINE:
+            raise ApiError("RESOURCE_EXHAUSTED", quota_message)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_can_be_uploaded(transaction, location, spec)
             check_shared_folders_are_apart(transaction, kind, spec)
             job = enqueue_job(transaction, job_id, kind, location, spec)
-        self.wake(job_id)
-        return serialize_job(job)
+            if quota_message is not None:
+                ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
+                job = transaction.update_and_get_job(job, ending=ending)
+            admitted_ids = admit_jobs(transaction, self.capacity)
+        for changed_id in dict.fromkeys([job_id, *admitted_ids]):
+            self.wake(changed_id)
+        return serialize_job(replace(job, state=PENDING))
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Return a job. Raises ApiError NOT_FOUND."""
@@ -100,7 +128,7 @@ class JobService:
                     )
             deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.list_trial_jobs(job_id))]
             transaction.delete_job_with_trials(job)
-            operation = transaction.operations.add_done(job.name, "DeleteOperationMetadata")
+            operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:
             self.wake(deleted_id)
         return serialize_operation(operation)
@@ -116,10 +144,12 @@ class JobService:
         return [serialize_job(job) for job in jobs]
 
     def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
+        if not (job_id.isascii() and job_id.isdigit()):
+            raise build_malformed_name_error(kind.type)
         job = transaction.get_job(job_id)
         name = f"{location.name_with_project_number}/{kind.collection}/{job_id}"
         if job is None or job.name != name:
-            raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
+            raise build_not_found_error(kind.type, name)
         return job
 
     def _require_job_outside_study(
@@ -168,6 +198,5 @@ def _find_filterable_text(job: Job, field: str) -> str | None:
         case "training_task_definition":
             return str(job.spec["trainingTaskDefinition"])
         case "create_time" | "update_time" | "start_time" | "end_time":
-            moment = {"create": job.created, "update": job.updated, "start": job.started, "end": job.ended}[field[:-5]]
-            return None if moment is None else format_time(moment)
+            return format_job_times(job).get(to_camel(field))
     return job.spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]

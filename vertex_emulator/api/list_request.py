@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 from pydantic.alias_generators import to_snake
 
 from vertex_emulator.errors import ApiError, InvalidFilter
-from vertex_emulator.filters.expression_tree import Comparison, Filter, iterate_comparisons, replace_comparisons
+from vertex_emulator.filters.expression_tree import (
+    REGULAR_EXPRESSION_OPERATORS,
+    Comparison,
+    Filter,
+    iterate_comparisons,
+    replace_comparisons,
+)
 from vertex_emulator.filters.parser import parse_filter_unless_empty
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
@@ -119,6 +125,8 @@ def _check_comparison(comparison: Comparison, filterable: Sequence[str], states:
     field, value = comparison.field, comparison.value
     if field not in filterable and not field.startswith("labels."):
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")
+    if comparison.operator in REGULAR_EXPRESSION_OPERATORS:
+        raise InvalidFilter(f"{comparison.operator} is an operator of log filters; use {field}=… or {field}:…")
     if field in _TIMES and comparison.operator != ":" and parse_time_to_ns_or_none(value) is None:
         raise InvalidFilter(f'{field} must be compared with a time such as "2026-01-31T12:00:00Z", not {value!r}')
     if field == "state" and "*" not in value and value not in states:

@@ -1,7 +1,9 @@
 """The API's methods on models."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic.alias_generators import to_snake
@@ -9,26 +11,41 @@ from pydantic.alias_generators import to_snake
 from vertex_api import types
 from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
+from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
+from vertex_emulator.errors import (
+    ApiError,
+    InvalidBucketUri,
+    ModelUploadRejected,
+    build_invalid_argument_error,
+    build_malformed_name_error,
+    build_not_found_error,
+)
 from vertex_emulator.filters.expression_tree import matches
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 
+_ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")
 _FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
 _SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
 
 
 @dataclass(frozen=True)
 class ModelService:
-    """The methods on models. A model is the list of its versions; its name without a version means the default one."""
+    """The methods on models. A model is the list of its versions; its name without a version means the default one.
+
+    `buckets_folder` is the folder of all buckets.
+    """
 
     database: Database
+    buckets_folder: Path
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
@@ -37,6 +54,8 @@ class ModelService:
         )
         if problems:
             raise build_invalid_argument_error(problems)
+        if uri := request["model"].get("artifactUri"):
+            self._require_artifact_files(uri)
         with self.database.write_transaction() as transaction:
             try:
                 version = store_model_version(transaction, location, request, request["model"], None)
@@ -49,6 +68,15 @@ class ModelService:
             }
             operation = transaction.operations.add_done(version.model_name, "UploadModelOperationMetadata", response)
         return serialize_operation(operation)
+
+    def _require_artifact_files(self, uri: str) -> None:
+        try:
+            is_empty = not has_objects(BucketTree(self.buckets_folder), uri)
+        except InvalidBucketUri as error:
+            raise build_invalid_argument_error([FieldProblem(("model", "artifactUri"), str(error))]) from error
+        if is_empty:
+            advice = "Please check that the directory exists and contains the files of the model."
+            raise ApiError("NOT_FOUND", f'There are no files in directory "{uri}". {advice}')
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
@@ -89,7 +117,7 @@ class ModelService:
             if not versions:
                 raise _build_not_found_error(location, model)
             transaction.models.delete(location, model)
-            operation = transaction.operations.add_done(versions[0].model_name, "DeleteOperationMetadata")
+            operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
         return serialize_operation(operation)
 
 
@@ -156,4 +184,6 @@ def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _build_not_found_error(location: Location, model: str) -> ApiError:
-    return ApiError("NOT_FOUND", f"The Model {location.name_with_project_number}/models/{model} does not exist.")
+    if not _ID_AND_ALIAS.fullmatch(model):
+        return build_malformed_name_error("Model")
+    return build_not_found_error("Model", f"{location.name_with_project_number}/models/{model}")

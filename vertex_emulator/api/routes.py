@@ -1,6 +1,5 @@
 """All routes of the API: the training API (v1 and v1beta1), Cloud Logging, and the emulator's own commands."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +16,8 @@ from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
-from vertex_emulator.errors import AnswerLost, ApiError
+from vertex_emulator.api.unserved_methods import build_unserved_path_error
+from vertex_emulator.errors import AnswerLost
 from vertex_emulator.http.access import ABORT_CONNECTION
 from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.query_parameters import (
@@ -33,25 +33,7 @@ from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.secret_manager.secret_values import SecretValues
 
 _COLLECTIONS = (*KINDS, "models")
-_SERVED = (*_COLLECTIONS, "operations")
 _PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})/{ID_PATTERN})?"
-_SERVED_PATH = re.compile(
-    rf"(?:{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})(?:/{ID_PATTERN})?)?"
-    rf"|{_PARENT}/operations(?:/{ID_PATTERN})?)(?::{ID_PATTERN})?"
-)
-# The first segments below a location or a project in the discovery documents of v1 and v1beta1.
-_UNIMPLEMENTED = """
-agentAnomalyDetectionScopes agents apps batchPredictionJobs cacheConfig cachedContents collaborativeProjects
-dataLabelingJobs datasets deploymentResourcePools detectors edgeDevices endpoints evaluationExperiments evaluationItems
-evaluationMetrics evaluationRuns evaluationSets exampleStores extensionControllers extensions featureGroups
-featureOnlineStores featurestores indexEndpoints indexes interactions interactionsHttp learningSets locations
-memoryBanks metadataStores migratableResources modelDeploymentMonitoringJobs modelGardenEula modelMonitors
-monitoredAgents nasJobs notebookExecutionJobs notebookRuntimeTemplates notebookRuntimes onlineEvaluators
-persistentResources pipelineJobs publishers ragCorpora ragEngineConfig reasoningEngines schedules
-semanticGovernancePolicies semanticGovernancePolicyEngine servingProfiles skills solvers specialistPools studies
-taskStores tasks tensorboards tuningJobs vertexExpress voices
-"""
-_UNIMPLEMENTED_COLLECTIONS = frozenset(_UNIMPLEMENTED.split())
 
 
 def build_routes(
@@ -83,7 +65,7 @@ def build_routes(
         _create_route("POST", "/{name:operation}:cancel", operations.accept_cancel_of_done_operation),
         _create_route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
         _create_route("GET", "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access", secrets.access),
-        Route("/{path:path}", _raise_unimplemented_or_not_found, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        Route("/{path:path}", _raise_unserved_path_error, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     return [
         Mount("/v1", routes=training),
@@ -134,34 +116,11 @@ def _create_route(
     return route
 
 
-async def _raise_unimplemented_or_not_found(request: Request) -> Response:
+async def _raise_unserved_path_error(request: Request) -> Response:
     """Raise the error for a path or a method that has no route."""
     if request.method == "POST":
         await read_json_object(request)
-    method, path = request.method, request.path_params["path"]
-    if _SERVED_PATH.fullmatch(path):
-        raise build_unimplemented_error(method, path)
-    resource = re.sub(r"^projects/[^/]+(/locations/[^/]+)?/", "", path)
-    first, *rest = re.split("[/:]", resource)
-    # The discovery document also has paths without a project, custom methods of projects, and a model's evaluations.
-    is_project_method = re.fullmatch(r"projects/[^/:]+:\w+", path) is not None
-    is_evaluation = first == "models" and rest[1:2] == ["evaluations"]
-    is_without_project = first in _SERVED and resource == path
-    if first in _UNIMPLEMENTED_COLLECTIONS or is_project_method or is_evaluation or is_without_project:
-        message = f"This emulator has no {resource} ({method}); it has {', '.join(_SERVED)} (docs/fidelity.md)."
-        raise ApiError("UNIMPLEMENTED", message)
-    raise build_not_found_error(path)
-
-
-def build_not_found_error(path: str) -> ApiError:
-    """Return the error for a path that the API does not have."""
-    return ApiError("NOT_FOUND", f"The requested URL {path} was not found on this emulator.")
-
-
-def build_unimplemented_error(method: str, path: str) -> ApiError:
-    """Return the error for a method that the API has, or may have, and this emulator does not."""
-    message = f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
-    return ApiError("UNIMPLEMENTED", message)
+    raise build_unserved_path_error(request.method, request.url.path)
 
 
 def _use_project_number(name: str) -> str:

@@ -128,4 +128,4 @@ def iterate_job_log_lines(
 
 def _extract_message_or_json(payload: Mapping[str, Any]) -> str:
     message = payload.get("message")
-    return message if isinstance(message, str) and message else json.dumps(payload, ensure_ascii=False)
+    return message if isinstance(message, str) else json.dumps(payload, ensure_ascii=False)

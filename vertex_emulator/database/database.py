@@ -15,7 +15,7 @@ from vertex_emulator.database.job_change_triggers import create_live_set_of_chan
 from vertex_emulator.database.transaction_statements import Transaction
 from vertex_emulator.errors import StartError
 
-SCHEMA_VERSION = 3  # checkouts before the first release wrote 1 and 2
+SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 3
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_api.job_kinds import KINDS, Kind
+from vertex_api.job_kinds import CUSTOM_JOB, KINDS, Kind
 from vertex_emulator.database import records
 from vertex_emulator.database.injected_fault_statements import InjectedFaults
 from vertex_emulator.database.job_queue_statements import ACTIVE
-from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
+from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
+from vertex_emulator.database.service_log_texts import iterate_closing_severities_and_texts
 from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.locations_and_ids import Location
@@ -36,7 +37,10 @@ class JobStatements(Statements):
         study: str | None = None,
         trial: int | None = None,
     ) -> Job:
-        """Add a job in QUEUED, with the pending fault that matches it, if any."""
+        """Add a job, with the pending fault that matches it, if any.
+
+        A custom job waits in the queue, while tuning jobs and pipelines are PENDING at once: their jobs wait.
+        """
         now, replicas = now_ns(), records.list_requested_replicas(kind, spec)
         self._insert_row(
             "jobs",
@@ -44,7 +48,7 @@ class JobStatements(Statements):
             collection=kind.collection,
             **location.to_columns(),
             spec=spec,
-            state=QUEUED,
+            state=QUEUED if kind == CUSTOM_JOB else PENDING,
             created=now,
             updated=now,
             study=study,
@@ -118,10 +122,10 @@ class JobStatements(Statements):
         return self._require_job(job.id)
 
     def end_job_and_log_outcome(self, job: Job, ending: Ending, **columns: Any) -> None:
-        """Set a job's terminal state, and log the service's final messages."""
-        self.log_service_message(job.id, ending.final_log_message)
-        if ending.state == FAILED:
-            self.log_service_message(job.id, ending.message, "ERROR")
+        """Set a job's terminal state, and log the service's final messages, errors first."""
+        has_program = job.kind == CUSTOM_JOB and job.state != QUEUED
+        for severity, text in iterate_closing_severities_and_texts(ending, has_program):
+            self.log_service_message(job.id, text, severity)
         self.update_and_get_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
 
     def delete_job_with_trials(self, job: Job) -> None:

@@ -19,8 +19,6 @@ SUCCEEDED = "JOB_STATE_SUCCEEDED"
 FAILED = "JOB_STATE_FAILED"
 CANCELLED = "JOB_STATE_CANCELLED"
 
-_FINAL_MESSAGES = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed.", CANCELLED: "Job is cancelled."}
-
 TrialState = Literal["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
 
 
@@ -41,11 +39,6 @@ class Ending:
     def error_if_failed_or_cancelled(self) -> dict[str, Any] | None:
         """The job's `error`, which only failed and cancelled jobs have."""
         return {"code": self.code, "message": self.message} if self.state in (FAILED, CANCELLED) else None
-
-    @property
-    def final_log_message(self) -> str:
-        """The service's last message in the job's log."""
-        return _FINAL_MESSAGES[self.state]
 
 
 @dataclass(frozen=True, order=True)
@@ -193,10 +186,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class PipelineProgress:
-    """The progress of a training pipeline: the id of the job that runs its task, the name of the uploaded model."""
+    """The progress of a training pipeline.
+
+    `job` is the id of the job that runs its task, `model` the name of the uploaded model, `best_trial_job` the id of
+    the job of a tuning job's best trial.
+    """
 
     job: str
     model: str | None = None
+    best_trial_job: str | None = None
 
 
 @dataclass(frozen=True)

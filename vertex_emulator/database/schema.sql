@@ -61,7 +61,8 @@ CREATE TABLE injected_faults (
 CREATE TABLE pipelines (
   pipeline TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
   job TEXT NOT NULL,
-  model TEXT
+  model TEXT,
+  best_trial_job TEXT
 ) WITHOUT ROWID;
 CREATE INDEX pipelines_by_job ON pipelines (job);
 CREATE TABLE models (

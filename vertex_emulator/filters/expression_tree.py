@@ -5,12 +5,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from vertex_emulator.filters.regular_expression import matches_anywhere
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
+
+REGULAR_EXPRESSION_OPERATORS = ("=~", "!~")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`field operator value`; the operator `:` is "has", with `*` as a wildcard."""
+    """`field operator value`; `:` is "has", with `*` as a wildcard, `=~` and `!~` have a regular expression."""
 
     field: str
     operator: str
@@ -90,12 +93,14 @@ def find_required_value(condition: Filter | None, field: str) -> str | None:
 
 
 def _compare(actual: str | None, operator: str, expected: str) -> bool:
-    if operator == "!=":
-        return not _compare(actual, "=", expected)
+    if operator in ("!=", "!~"):
+        return not _compare(actual, "=" if operator == "!=" else "=~", expected)
     if actual is None:
         return False
     if operator == ":":
         return fnmatch.fnmatchcase(actual, re.sub(r"[\[?]", lambda special: f"[{special[0]}]", expected))
+    if operator == "=~":
+        return matches_anywhere(expected, actual)
     times = parse_time_to_ns_or_none(actual), parse_time_to_ns_or_none(expected)
     if times[0] is not None and times[1] is not None:
         order = (times[0] > times[1]) - (times[0] < times[1])

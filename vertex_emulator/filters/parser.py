@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidFilter
-from vertex_emulator.filters.expression_tree import And, Comparison, Filter, Not, Or
+from vertex_emulator.filters.expression_tree import REGULAR_EXPRESSION_OPERATORS, And, Comparison, Filter, Not, Or
 
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<punctuation>[()])
-      | (?P<operator><=|>=|!=|=|<|>|:)
+      | (?P<operator>=~|!~|<=|>=|!=|=|<|>|:)
       | (?P<quoted>"(?:[^"\\]|\\.)*")
       | (?P<word>[^\s()<>=!:"]+)
     )""",
@@ -97,7 +97,8 @@ class _Parser:
         operator = self._require_token("operator")
         kind, value = self._take_next_token("a value")
         if kind == "quoted":
-            return Comparison(field, operator, _unquote(value))
+            is_pattern = operator in REGULAR_EXPRESSION_OPERATORS
+            return Comparison(field, operator, _unquote_pattern(value) if is_pattern else _unquote(value))
         if kind != "word":
             raise self._build_missing_token_error(f"a value after {field}{operator}", back=1)
         # An unquoted time contains colons, which are operators elsewhere.
@@ -149,6 +150,11 @@ class _Parser:
         index = self._index - back
         where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
         return InvalidFilter(f"the filter lacks {missing_description} {where}")
+
+
+def _unquote_pattern(text: str) -> str:
+    """Return a quoted regular expression, in which a backslash that escapes neither itself nor a quote stays."""
+    return re.sub(r"\\([\\\"])", r"\1", text[1:-1])
 
 
 def _unquote(text: str) -> str:

@@ -43,7 +43,8 @@ class ReplicaSpec:
     """A container to start.
 
     `command` None keeps the image's ENTRYPOINT, `args` None its CMD. `mounts` maps folders on this machine to folders
-    in the container. `peers` are the host names of all of the job's replicas, its own among them.
+    in the container. `hostname` is that of the container; `peers` are the names of all of the job's replicas in
+    CLUSTER_SPEC, its own, `cluster_name`, among them.
     """
 
     job: str
@@ -53,6 +54,7 @@ class ReplicaSpec:
     args: Sequence[str] | None
     environment: Mapping[str, str]
     hostname: str
+    cluster_name: str
     mounts: Mapping[str, str]
     peers: Sequence[str]
     resources: ResourceLimits = ResourceLimits()
@@ -89,6 +91,9 @@ class Executor(Protocol):
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
+
+    def is_image_missing(self, image: str) -> bool:
+        """Return whether neither the machine nor the image's registry has an image; False if that is not known."""
 
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""

@@ -9,7 +9,7 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
-from vertex_emulator.replicas.hostnames import build_replica_hostname
+from vertex_emulator.replicas.hostnames import build_container_hostname, build_replica_hostname
 from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
 from vertex_emulator.replicas.resource_limits import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
@@ -45,7 +45,8 @@ def make_folders_and_build_replica_spec(
         command=texts.command,
         args=texts.args,
         environment=texts.environment,
-        hostname=build_replica_hostname(job.id, replica.pool, replica.index),
+        hostname=build_container_hostname(job.id, replica.pool, replica.index),
+        cluster_name=build_replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
         peers=[build_replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         resources=compute_resource_limits(pool.get("machineSpec", {}), host, replica_index),

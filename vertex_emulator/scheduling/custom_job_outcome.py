@@ -1,12 +1,12 @@
 """The outcome of a custom job: how it ends or what is restarted, by the statuses of its replicas."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration
 from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling import injected_fault_effects, restart_rules
+from vertex_emulator.scheduling import failure_messages, injected_fault_effects, restart_rules
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 from vertex_emulator.timestamps import now_ns
 
@@ -15,17 +15,20 @@ PRIMARY = Replica(0, 0)
 CODE_INVALID_ARGUMENT = 3
 _CODE_DEADLINE_EXCEEDED = 4
 _CODE_RESOURCE_EXHAUSTED = 8
-_CODE_OUT_OF_MEMORY = 9
 CODE_FAILED_PRECONDITION = 9
 CODE_INTERNAL = 13
 
 JobOutcome = Ending | RestartPlan | None
+ReadTraceback = Callable[[Replica], str]
 
 
-def decide_ending_or_restart(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
+def decide_ending_or_restart(
+    job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, read_traceback: ReadTraceback
+) -> JobOutcome:
     """Decide how a running job ends or what is restarted; None while it goes on.
 
-    `statuses` may hold earlier attempts, `now` is in ns. The first replica to fail fails the job, unless its error is
+    `statuses` may hold earlier attempts, `now` is in ns, `read_traceback` returns the last traceback in a replica's log
+    or "". The first replica to fail fails the job, unless its error is
     transient (restart_rules.py). If the primary replica succeeds, the job does (Google's page on the training service).
     Replicas are checked in the order in which they ended, so the outcome does not depend on when this is called.
     """
@@ -39,7 +42,7 @@ def decide_ending_or_restart(job: Job, statuses: Mapping[Replica, ReplicaStatus]
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
         current = injected_fault_effects.simulate_fault_exit(job.fault, current, fault_time)
     return (
-        _decide_ending_or_retry(job, current, now, job_url)
+        _decide_ending_or_retry(job, current, now, read_traceback)
         or _decide_by_lost_replicas(job, current, now)
         or get_timeout_ending(job, now)
     )
@@ -85,15 +88,18 @@ def _decide_outcome_of_preemption(job: Job, now: int) -> Ending | RestartPlan:
     return restart or build_stockout_ending(job, now)
 
 
-def _decide_ending_or_retry(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
+def _decide_ending_or_retry(
+    job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, read_traceback: ReadTraceback
+) -> JobOutcome:
     exited = [item for item in statuses.items() if item[1].phase == "exited"]
     for replica, status in sorted(exited, key=lambda item: item[1].finished or 0):
         if restart_rules.is_killed_externally(status):
             continue
         if status.exit_code != 0:
             can_retry = restart_rules.is_abort_or_segmentation_fault(status)
-            restart = restart_rules.plan_job_retry(job, _describe_exit(replica, status), now) if can_retry else None
-            return restart or _build_exit_failure(replica, status, job_url, now)
+            cause = f"The replica {replica.task_name} exited with a non-zero status of {status.exit_code}."
+            restart = restart_rules.plan_job_retry(job, cause, now) if can_retry else None
+            return restart or _build_exit_failure(job, replica, status, now, read_traceback)
         if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
@@ -110,14 +116,12 @@ def _decide_by_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus]
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 
-def _describe_exit(replica: Replica, status: ReplicaStatus) -> str:
-    name, exit_code = replica.task_name, status.exit_code
+def _build_exit_failure(
+    job: Job, replica: Replica, status: ReplicaStatus, now: int, read_traceback: ReadTraceback
+) -> Ending:
     if status.out_of_memory:
-        return f"The replica {name} ran out of memory and exited with a non-zero status of {exit_code}."
-    return f"The replica {name} exited with a non-zero status of {exit_code}. Termination reason: Error."
-
-
-def _build_exit_failure(replica: Replica, status: ReplicaStatus, job_url: str, now: int) -> Ending:
-    code = _CODE_OUT_OF_MEMORY if status.out_of_memory else CODE_INVALID_ARGUMENT
-    hint = f"To find out more about why your job exited please check the logs: {job_url}"
-    return Ending(FAILED, code, f"{_describe_exit(replica, status)} {hint}", now)
+        return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, failure_messages.render_low_memory_message(replica), now)
+    is_package = "pythonPackageSpec" in job.spec["jobSpec"]["workerPoolSpecs"][replica.pool]
+    traceback = read_traceback(replica) if is_package else ""
+    message = failure_messages.render_exit_message(job, replica, status.exit_code, traceback)
+    return Ending(FAILED, CODE_INVALID_ARGUMENT, message, now)

@@ -7,17 +7,19 @@ middle of a step, the next process takes the same step again.
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
+from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.log_size import MIN_LOG_LIMIT_BYTES, StoredSizeCounter
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
-from vertex_emulator.scheduling import custom_job_outcome, image_error, injected_fault_effects
+from vertex_emulator.scheduling import custom_job_outcome, failure_messages, injected_fault_effects
 from vertex_emulator.scheduling.custom_job_outcome import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 from vertex_emulator.timestamps import now_ns
@@ -31,7 +33,7 @@ _Statuses = Mapping[Replica, ReplicaStatus]
 
 @dataclass(frozen=True)
 class CustomJobReconciler:
-    """Advances custom jobs; `build_job_url` returns the page of a job, `wake` schedules a step for another job.
+    """Advances custom jobs; `wake` schedules a step for another job.
 
     `build_secret_environment` returns the variables by which a job's containers find their secrets.
     """
@@ -39,7 +41,6 @@ class CustomJobReconciler:
     database: Database
     executor: Executor
     data: DataFolder
-    build_job_url: Callable[[Job], str]
     wake: Callable[[str], None]
     build_secret_environment: Callable[[Job], Mapping[str, str]]
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
@@ -91,32 +92,29 @@ class CustomJobReconciler:
             delay = self._signal_replicas_and_get_delay(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
-        image, task = "", PRIMARY.task_name
+        image, replica = "", PRIMARY
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
-                task = replica.task_name
                 images.add(self._build_spec(job, replica, host, metric_id).image)
             for image in sorted(images):
                 if not self.executor.has_image_or_starts_pull(job.id, image):
                     return None
             for replica in job.current_replicas:
-                task = replica.task_name
                 self.executor.start_replica_unless_started(self._build_spec(job, replica, host, metric_id))
         except ImageUnavailable as error:
-            text = image_error.render_image_error(image, str(error), job.location)
+            text = failure_messages.render_image_error(image, str(error), job.location)
             return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
-            text = f"The replica {task} failed to start: {error}"
+            text = failure_messages.render_start_message(job, replica, str(error))
             return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
                 if current.state == PENDING:
-                    for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
-                        transaction.log_service_message(job.id, text)
+                    transaction.log_service_message(job.id, "Job is running.")
                 if current.started is None:
                     for text in render_shortfall_warnings(job.spec["jobSpec"]["workerPoolSpecs"], host):
                         transaction.log_service_message(job.id, text, "WARNING")
@@ -138,7 +136,8 @@ class CustomJobReconciler:
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
-        outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, self.build_job_url(job))
+        read_traceback = partial(self._read_last_traceback, job)
+        outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, read_traceback)
         if isinstance(outcome, Ending):
             return self._record_ending_and_get_delay(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
@@ -149,12 +148,19 @@ class CustomJobReconciler:
             min(deadline, injected_fault_effects.compute_fault_time_or_none(job, statuses) or deadline) - now
         ) / 10**9
 
+    def _read_last_traceback(self, job: Job, replica: Replica) -> str:
+        lines = self.executor.read_log_lines(job.id, replica)
+        return failure_messages.find_last_traceback(line.text for line in lines if line.stream == "e")
+
     def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.ending is not None or current.restarts != job.restarts:
                 return
             transaction.log_service_message(job.id, plan.log_message, "WARNING")
+            if plan.whole_job:
+                for text in LAUNCH_TEXTS:
+                    transaction.log_service_message(job.id, text)
             state = PENDING if plan.whole_job else RUNNING
             transaction.update_and_get_job(current, state=state, restarts=plan.restarts)
         self.wake(job.id)

@@ -14,7 +14,7 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_api.validation.pipeline_validation import build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_name_listing import has_objects
@@ -73,7 +73,6 @@ class PipelineReconciler:
             job = enqueue_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
             transaction.pipelines.add_backing_job(pipeline.id, job.id)
             transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
-            transaction.update_and_get_job(current, state=PENDING)
         self.wake(job.id)
 
     def _forward_cancellation_or_copy_start(self, pipeline: Job, job: Job) -> None:
@@ -84,13 +83,14 @@ class PipelineReconciler:
             must_cancel = current.ending is not None and current_job.ending is None
             if must_cancel:
                 request_cancellation(transaction, job.id)
-            elif current.ending is None and current_job.started is not None and current.state in (QUEUED, PENDING):
+            elif current.ending is None and current_job.started is not None and current.state == PENDING:
                 transaction.update_and_get_job(current, state=RUNNING, started=current_job.started)
         if must_cancel:
             self.wake(job.id)
 
     def _upload_model_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
-        artifact_uri = self._get_model_directory_or_none(job, trials_of_job)
+        best_trial = _find_best_trial_or_none(job, trials_of_job)
+        artifact_uri = self._get_model_directory_or_none(job, best_trial)
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(pipeline.id)
             if current is None or current.is_terminal:
@@ -99,6 +99,8 @@ class PipelineReconciler:
             ending = current.ending or replace(job.ending, at=now_ns())
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
                 ending = self._upload_model_or_get_failed_ending(transaction, pipeline, artifact_uri) or ending
+            if best_trial is not None:
+                transaction.pipelines.set_best_trial_job(pipeline.id, best_trial.job)
             started = current.started or job.started
             transaction.end_job_and_log_outcome(current, ending, **({} if started is None else {"started": started}))
 
@@ -119,12 +121,20 @@ class PipelineReconciler:
         transaction.pipelines.set_uploaded_model(pipeline.id, version.model_name)
         return None
 
-    def _get_model_directory_or_none(self, job: Job, trials_of_job: list[Trial]) -> str | None:
+    def _get_model_directory_or_none(self, job: Job, best_trial: Trial | None) -> str | None:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
             return get_model_directory_or_none(job.spec["jobSpec"])
-        best = trial_results.find_best_trial_summary(serialize_job(job, trials_of_job))
-        return get_model_directory_or_none(job.spec["trialJobSpec"], best["id"]) if best is not None else None
+        if best_trial is None:
+            return None
+        return get_model_directory_or_none(job.spec["trialJobSpec"], str(best_trial.number))
+
+
+def _find_best_trial_or_none(job: Job, trials_of_job: list[Trial]) -> Trial | None:
+    if job.kind == CUSTOM_JOB:
+        return None
+    best = trial_results.find_best_trial_summary(serialize_job(job, trials_of_job))
+    return next((trial for trial in trials_of_job if best is not None and str(trial.number) == best["id"]), None)
 
 
 def _build_failed_ending(rpc_code: int, message: str) -> Ending:

@@ -1,8 +1,31 @@
-"""The choice of the jobs that leave the queue next."""
+"""The admission of jobs: which ones leave the queue next."""
 
 from collections.abc import Iterable, Mapping
 
+from vertex_emulator.database import Transaction
 from vertex_emulator.database.job_queue_statements import QueuedJob
+from vertex_emulator.database.records import PENDING
+from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS, PROVISIONING_TEXTS
+
+
+def admit_jobs(transaction: Transaction, capacity: int) -> list[str]:
+    """Let the jobs out of the queue for which there is room; return their ids.
+
+    `capacity` is the maximum number of running replicas.
+    """
+    admitted = select_admissible_jobs(
+        transaction.queue.list_admission_candidates(capacity),
+        transaction.queue.count_admitted_replicas_by_study_or_job(),
+        capacity,
+    )
+    for queued_job in admitted:
+        job = transaction.get_job(queued_job.id)
+        assert job is not None
+        transaction.queue.record_admission_of_study_or_job(job)
+        transaction.update_and_get_job(job, state=PENDING)
+        for text in (*PROVISIONING_TEXTS, *LAUNCH_TEXTS):
+            transaction.log_service_message(job.id, text)
+    return [queued_job.id for queued_job in admitted]
 
 
 def select_admissible_jobs(

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
+from vertex_emulator.database.records import FAILED, Ending, Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.scheduling.custom_job_outcome import CODE_INTERNAL
 from vertex_emulator.scheduling.custom_job_reconciler import CustomJobReconciler
 from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
-from vertex_emulator.scheduling.queue_admission import select_admissible_jobs
+from vertex_emulator.scheduling.queue_admission import admit_jobs
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 from vertex_emulator.timestamps import now_ns
@@ -36,7 +36,7 @@ _log = logging.getLogger("vertex_emulator.scheduler")
 
 @dataclass
 class Scheduler:
-    """Runs jobs; `capacity` is the maximum number of running replicas, `build_job_url` returns the page of a job.
+    """Runs jobs; `capacity` is the maximum number of running replicas.
 
     `build_secret_environment` returns the variables by which a job's containers find their secrets.
     """
@@ -46,12 +46,11 @@ class Scheduler:
     data: DataFolder
     queue: WorkQueue
     capacity: int
-    build_job_url: Callable[[Job], str]
     build_secret_environment: Callable[[Job], Mapping[str, str]] = lambda _job: {}
 
     def __post_init__(self) -> None:
         self._custom_jobs = CustomJobReconciler(
-            self.database, self.executor, self.data, self.build_job_url, self.wake, self.build_secret_environment
+            self.database, self.executor, self.data, self.wake, self.build_secret_environment
         )
         self._studies = StudyReconciler(self.database, self.data, self.wake)
         self._pipelines = PipelineReconciler(self.database, self.data, self.wake)
@@ -141,24 +140,9 @@ class Scheduler:
 
     def _admit_jobs(self) -> None:
         with self.database.write_transaction() as transaction:
-            admitted = select_admissible_jobs(
-                transaction.queue.list_admission_candidates(self.capacity),
-                transaction.queue.count_admitted_replicas_by_study_or_job(),
-                self.capacity,
-            )
-            for queued_job in admitted:
-                job = transaction.get_job(queued_job.id)
-                assert job is not None
-                transaction.queue.record_admission_of_study_or_job(job)
-                transaction.update_and_get_job(job, state=PENDING)
-                transaction.log_service_message(
-                    job.id,
-                    "Vertex AI is provisioning job running framework. First time usage might take couple of minutes, "
-                    "and subsequent runs can be much faster.",
-                )
-                transaction.log_service_message(job.id, "Vertex AI is setting up this job.")
-        for queued_job in admitted:
-            self.queue.add(queued_job.id)
+            admitted_ids = admit_jobs(transaction, self.capacity)
+        for job_id in admitted_ids:
+            self.queue.add(job_id)
 
     def _increment_failure_count(self, key: str) -> int:
         self._failures[key] = failures = self._failures.get(key, 0) + 1

@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.scheduling import job_ending_requests, study_outcome
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
@@ -41,7 +41,7 @@ class StudyReconciler:
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
-            self._mark_pending_or_running(study, trials)
+            self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
             return self._end_active_jobs_or_study(study, ending, trials)
@@ -76,21 +76,15 @@ class StudyReconciler:
                     transaction.update_trial(trial)
         return refreshed
 
-    def _mark_pending_or_running(self, study: Job, trials: Sequence[Trial]) -> None:
+    def _mark_running_if_trial_started(self, study: Job, trials: Sequence[Trial]) -> None:
         start_times = [trial.started for trial in trials if trial.started is not None]
-        state = RUNNING if start_times else PENDING
-        if study.state == state or study.state == CANCELLING:
+        if study.state != PENDING or not start_times:
             return
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
-            if current is None or current.ending is not None:
-                return
-            if state == RUNNING:
+            if current is not None and current.ending is None:
                 transaction.log_service_message(study.id, "Job is running.")
                 transaction.update_and_get_job(current, state=RUNNING, started=min(start_times))
-            elif current.state == QUEUED:
-                transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
-                transaction.update_and_get_job(current, state=PENDING)
 
     def _start_trials_or_get_ending(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""

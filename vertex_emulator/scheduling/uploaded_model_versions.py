@@ -23,7 +23,7 @@ def choose_model_id(transaction: Transaction, location: Location, request: Mappi
             raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location_name}.')
         parent_id = parsed[1].partition("@")[0]
         if not transaction.models.list_versions(location, parent_id):
-            raise ModelUploadRejected("NOT_FOUND", f"The Model {location_name}/models/{parent_id} does not exist.")
+            raise ModelUploadRejected("NOT_FOUND", f'The Model "{location_name}/models/{parent_id}" does not exist.')
         return parent_id
     if model_id and transaction.models.list_versions(location, model_id):
         raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location_name}/models/{model_id} already exists.")

@@ -13,7 +13,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.resource_json import serialize_job, serialize_pipeline
+from vertex_emulator.resource_json import format_times, serialize_job, serialize_pipeline
 from vertex_emulator.web_page.study_view import build_study_view, iterate_thinned_trials
 
 
@@ -28,10 +28,11 @@ class JobViews:
     def build_view_or_none(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
 
-        The fields are `job` as the API returns it (without a study's trials), `kind`, `place` (`project`, `region`),
-        `outputs` (`label`, `uri`, `path`), `replicas`, and `log` (the `job`, `trial` or null, and `tasks` of its
-        entries). A tuning job also has `study` (see `build_study_view`), a trial's job has `parent` (`collection`,
-        `id`, `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model` or null).
+        The fields are `job` as the API returns it (without a study's trials, with exact times), `kind`, `place`
+        (`project`, `region`), `outputs` (`label`, `uri`, `path`), `replicas`, and `log` (the `job`, `trial` or null,
+        and `tasks` of its entries). A tuning job also has `study` (see `build_study_view`), a trial's job has `parent`
+        (`collection`, `id`, `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model`
+        or null).
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
@@ -43,8 +44,9 @@ class JobViews:
             return None
         kind, visible_id = job.study_or_own_kind_and_id
         tasks = [replica.task_name for replica in job.requested_replicas]
+        body = serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress)
         view: dict[str, Any] = {
-            "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),
+            "job": body | format_times(startTime=job.started, endTime=job.ended),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._iterate_serialized_output_folders(job)],

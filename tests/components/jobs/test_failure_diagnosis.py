@@ -17,7 +17,9 @@ from vertex_api import client_errors
 
 PARENT = "projects/local/locations/us-central1"
 TRAIN, SEARCH = f"{PARENT}/customJobs/1", f"{PARENT}/hyperparameterTuningJobs/2"
-EXITED = "The replica workerpool1-0 exited with a non-zero status of 1. Termination reason: Error."
+EXITED = "The replica workerpool1-0 exited with a non-zero status of 1."
+HINT = " To find out more about why your job exited please check the logs: https://console.cloud.google.com/logs/viewer"
+LOW_ON_MEMORY = "Replicas low on memory: workerpool0. Specify a machine with larger memory and try again."
 CALL = (
     "call hypertune.HyperTune().report_hyperparameter_tuning_metric("
     "hyperparameter_metric_tag='accuracy', metric_value=…)"
@@ -45,13 +47,22 @@ def infeasible(number: int, reason: str, **fields: Any) -> dict[str, Any]:
 def test_a_report_shows_the_failed_replica_s_log(api: FakeClient) -> None:
     api.logs[f"{TRAIN}/workerpool1-0"] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
     api.logs[TRAIN] = ["of another replica"]
-    assert said(api, failed(EXITED)) == [
+    assert said(api, failed(f"{EXITED}{HINT}?project=1&resource=ml_job%2Fjob_id%2F1")) == [
         f"digits failed: {EXITED}",
         "  the last log lines of workerpool1-0:",
         *[f"    line {number}" for number in range(11, 20)],
         "    ValueError: no data",
         "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `vertex-emulator logs 1`",
         "  fix it, or run it again with lifecycle.rerun",
+    ]
+
+
+def test_a_pool_without_memory_shows_its_only_replica_s_log(api: FakeClient) -> None:
+    api.logs[f"{TRAIN}/workerpool0-0"], api.logs[TRAIN] = ["Killed"], ["of all replicas"]
+    assert said(api, failed(LOW_ON_MEMORY))[2:4] == ["  the last log lines of workerpool0-0:", "    Killed"]
+    assert said(api, failed(LOW_ON_MEMORY.replace("pool0", "pool1")))[2:4] == [
+        "  its last log lines:",
+        "    of all replicas",
     ]
 
 
@@ -74,11 +85,14 @@ def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     ("lines", "cause"),
     [
         (
-            ["The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137."],
+            [LOW_ON_MEMORY],
             "it needs more memory: take a larger machineType or smaller batches",
         ),
         (["The replica workerpool0-0 exited with a non-zero status of 137."], "it needs more memory: "),
-        (["Replicas low on memory: workerpool0"], "it needs more memory: "),
+        (
+            ['OCI runtime create failed: exec: "train": executable file not found in $PATH: unknown'],
+            "the image has no program train: correct the command, or add it to the image",
+        ),
         (
             [EXITED, "ModuleNotFoundError: No module named 'sklearn.svm'"],
             "the image has no Python module sklearn.svm: add what brings it to the image's requirements",

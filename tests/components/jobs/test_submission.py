@@ -49,6 +49,15 @@ def test_a_missing_act_as_names_the_submitters(api: FakeClient) -> None:
     assert str(failure.value) == f"digits: not submitted: {ACT_AS}; {remedy}"
 
 
+def test_a_missing_image_is_to_be_pushed(api: FakeClient) -> None:
+    api.failing["create"] = client_errors.NotFound("404: The image x:1 does not exist.")
+    with pytest.raises(SubmitFailed, match=r"The image x:1 does not exist\.; build and push it, or correct imageUri"):
+        custom.create(inputs())
+    api.failing["create"] = client_errors.NotFound("404: no such project")
+    with pytest.raises(SubmitFailed, match=r"no such project$"):
+        custom.create(inputs())
+
+
 def test_a_quota_refusal_says_metric_region_need_and_page() -> None:
     metrics = ("aiplatform.googleapis.com/custom_model_training_cpus", "aiplatform.googleapis.com/invented")
     assert render_quota_refusal(metrics, CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", "https://x") == (

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from vertex_api.catalog.job_defaults import (
+    copy_with_boot_disks,
     find_explicit_timeout_duration,
     get_boot_disk_type_and_size,
     get_model_directory_or_none,
@@ -45,3 +46,21 @@ def test_boot_disks_have_a_default_size_and_type() -> None:
     assert get_boot_disk_type_and_size({"machineSpec": {"machineType": "n1-standard-4"}}) == ("pd-ssd", 100)
     newest = {"machineSpec": {"machineType": "a4-highgpu-8g"}, "diskSpec": {"bootDiskSizeGb": 200}}
     assert get_boot_disk_type_and_size(newest) == ("hyperdisk-balanced", 200)
+
+
+def test_boot_disks_are_filled_in_for_pools_with_machines() -> None:
+    small, large = {"machineType": "n1-standard-4"}, {"machineType": "a3-ultragpu-8g"}
+    pools = [
+        {"machineSpec": small},
+        {},
+        {"machineSpec": large, "diskSpec": {"bootDiskSizeGb": 500}},
+        {"containerSpec": {}},
+    ]
+    assert [
+        pool.get("diskSpec") for pool in copy_with_boot_disks(job_spec(workerPoolSpecs=pools))["workerPoolSpecs"]
+    ] == [
+        {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+        None,
+        {"bootDiskType": "hyperdisk-balanced", "bootDiskSizeGb": 500},
+        None,
+    ]

@@ -218,7 +218,6 @@ def test_a_trial_under_way_may_still_report(state: str) -> None:
     "reason",
     [
         "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: Error.",
-        "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137.",
         "Replicas low on memory: workerpool0",
         "Internal error occurred for the current attempt",
         "Resources are insufficient in region: us-east1.",

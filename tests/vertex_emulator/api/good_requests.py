@@ -1,6 +1,6 @@
 """Good requests: between them they set every field of custom jobs and tuning jobs that has a rule of its own.
 
-None runs anything: the image is one that is never pulled and not there.
+None runs anything: nobody answers where the image is said to be.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_api.types import Model
 
-ABSENT_IMAGE = "localhost/absent:1"
+ABSENT_IMAGE = "127.0.0.1:9/absent:1"
 KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"
 LOCATION = "projects/my-project/locations/us-central1"
 ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"

@@ -4,8 +4,10 @@ import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 from vertex_api import __version__
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.locations_and_ids import derive_project_number
 
+ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"
 LOCAL_ONLY = {"imageUri": "localhost/absent:1"}  # never pulled, so a job of it fails at once
 
 
@@ -13,9 +15,9 @@ def absent(name: str, labels: dict[str, str] | None = None) -> Any:
     return custom_job({**pool("pass"), "containerSpec": LOCAL_ONLY}, name=name, labels=labels)
 
 
-def test_created_job_is_queued_under_project_number(shared: RunningEmulator) -> None:
+def test_created_job_is_pending_under_project_number(shared: RunningEmulator) -> None:
     job = shared.call("POST", f"v1/{PARENT}/customJobs", absent("created"))
-    assert job["state"] == "JOB_STATE_QUEUED"
+    assert job["state"] == "JOB_STATE_PENDING"
     assert job["name"].startswith(f"projects/{derive_project_number('my-project')}/locations/us-central1/customJobs/")
     assert job["createTime"].endswith("Z")
     assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
@@ -82,6 +84,41 @@ def test_all_violations_are_reported_with_snake_case_paths(shared: RunningEmulat
     assert fields >= {"job_spec.worker_pool_specs[0].replica_count", "job_spec.worker_pool_specs[0].bogus"}
 
 
+@pytest.mark.parametrize("nothing", ["", [], {}, None])
+def test_unknown_field_is_rejected_as_it_is_spelt(shared: RunningEmulator, nothing: object) -> None:
+    body = custom_job(pool("pass", imageURI=nothing, env=None), scheduling=None)
+    error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
+    (violation,) = error["details"][0]["fieldViolations"]
+    assert violation["field"] == "job_spec.worker_pool_specs[0].container_spec.imageURI"
+    assert error["message"].startswith(f"List of found errors:\t1.Field: {violation['field']}; Message: unknown field;")
+    assert error["message"].endswith("\t")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"tensorboard": "projects/p/locations/europe-west4/tensorboards/1", "serviceAccount": ACCOUNT}, "tensorboard"),
+        (
+            {"pscInterfaceConfig": {"networkAttachment": "projects/p/regions/europe-west4/networkAttachments/a"}},
+            "psc_interface_config.network_attachment",
+        ),
+    ],
+)
+def test_resources_of_other_regions_are_rejected(shared: RunningEmulator, spec: dict[str, Any], field: str) -> None:
+    key = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k"
+    body = custom_job(pool("pass"), **spec) | {"encryptionSpec": {"kmsKeyName": key}}
+    task = {"trainingTaskDefinition": CUSTOM_TASK, "trainingTaskInputs": body["jobSpec"]}
+    pipeline = {"displayName": "p", "encryptionSpec": body["encryptionSpec"], **task}
+    for collection, request, prefix in (
+        ("customJobs", body, "job_spec"),
+        ("trainingPipelines", pipeline, "training_task_inputs"),
+    ):
+        error = shared.call("POST", f"v1/{PARENT}/{collection}", request, expect=400)["error"]
+        violations = error["details"][0]["fieldViolations"]
+        assert [each["field"] for each in violations] == ["encryption_spec.kms_key_name", f"{prefix}.{field}"]
+        assert all("must be in the region of the jobs, us-central1" in each["description"] for each in violations)
+
+
 def test_unsupported_field_is_rejected_by_name(shared: RunningEmulator) -> None:
     body = custom_job(pool("pass"), models=["projects/p/locations/us-central1/models/1"])
     error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
@@ -108,10 +145,13 @@ def test_unknown_job_is_not_found(shared: RunningEmulator) -> None:
         ("GET", "v1/projects/x/locations/y/models/1/evaluations/2", 501),
         ("PATCH", f"v1/{PARENT}/models/1", 501),
         ("GET", f"v1/{PARENT}/nowhere", 404),
-        ("POST", f"v1/{PARENT}/customJobs/1:pause", 501),
-        ("PATCH", f"v1/{PARENT}/customJobs/1", 501),
+        ("POST", f"v1/{PARENT}/customJobs/1:pause", 404),
+        ("PATCH", f"v1/{PARENT}/customJobs/1", 404),
         ("GET", "v1/projects/x", 404),
         ("GET", "nowhere", 404),
+        ("POST", "v1:evaluateInstances", 501),
+        ("GET", f"v1/{PARENT}/customJobs/job-1", 400),
+        ("DELETE", f"v1/{PARENT}/models/No!", 400),
         ("POST", f"v1/{PARENT}/customJobs?bogus=1", 400),
         ("GET", f"v1/{PARENT}/customJobs?pageSize=-1", 400),
         ("GET", f"v1/{PARENT}/customJobs?pageSize=x", 400),

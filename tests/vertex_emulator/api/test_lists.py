@@ -13,7 +13,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.filters.parser import parse_filter_unless_empty
 
 PARENT = "projects/listing/locations/us-central1"
-ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}
+ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "127.0.0.1:9/absent:1"}}
 STUDY = {
     "metrics": [{"metricId": "acc"}],
     "parameters": [{"parameterId": "x", "doubleValueSpec": {"maxValue": 1.0}}],

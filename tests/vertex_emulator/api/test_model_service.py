@@ -36,7 +36,7 @@ def test_model_is_stored_in_canonical_form(shared: RunningEmulator) -> None:
         "display_name": "kept",
         "description": "é",
         "labels": {"team": "a"},
-        "artifact_uri": "gs://b/m",
+        "artifact_uri": "gs://stored/m",
         "container_spec": {
             "image_uri": "serve:1",
             "args": ["--x"],
@@ -49,6 +49,10 @@ def test_model_is_stored_in_canonical_form(shared: RunningEmulator) -> None:
         "name": "projects/x/locations/y/models/ignored",
         "version_description": "first",
     }
+    (shared.data / "gcs/stored/m").mkdir(parents=True)
+    error = shared.call("POST", f"v1/{PARENT}/models:upload", {"model": sent}, expect=404)["error"]
+    assert error["message"].startswith('There are no files in directory "gs://stored/m". Please check')
+    (shared.data / "gcs/stored/m/weights").touch()
     name = upload(shared, sent)["response"]["model"]
     kept = shared.get(name)
     assert kept["containerSpec"] == {
@@ -63,7 +67,7 @@ def test_model_is_stored_in_canonical_form(shared: RunningEmulator) -> None:
         "displayName": "kept",
         "description": "é",
         "labels": {"team": "a"},
-        "artifactUri": "gs://b/m",
+        "artifactUri": "gs://stored/m",
     }
     assert kept["name"] == name
     assert kept["createTime"] == kept["updateTime"] == kept["versionCreateTime"] == kept["versionUpdateTime"]

@@ -10,6 +10,7 @@ import googleapiclient
 import pytest
 
 from tests.vertex_emulator.running import RunningEmulator
+from vertex_emulator.api.unserved_methods import is_method_of_vertex_ai
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}
@@ -39,8 +40,6 @@ def test_discovery_methods_are_served_or_unimplemented(version: str, shared: Run
     wrong, seen = [], set()
     for method in methods(json.loads((documents / f"aiplatform.{version}.json").read_text())):
         path = re.sub(r"\{[^}]+\}", "1", method["flatPath"])
-        if not path.startswith(f"{version}/"):
-            continue  # custom methods of the whole API, such as v1:evaluateInstances
         resource, _, name = method["id"].removeprefix(PREFIX).rpartition(".")
         reply = shared.http.request(method["httpMethod"], f"{shared.url}/{path}", timeout=30)
         is_served = method["id"].startswith(PREFIX) and name in SERVED.get(resource, ())
@@ -57,8 +56,21 @@ def test_unknown_paths_are_not_found(path: str, shared: RunningEmulator) -> None
     assert shared.call("GET", f"v1/{path}", expect=404)["error"]["status"] == "NOT_FOUND"
 
 
-def test_wrong_method_is_unimplemented(shared: RunningEmulator) -> None:
-    error = shared.call("PATCH", "v1/projects/p/locations/r/customJobs/1", expect=501)["error"]
-    assert error["message"].startswith("This emulator has no method PATCH projects/p/locations/r/customJobs/1 (")
+def test_methods_that_vertex_ai_lacks_are_not_found(shared: RunningEmulator) -> None:
+    job = "v1/projects/p/locations/r/customJobs/1"
+    for method, path in (("PATCH", job), ("PUT", job), ("POST", f"{job}:pause"), ("DELETE", job.rpartition("/")[0])):
+        error = shared.call(method, path, expect=404)["error"]
+        assert (error["status"], path in error["message"]) == ("NOT_FOUND", True)
     error = shared.call("POST", "v1/projects/p/locations/r/endpoints/1:predict", {}, expect=501)["error"]
-    assert error["message"].startswith("This emulator has no endpoints/1:predict (POST); it has customJobs, ")
+    assert error["message"].startswith(
+        "This emulator has no method POST v1/projects/p/locations/r/endpoints/1:predict ("
+    )
+
+
+def test_each_version_has_its_own_methods() -> None:
+    upload = "projects/p/locations/r/ragCorpora/1/ragFiles:upload"
+    assert is_method_of_vertex_ai("POST", f"v1/{upload}")
+    assert not is_method_of_vertex_ai("POST", f"v1beta1/{upload}")
+    skills = "projects/acme.com:p/locations/r/skills"
+    assert is_method_of_vertex_ai("GET", f"v1beta1/{skills}")
+    assert not is_method_of_vertex_ai("GET", f"v1/{skills}")

@@ -43,8 +43,8 @@ def test_faults_survive_restart_and_take_effect_once(own: RunningEmulator) -> No
     assert own.ended(spared)["state"] == "JOB_STATE_SUCCEEDED"
     assert own.ended(struck)["error"] == {"code": 13, "message": "as told"}
     error = own.ended(distributed)["error"]
-    assert error["code"] == 9
-    assert "The replica workerpool1-0 ran out of memory and exited with a non-zero status of 137." in error["message"]
+    advice = "Specify a machine with larger memory and try again."
+    assert error == {"code": 8, "message": f"Replicas low on memory: workerpool1. {advice}"}
     assert own.ended(own.create(custom_job(pool("pass"), name="train-2")))["state"] == "JOB_STATE_SUCCEEDED"
     assert inject(own, "--list") == "no pending faults\n"
 

@@ -1,4 +1,6 @@
-from vertex_emulator.replicas.hostnames import build_replica_hostname
+import re
+
+from vertex_emulator.replicas.hostnames import build_container_hostname, build_replica_hostname
 
 
 def test_host_names_share_the_digits_of_their_job() -> None:
@@ -7,3 +9,13 @@ def test_host_names_share_the_digits_of_their_job() -> None:
     assert len(first.split("-")[3]) == 10
     assert second.startswith("cmle-training-workerpool1-")
     assert second.endswith("-2")
+
+
+def test_a_container_s_own_name_has_a_suffix() -> None:
+    names = {build_container_hostname("1", 0, index) for index in range(3)}
+    assert all(
+        re.fullmatch(r"cmle-training-workerpool0-[0-9a-f]{10}-[012]-[bcdfghjklmnpqrstvwxz2456789]{5}", name)
+        for name in names
+    )
+    assert len({name[-5:] for name in names}) == 3
+    assert build_container_hostname("1", 0, 0) in names

@@ -104,7 +104,7 @@ def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, 
         "inputDataConfig": data,
     }
     with pytest.raises(ApiError) as refusal:
-        validate_and_canonicalize_request(TRAINING_PIPELINE, body, tmp_path)
+        validate_and_canonicalize_request(TRAINING_PIPELINE, "us-central1", body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [field]
 
 
@@ -119,7 +119,7 @@ def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
         },
     }
     with pytest.raises(ApiError) as refusal:
-        validate_and_canonicalize_request(TRAINING_PIPELINE, body, tmp_path)
+        validate_and_canonicalize_request(TRAINING_PIPELINE, "us-central1", body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [
         "training_task_inputs.worker_pool_specs[0].nfs_mounts[0]",
         "training_task_inputs.base_output_directory.output_uri_prefix",

@@ -10,6 +10,7 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
 from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
+from tests.vertex_emulator.scheduling.steps import inject
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.errors import ApiError
@@ -75,7 +76,7 @@ def cancel(emulator: Emulator, pipeline: str) -> None:
 
 def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
     pipeline = submit(emulator, modelToUpload=MODEL)
-    assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_QUEUED"
+    assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_PENDING"
     assert "trainingTaskMetadata" not in shown(emulator, pipeline)
     emulator.run_ready_steps()
     running = shown(emulator, pipeline)
@@ -149,8 +150,40 @@ def test_a_tuning_pipeline_uploads_the_best_model(emulator: Emulator) -> None:
     study = emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, backing(emulator, pipeline))
     values = {trial["id"]: trial["finalMeasurement"]["metrics"][0]["value"] for trial in study["trials"]}
     best = max(values, key=lambda number: values[number])
+    with emulator.database.read_transaction() as transaction:
+        jobs = {str(trial.number): trial.job for trial in transaction.list_trial_records(backing(emulator, pipeline))}
+    assert done["trainingTaskMetadata"]["bestTrialBackingCustomJob"].endswith(f"/customJobs/{jobs[best]}")
     assert models(emulator) == [("a model", 1, f"gs://my-bucket/run/{best}/model/")]
     assert len(set(values.values())) == 3
+
+
+def test_a_pipeline_beyond_a_quota_is_created_and_fails(emulator: Emulator) -> None:
+    inject(emulator, "quota")
+    pipeline = submit(emulator)
+    emulator.run()
+    failed = shown(emulator, pipeline)
+    assert failed["state"] == "PIPELINE_STATE_FAILED"
+    assert failed["error"]["code"] == 8
+    assert failed["error"]["message"].startswith("The following quota metrics exceed quota limits: aiplatform.")
+    assert "trainingTaskMetadata" not in failed
+
+
+def test_a_pipeline_without_its_image_is_not_created(emulator: Emulator) -> None:
+    emulator.machine.images.clear()
+    with pytest.raises(ApiError, match=r"^The image trainer:1 does not exist\.$") as error:
+        submit(emulator)
+    assert error.value.http == 404
+
+
+def test_scalars_in_inputs_reach_containers_as_texts(emulator: Emulator) -> None:
+    specs = []
+    emulator.machine.program = lambda spec: specs.append(spec) or 0  # type: ignore[func-returns-value]
+    inputs = {"worker_pool_specs": [pool(args=[7, 0.5], env=[{"name": "WANDB_DISABLED", "value": True}])]}
+    pipeline = submit(emulator, trainingTaskInputs=inputs)
+    emulator.run()
+    assert shown(emulator, pipeline)["trainingTaskInputs"] == inputs
+    (spec,) = specs
+    assert (spec.args, spec.environment["WANDB_DISABLED"]) == (["7.0", "0.5"], "true")
 
 
 def test_a_second_pipeline_uploads_a_new_model_version(emulator: Emulator) -> None:

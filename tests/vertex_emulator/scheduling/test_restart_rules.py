@@ -64,8 +64,8 @@ def test_any_other_exit_code_is_permanent(code: int) -> None:
 
 def test_memory_that_ran_out_is_permanent() -> None:
     state, error, message = ended(judged(job(), other=exited(137, out_of_memory=True)))
-    assert (state, error) == (FAILED, 9)
-    assert "workerpool1-1 ran out of memory" in message
+    assert (state, error) == (FAILED, 8)
+    assert "Replicas low on memory: workerpool1." in message
 
 
 @pytest.mark.parametrize("loss", [None, exited(137)])
@@ -170,7 +170,7 @@ def test_a_timed_fault_spares_what_ended_before_it() -> None:
 def test_an_injected_exit_counts_like_a_real_one() -> None:
     found = judged(job(InjectedFault("fail", exit_code=3, replica="workerpool1-1")))
     assert "workerpool1-1 exited with a non-zero status of 3" in ended(found)[2]
-    assert "workerpool0-0 ran out of memory" in ended(judged(job(InjectedFault("oom"))))[2]
+    assert "Replicas low on memory: workerpool0." in ended(judged(job(InjectedFault("oom"))))[2]
     crashing = job(InjectedFault("fail", exit_code=139, replica="workerpool1-0"))
     crashing = restarted(crashing, judged(crashing))
     assert judged(crashing) is None

@@ -36,12 +36,14 @@ def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> Non
         for replica in ended.replicas_of_all_attempts
     ] == [1] * 4
     texts = log_texts(emulator, job)
-    assert [text.partition(".")[0] for text in texts[-6:]] == [
+    assert [text.partition(".")[0] for text in texts[-8:]] == [
         "Job is running",
         "The replica workerpool0-0 exited with a non-zero status of 139",
         "Waiting for training program to start",
         "Job is preparing",
         "Job is running",
+        "Tearing down training program",
+        "Finished tearing down training program",
         "Job completed successfully",
     ]
 
@@ -54,7 +56,8 @@ def test_a_vanished_container_is_replaced_alone(emulator: Emulator) -> None:
     emulator.run_ready_steps()
     again = replace(WORKER, attempt=1)
     assert set(emulator.machine.containers) == {(job, CHIEF), (job, again)}
-    assert emulator.machine.containers[job, again].spec.hostname.endswith("-0")
+    spec = emulator.machine.containers[job, again].spec
+    assert spec.cluster_name in spec.peers and spec.hostname.startswith(f"{spec.cluster_name}-")
     assert emulator.job(job).state == "JOB_STATE_RUNNING"
     emulator.run()
     assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
@@ -118,7 +121,7 @@ def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
         (0, ""),
         (13, "as told"),
         (0, ""),
-        (9, "The replica workerpool1-0 ran out"),
+        (8, "Replicas low on memory: workerpoo"),
     ]
     with emulator.database.read_transaction() as transaction:
         assert transaction.injected_faults.list_remaining_job_counts_and_faults() == []

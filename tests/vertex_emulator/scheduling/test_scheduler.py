@@ -2,7 +2,16 @@ import pytest
 
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
-from tests.vertex_emulator.scheduling.steps import CHIEF, cancel, log_texts, reports, submit, submit_study, trials
+from tests.vertex_emulator.scheduling.steps import (
+    CHIEF,
+    cancel,
+    inject,
+    log_texts,
+    reports,
+    submit,
+    submit_study,
+    trials,
+)
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
@@ -10,7 +19,7 @@ from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
     job = submit(emulator)
-    assert emulator.job(job).state == "JOB_STATE_QUEUED"
+    assert emulator.job(job).state == "JOB_STATE_PENDING"
     emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_RUNNING"
     emulator.run()
@@ -33,7 +42,32 @@ def test_the_service_s_lines_come_in_its_order(emulator: Emulator) -> None:
         "Waiting for training program to start",
         "Job is preparing",
         "Job is running",
+        "Tearing down training program",
+        "Finished tearing down training program",
         "Job completed successfully",
+    ]
+
+
+def test_the_launch_is_logged_before_containers_start(emulator: Emulator) -> None:
+    emulator.machine.images.clear()
+    job = submit(emulator)
+    emulator.run()
+    texts = [text.partition(".")[0] for text in log_texts(emulator, job)]
+    assert texts[3:5] == ["Waiting for training program to start", "Job is preparing"]
+    assert "Job is running" not in texts
+
+
+def test_a_failure_is_logged_line_by_line_before_the_end(emulator: Emulator) -> None:
+    inject(emulator, "fail", code=13, message="first\n\nsecond")
+    job = submit(emulator)
+    emulator.run()
+    with emulator.database.read_transaction() as transaction:
+        lines = transaction.list_service_messages(job)[-4:]
+    assert [(line.severity, line.text) for line in lines] == [
+        ("ERROR", "first"),
+        ("ERROR", "second"),
+        ("INFO", "Finished tearing down training program."),
+        ("INFO", "Job failed."),
     ]
 
 
@@ -203,7 +237,8 @@ def test_a_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -
     assert emulator.machine.most_at_once == 2
     shown = emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, study)["trials"][0]
     assert shown["finalMeasurement"]["metrics"] == [{"metricId": "acc", "value": 0.5}]
-    assert shown["measurements"] == [shown["finalMeasurement"]]
+    with emulator.database.read_transaction() as transaction:
+        assert all(len(trial.measurements) == 1 for trial in transaction.list_trial_records(study))
 
 
 def test_a_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:

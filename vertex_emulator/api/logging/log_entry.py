@@ -1,7 +1,7 @@
 """A log entry as Vertex writes it, and the fields of it that a filter can name."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
@@ -10,10 +10,13 @@ from vertex_emulator.database.records import Job, Replica, ServiceMessage
 from vertex_emulator.replicas.executor_protocol import LogLine
 from vertex_emulator.timestamps import format_time
 
+SERVICE_TASK = "service"
+"""The task name of the lines that the service itself writes."""
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 _PAYLOAD = ("textPayload", "text_payload")
 FIELDS = {"resource.type", "logName", "log_name", "timestamp", "severity", "insertId", "insert_id", *_PAYLOAD}
-MAP_FIELDS = ("resource.labels.", "labels.")
+_JSON_PAYLOAD = ("jsonPayload.", "json_payload.")
+MAP_FIELDS = ("resource.labels.", "labels.", *_JSON_PAYLOAD)
 
 Entry = dict[str, Any]
 EntryKey = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
@@ -23,7 +26,7 @@ KeyAndEntry = tuple[EntryKey, Entry]
 def build_key_and_service_entry(job: Job, message: ServiceMessage) -> KeyAndEntry:
     """Return the key and the entry of a message that the service wrote."""
     key = (message.at, f"{message.at}-service-{message.sequence:012d}")
-    return key, _build_entry(job, "service", key, message.severity, message.text)
+    return key, _build_entry(job, SERVICE_TASK, key, message.severity, message.text)
 
 
 def build_key_and_replica_entry(job: Job, replica: Replica, line: LogLine, same_time_index: int) -> KeyAndEntry:
@@ -48,6 +51,8 @@ def find_filterable_text_or_severity_rank(entry: Entry, field: str) -> str | Non
             return str(entry["logName"])
         case "text_payload":
             return entry.get("textPayload")
+    if field.startswith(_JSON_PAYLOAD):
+        return _find_text_at_or_none(entry.get("jsonPayload"), field.split(".")[1:])
     labels: Mapping[str, str] = entry["labels"]
     if field.startswith("resource.labels."):
         labels, field = entry["resource"]["labels"], field.removeprefix("resource.")
@@ -55,7 +60,10 @@ def find_filterable_text_or_severity_rank(entry: Entry, field: str) -> str | Non
 
 
 def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text: str) -> Entry:
-    """Return an entry; a text that is a JSON object becomes jsonPayload and sets the severity, as in real jobs."""
+    """Return an entry: a line of a container has a jsonPayload, one of the service a textPayload, as in real jobs.
+
+    A line that is a JSON object is the payload itself, and sets the severity.
+    """
     at, insert_id = key
     labels = {"ml.googleapis.com/job_id/log_area": "root"}
     if job.trial is not None:
@@ -64,7 +72,7 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
     project = job.location.project
     entry: Entry = {
         "insertId": insert_id,
-        "logName": f"projects/{project}/logs/{'ml.googleapis.com%2F' if task == 'service' else ''}{task}",
+        "logName": f"projects/{project}/logs/{'ml.googleapis.com%2F' if task == SERVICE_TASK else ''}{task}",
         "resource": {
             "type": "ml_job",
             "labels": {"job_id": job.study_or_own_kind_and_id[1], "task_name": task, "project_id": project},
@@ -73,14 +81,25 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
         "severity": default_severity,
         "labels": labels,
     }
+    if task == SERVICE_TASK:
+        return {**entry, "textPayload": text}
     payload = _parse_json_object_or_none(text)
     if payload is None:
-        entry["textPayload"] = text
-    else:
-        if payload.get("severity") in SEVERITIES:
-            entry["severity"] = payload.pop("severity")
-        entry["jsonPayload"] = payload
-    return entry
+        payload = {"message": text, "levelname": default_severity, "attrs": {"tag": task}}
+    elif payload.get("severity") in SEVERITIES:
+        entry["severity"] = payload.pop("severity")
+    return {**entry, "jsonPayload": payload}
+
+
+def is_payload_field(field: str) -> bool:
+    """Return whether a filter's field is in the text or the JSON of an entry."""
+    return field in _PAYLOAD or field.startswith(_JSON_PAYLOAD)
+
+
+def _find_text_at_or_none(payload: Any, names: Sequence[str]) -> str | None:
+    for name in names:
+        payload = payload.get(name) if isinstance(payload, Mapping) else None
+    return payload if payload is None or isinstance(payload, str) else json.dumps(payload)
 
 
 def _parse_json_object_or_none(text: str) -> dict[str, Any] | None:

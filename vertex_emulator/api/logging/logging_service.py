@@ -20,6 +20,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.filters import expression_tree, parser
+from vertex_emulator.filters.regular_expression import compile_pattern
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
@@ -161,13 +162,28 @@ def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | Non
     for comparison in expression_tree.iterate_comparisons(condition):
         if comparison.field not in log_entry.FIELDS and not comparison.field.startswith(log_entry.MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
-        if comparison.field == "severity" and comparison.value not in log_entry.SEVERITIES:
+        if comparison.operator in expression_tree.REGULAR_EXPRESSION_OPERATORS:
+            _check_regular_expression(comparison)
+        elif comparison.field == "severity" and comparison.value not in log_entry.SEVERITIES:
             message = f"'{comparison.value}' is not a severity; known: {', '.join(log_entry.SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
-    return None if condition is None else expression_tree.replace_comparisons(condition, _replace_severity_with_rank)
+    return None if condition is None else expression_tree.replace_comparisons(condition, _normalize_comparison)
 
 
-def _replace_severity_with_rank(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
+def _check_regular_expression(comparison: expression_tree.Comparison) -> None:
+    if comparison.field in ("severity", "timestamp"):
+        message = f"{comparison.field} is not a text; it cannot be compared with a regular expression"
+        raise ApiError("INVALID_ARGUMENT", message)
+    try:
+        compile_pattern(comparison.value)
+    except InvalidFilter as error:
+        raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
+
+
+def _normalize_comparison(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
+    """Return a comparison with a severity as its rank, and with a part of a payload as a wildcard."""
+    if comparison.operator == ":" and log_entry.is_payload_field(comparison.field):
+        return expression_tree.Comparison(comparison.field, ":", f"*{comparison.value}*")
     if comparison.field != "severity":
         return comparison
     rank = log_entry.SEVERITIES.index(comparison.value)

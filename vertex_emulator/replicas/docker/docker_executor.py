@@ -66,15 +66,18 @@ class DockerExecutor:
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         return self._images.has_image_or_starts_pull(job_id, image)
 
+    def is_image_missing(self, image: str) -> bool:
+        return self._images.is_image_missing(image)
+
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)
-        network, hosts = "bridge" if self._settings.egress else "none", dict[str, str]()
+        network, hosts = "bridge" if self._settings.egress else "none", {spec.cluster_name: "127.0.0.1"}
         if len(spec.peers) > 1:
             network, labels = f"vertex-{self._id}-{spec.job}", self._build_job_labels(spec.job)
             subnet = ensure_network_and_get_subnet(self._connect_and_call, network, labels, self._settings.egress)
             hosts = map_hostnames_to_addresses(subnet, spec.peers)
         elif not self._settings.egress:
-            hosts = {spec.hostname: "127.0.0.1"}  # there Docker gives a container no address of its own
+            hosts[spec.hostname] = "127.0.0.1"  # there Docker gives a container no address of its own
         self._firewall.add_rules_if_possible()
         if not self._connect_and_call(lambda client: self._create_container_if_absent(client, network, hosts, spec)):
             status = self._get_container_status_or_none(name)
@@ -91,11 +94,9 @@ class DockerExecutor:
         return {replica: status for replica, status in statuses.items() if status is not None}
 
     def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
-        def kill(client: "docker.APIClient") -> None:
-            with ignore_api_errors(404, 409):
-                client.kill(self._build_container_name(job_id, replica), signal)
-
-        self._connect_and_call(kill)
+        name = self._build_container_name(job_id, replica)
+        with ignore_api_errors(404, 409):
+            self._connect_and_call(lambda client: client.kill(name, signal))
 
     def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since_ns)
@@ -166,7 +167,8 @@ class DockerExecutor:
             **build_limit_options(spec.resources),
             **build_security_options(self._settings),
         )
-        address, mac_address = addresses_by_hostname.get(spec.hostname), self._firewall.build_mac_address(name)
+        address = addresses_by_hostname[spec.cluster_name] if len(spec.peers) > 1 else None
+        mac_address = self._firewall.build_mac_address(name)
         try:
             client.create_container(
                 spec.image,
@@ -180,8 +182,7 @@ class DockerExecutor:
                 **build_endpoint_options(client, network, address, mac_address),
             )
         except ImageNotFound as error:
-            message = f"the image {spec.image} was removed from this machine: {get_docker_error_text(error)}"
-            raise ReplicaCannotStart(message) from error
+            raise ReplicaCannotStart(f"the image {spec.image} was removed: {get_docker_error_text(error)}") from error
         except APIError as error:
             if error.status_code == 409:
                 return False

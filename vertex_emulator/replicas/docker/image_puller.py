@@ -8,6 +8,8 @@ from typing import Any
 from vertex_emulator.errors import EmulatorError, ImageUnavailable
 
 PULL_SILENCE_SECONDS = 300  # a pull that makes no progress for so long has failed
+_LOOKUP_SECONDS = 5
+_UNREADABLE = (401, 403, 404)  # registries do not say which of their images exist to those who may not read them
 _LOCAL_REGISTRY = "localhost/"  # what `vertex-training` builds for this machine; there is nothing to pull from
 
 
@@ -43,6 +45,28 @@ class ImagePuller:
                 pull, name = self._pull_image_and_wake_jobs, f"pull {image}"
                 threading.Thread(target=pull, args=(image, record), daemon=True, name=name).start()
             record.waiting.add(job_id)
+        return False
+
+    def is_image_missing(self, image: str) -> bool:
+        """Return whether neither the machine nor the image's registry has an image; False if that is not known."""
+        import docker
+
+        try:
+            if self._has_image_or_rejects_name(image):
+                return False
+            if image.startswith(_LOCAL_REGISTRY):
+                return True
+            client = docker.APIClient(version="auto", timeout=_LOOKUP_SECONDS, **docker.utils.kwargs_from_env())
+            try:
+                client.inspect_distribution(image)
+            finally:
+                client.close()
+        except ImageUnavailable:
+            return True
+        except docker.errors.APIError as error:
+            return error.status_code in _UNREADABLE
+        except (EmulatorError, docker.errors.DockerException, OSError):
+            return False
         return False
 
     def _has_image_or_rejects_name(self, image: str) -> bool:

@@ -42,8 +42,10 @@ function lineOf(entry) {
 }
 
 function textOf({ textPayload, jsonPayload }) {
-  if (jsonPayload === undefined) return (textPayload ?? "").replace(ESCAPES, "").replace(/^.*\r(?=[^\r]+\r?$)/s, "").replace(/\r$/, "");
-  const { message, ...rest } = jsonPayload;
+  const { message, levelname, attrs, ...others } = jsonPayload ?? { message: textPayload ?? "" };
+  const isLine = typeof message === "string" && Object.keys(others).length === 0 && (!jsonPayload || (levelname && attrs?.tag));
+  if (isLine) return message.replace(ESCAPES, "").replace(/^.*\r(?=[^\r]+\r?$)/s, "").replace(/\r$/, "");
+  const { message: _, ...rest } = jsonPayload;
   if (typeof message !== "string") return JSON.stringify(jsonPayload);
   return Object.keys(rest).length ? `${message} ${JSON.stringify(rest)}` : message;
 }

@@ -8,6 +8,7 @@ import pytest
 
 from tests.vertex_emulator.fakes import Clock, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
+from tests.vertex_emulator.running import line_of
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.api.logging import logging_service
 from vertex_emulator.api.logging.logging_service import LoggingService
@@ -72,7 +73,7 @@ class Log:
         found, token = [], None
         while True:
             reply = self.entries.list_entries({"filter": text, "pageSize": 7, **body, "pageToken": token})
-            found.append([entry["textPayload"] for entry in reply.get("entries", [])])
+            found.append([line_of(entry) for entry in reply.get("entries", [])])
             token = reply.get("nextPageToken")
             if token is None:
                 return found
@@ -143,7 +144,7 @@ def test_gcloud_stream_logs_filters_find_each_line_once(log: Log) -> None:
         found = log.entries.list_entries(body).get("entries", [])
         if not found:
             break
-        shown += [entry["textPayload"] for entry in found]
+        shown += [line_of(entry) for entry in found]
         last = found[-1]
         time, insert_id = last["timestamp"], last["insertId"]
         bound = f'((timestamp="{time}" AND insertId>"{insert_id}") OR timestamp>"{time}")'
@@ -183,7 +184,7 @@ def test_timestamp_filters_bound_the_lines_found(log: Log) -> None:
 def test_a_search_without_time_goes_on_later(log: Log, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     monkeypatch.setattr(logging_service, "MAX_SEARCH_SECONDS", -1)
     log.add("1", log.lines(40, same=3))
-    pages = log.pages(f'{CONTAINERS} AND textPayload="line 19"', orderBy=order)
+    pages = log.pages(f'{CONTAINERS} AND jsonPayload.message="line 19"', orderBy=order)
     assert [line for page in pages for line in page] == ["line 19"]
     assert [] in pages
 
@@ -203,6 +204,48 @@ def test_pages_of_long_lines_are_short(log: Log, order: str) -> None:
 def test_deep_json_lines_are_texts(log: Log, payload: str) -> None:
     log.add("1", [LogLine(log.begin + SECOND, "o", payload)])
     assert log.pages(CONTAINERS) == [[payload]]
+
+
+def test_container_lines_have_a_tagged_message(log: Log) -> None:
+    log.add("1", [LogLine(log.begin, "o", "epoch 1"), LogLine(log.begin, "e", "loss is nan")])
+    entries = log.entries.list_entries({"filter": f'resource.labels.job_id="1" AND {CONTAINERS}'})["entries"]
+    assert [(entry["severity"], entry["jsonPayload"]) for entry in entries] == [
+        ("INFO", {"message": "epoch 1", "levelname": "INFO", "attrs": {"tag": "workerpool0-0"}}),
+        ("ERROR", {"message": "loss is nan", "levelname": "ERROR", "attrs": {"tag": "workerpool0-0"}}),
+    ]
+    assert not any("textPayload" in entry for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ('jsonPayload.message=~"^line [12]$"', ["line 1", "line 2"]),
+        (r'jsonPayload.message=~"line\s\d\d"', ["line 10", "line 11"]),
+        (r'jsonPayload.message=~"line\\s1\\d"', ["line 10", "line 11"]),
+        ('jsonPayload.message !~ "line [0-8]"', ["line 9"]),
+        ('jsonPayload.message:"ne 1"', ["line 1", "line 10", "line 11"]),
+        (
+            'jsonPayload.attrs.tag="workerpool0-0" AND jsonPayload.levelname="INFO" AND json_payload.message="line 3"',
+            ["line 3"],
+        ),
+        ("jsonPayload.attrs.tag.more:*", []),
+        ('jsonPayload.other=~".*"', []),
+        ('textPayload=~".*"', []),
+        ('resource.labels.task_name=~"workerpool[0-9]+-0$" AND jsonPayload.message=~"(?i)LINE 5"', ["line 5"]),
+    ],
+)
+def test_payloads_are_found_by_field_and_regular_expression(log: Log, condition: str, found: list[str]) -> None:
+    log.add("1", log.lines(12))
+    assert log.pages(f"{CONTAINERS} AND {condition}", pageSize=100) == [found]
+
+
+@pytest.mark.parametrize(
+    "condition", ['jsonPayload.message=~"("', 'severity=~"E"', 'timestamp=~"20"', 'jsonPayload=~"x"']
+)
+def test_impossible_regular_expressions_are_rejected(log: Log, condition: str) -> None:
+    with pytest.raises(ApiError) as error:
+        log.pages(condition)
+    assert error.value.status == "INVALID_ARGUMENT"
 
 
 def test_a_page_token_of_another_request_is_refused(log: Log) -> None:

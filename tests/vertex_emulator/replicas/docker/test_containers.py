@@ -12,7 +12,9 @@ CHIEF = Replica(0, 0)
 
 
 def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
-    return ReplicaSpec(job, CHIEF, IMAGE, ["sh", "-c", script], None, {}, "host", {str(folder): "/out"}, ["host"])
+    return ReplicaSpec(
+        job, CHIEF, IMAGE, ["sh", "-c", script], None, {}, "host-x", "host", {str(folder): "/out"}, ["host"]
+    )
 
 
 def test_an_ended_replica_is_not_started_again(executor: DockerExecutor, tmp_path: Path) -> None:

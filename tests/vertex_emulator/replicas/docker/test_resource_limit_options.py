@@ -17,7 +17,7 @@ MB = 1 << 20
 def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tuple[ReplicaStatus, list[str]]:
     """How a replica with limits ends, and what it wrote."""
     command = ["python3", "-c", script]
-    spec = ReplicaSpec(generate_id(), CHIEF, IMAGE, command, None, {}, "host", {}, ["host"], resources)
+    spec = ReplicaSpec(generate_id(), CHIEF, IMAGE, command, None, {}, "host-x", "host", {}, ["host"], resources)
     executor.start_replica_unless_started(spec)
     until(lambda: executor.get_statuses(spec.job)[CHIEF].phase == "exited", "its end")
     return executor.get_statuses(spec.job)[CHIEF], [line.text for line in executor.read_log_lines(spec.job, CHIEF)]
