@@ -39,7 +39,7 @@ LAYERS = {
         ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
         ("gcs.routes", "replicas", "resource_json"),
-        ("api.logging", "replicas.docker", "scheduling", "secret_manager", "snapshots"),
+        ("api.logging", "replicas.docker", "pruning", "scheduling", "secret_manager", "snapshots"),
         ("api", "web_page"),
         ("app",),
         ("server",),

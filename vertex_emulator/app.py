@@ -61,7 +61,9 @@ class App:
                 ModelService(self.database, self.data.buckets),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
-                StatusAndFaultService(self.database, self.executor, self.data, self.capacity, request_faults),
+                StatusAndFaultService(
+                    self.database, self.executor, self.data, self.capacity, request_faults, self.wake
+                ),
                 request_faults,
                 SecretValues(self.data.secrets),
             ),

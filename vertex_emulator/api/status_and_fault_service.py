@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
@@ -11,18 +11,24 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, InvalidFault
 from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.pruning.job_pruning import prune_jobs
 from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.timestamps import now_ns
 
 
 @dataclass(frozen=True)
 class StatusAndFaultService:
-    """The methods behind `status`, `stop`, `logs` and `inject`; `capacity` is in replicas."""
+    """The methods behind `status`, `stop`, `logs`, `inject` and `prune`; `capacity` is in replicas.
+
+    `wake` tells the scheduler that the job with an id has changed.
+    """
 
     database: Database
     executor: Executor
     data: DataFolder
     capacity: int
     request_faults: InjectedRequestFaults
+    wake: Callable[[str], None]
 
     def get_status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), the replicas in use, what they reach, pending faults."""
@@ -58,6 +64,19 @@ class StatusAndFaultService:
         """Stop this process in order, as SIGTERM does."""
         os.kill(os.getpid(), signal.SIGTERM)
         return {}
+
+    def prune_jobs(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Remove the jobs that ended more than `ageSeconds` ago, and return what was `removed`. Raises ApiError.
+
+        With `outputs`, their output folders are removed too; with `dryRun`, nothing is.
+        """
+        age = body.get("ageSeconds")
+        if type(age) is not int or not 0 <= age < 1 << 40:
+            raise ApiError("INVALID_ARGUMENT", f"ageSeconds is {age!r}; it must be a number of seconds")
+        is_dry_run = bool(body.get("dryRun", False))
+        before = now_ns() - age * 10**9
+        outputs = bool(body.get("outputs", False))
+        return {"removed": asdict(prune_jobs(self.database, self.data, before, outputs, is_dry_run, self.wake))}
 
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""

@@ -124,6 +124,24 @@ def build_argument_parser() -> argparse.ArgumentParser:
     import_.add_argument("--replace", action="store_true", help="remove all jobs and buckets of the data folder first")
     import_.add_argument("--yes", "-y", action="store_true", help="do not ask")
 
+    prune = add(
+        "prune",
+        help="remove jobs that ended long ago; keep buckets and models",
+        description="Remove jobs that ended long ago, with trials, logs and leftover containers. Models stay, and so\n"
+        "do buckets unless --outputs is given.",
+    )
+    prune.add_argument(
+        "--older-than", type=_parse_age_seconds, required=True, metavar="AGE", help="7d, 12h, 30m or 0s since their end"
+    )
+    prune.add_argument(
+        "--outputs",
+        action="store_true",
+        help="remove their base output directories too, unless a model or another job refers to them",
+    )
+    prune.add_argument("--dry-run", action="store_true", help="remove nothing, and print what would be removed")
+    prune.add_argument("--yes", "-y", action="store_true", help="do not ask before --outputs")
+    _add_json_option(prune, "print a JSON object")
+
     reset = add("reset", help="remove all jobs, containers and logs; keep buckets")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
     return parser
@@ -185,6 +203,13 @@ def _parse_trial_number(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a trial; write its number, 1 or more")
     return int(text)
+
+
+def _parse_age_seconds(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age; write a number and s, m, h or d, such as 7d or 12h")
+    return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 
 def _parse_positive_number(text: str) -> int:

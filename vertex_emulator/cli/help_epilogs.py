@@ -75,6 +75,11 @@ examples:
   vertex-emulator import tests/fixture.tar.gz --data .emulator-tests
   vertex-emulator import tests/fixture.tar.gz --replace --yes
 """,
+    "prune": """\
+examples:
+  vertex-emulator prune --older-than 7d --dry-run
+  vertex-emulator prune --older-than 7d --outputs --yes
+""",
     "reset": """\
 example:
   vertex-emulator reset --yes

@@ -68,6 +68,14 @@ def _run_command(options: argparse.Namespace) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             selection = (options.follow, options.task, options.trial, options.raw, options.json)
             return _print_lines_and_return_zero(iterate_job_log_lines(options.data, options.job, *selection))
+        case "prune":
+            from vertex_emulator.cli.prune_command import prune_and_describe
+
+            question = f"Remove the output folders of the jobs in {options.data} that are removed?"
+            if options.outputs and not options.dry_run and not _is_confirmed(options, question):
+                return 1
+            flags = (options.outputs, options.dry_run, options.json)
+            return _print_lines_and_return_zero(prune_and_describe(options.data, options.older_than, *flags))
         case "export":
             from vertex_emulator.snapshots.snapshot_export import export_snapshot
 

@@ -58,6 +58,12 @@ class Database:
         with self._lock:
             self._connection.close()
 
+    def return_free_space(self) -> None:
+        """Make the file as small as its content."""
+        with self._lock:
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     @contextmanager
     def write_transaction(self) -> Iterator[Transaction]:
         """Open a transaction that is committed as a whole or not at all; then `changes` is notified."""

@@ -8,6 +8,7 @@ from vertex_emulator.database.job_statements import JobStatements
 from vertex_emulator.database.model_statements import Models
 from vertex_emulator.database.operation_statements import Operations
 from vertex_emulator.database.pipeline_progress_statements import Pipelines
+from vertex_emulator.database.pruning_statements import Pruning
 from vertex_emulator.database.table_row_statements import TableRows
 
 
@@ -21,6 +22,7 @@ class Transaction(JobStatements):
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.pipelines = Pipelines(connection)
+        self.pruning = Pruning(connection)
         self.rows = TableRows(connection)
 
     def find_setting(self, key: str) -> str | None:

@@ -1,0 +1,43 @@
+"""The command `prune`: old jobs are removed, by the emulator if it runs, else from the data folder."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+from vertex_emulator.cli.emulator_requests import send_request
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.emulator_endpoint import is_lock_held, open_locked_file_or_raise, require_running_endpoint
+from vertex_emulator.errors import EmulatorError
+from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs
+from vertex_emulator.timestamps import now_ns
+
+
+def prune_and_describe(
+    data_path: Path, age_seconds: int, removes_outputs: bool, is_dry_run: bool, as_json: bool
+) -> Iterator[str]:
+    """Remove jobs that ended longer ago than an age, and yield lines about what was removed. Raises EmulatorError."""
+    if not data_path.is_dir():
+        raise EmulatorError(f"there is no data folder at {data_path}; choose one with --data")
+    data = DataFolder.open(data_path)
+    if is_lock_held(data.lock):
+        body = {"ageSeconds": age_seconds, "outputs": removes_outputs, "dryRun": is_dry_run}
+        reply = send_request(require_running_endpoint(data.root), "/vertex_emulator/prune", body)
+        report = PruneReport(**reply["removed"])
+    else:
+        before = now_ns() - age_seconds * 10**9
+        with open_locked_file_or_raise(data.lock), closing(Database(data.database)) as database:
+            report = prune_jobs(database, data, before, removes_outputs, is_dry_run)
+    yield from [json.dumps(asdict(report), indent=2)] if as_json else _render_report(report, is_dry_run)
+
+
+def _render_report(report: PruneReport, is_dry_run: bool) -> Iterator[str]:
+    verb = "would remove" if is_dry_run else "removed"
+    yield (
+        f"{verb} {report.jobs} jobs, {report.trials} trials, {report.operations} operations, "
+        f"{report.log_bytes} bytes of logs, and {report.objects} objects ({report.object_bytes} bytes)"
+    )
+    for uri in report.kept_outputs:
+        yield f"{'would keep' if is_dry_run else 'kept'} {uri}, to which a model or another job refers"

@@ -1,0 +1,54 @@
+"""The statements on old jobs and operations."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from vertex_emulator.database.job_queue_statements import ACTIVE
+from vertex_emulator.database.records import QUEUED
+from vertex_emulator.database.statement_base import Statements
+
+_UNFINISHED = ", ".join(f"'{state}'" for state in (QUEUED, *ACTIVE))
+_IS_OLD = "{0}.state NOT IN (" + _UNFINISHED + ") AND coalesce({0}.ended, {0}.updated) < :before"
+_SELECT_OLD_JOBS = f"""
+SELECT id FROM jobs WHERE study IS NULL AND {_IS_OLD.format("jobs")} AND NOT EXISTS (
+  SELECT 1 FROM pipelines JOIN jobs AS owner ON owner.id = pipelines.pipeline
+  WHERE pipelines.job = jobs.id AND NOT ({_IS_OLD.format("owner")})
+) ORDER BY sequence
+"""
+
+
+class Pruning(Statements):
+    """The statements on what a prune removes; times in ns since 1970."""
+
+    def list_old_job_ids(self, before: int) -> list[str]:
+        """List the jobs that ended before a time, without the jobs of trials and of pipelines that are not old."""
+        return [row["id"] for row in self._connection.execute(_SELECT_OLD_JOBS, {"before": before})]
+
+    def list_ids_with_trial_jobs(self, job_ids: Sequence[str]) -> list[str]:
+        """List jobs and the jobs of their trials."""
+        trial_jobs = (
+            row["id"]
+            for job_id in job_ids
+            for row in self._connection.execute("SELECT id FROM jobs WHERE study = ?", (job_id,))
+        )
+        return [*job_ids, *trial_jobs]
+
+    def delete_jobs(self, job_ids: Sequence[str]) -> None:
+        """Delete jobs with their trials, the trials' jobs, and all messages."""
+        self._connection.executemany("DELETE FROM jobs WHERE id = ?", [(job_id,) for job_id in job_ids])
+
+    def count_old_operations(self, before: int) -> int:
+        """Count the operations that ended before a time."""
+        query = "SELECT count(*) FROM operations WHERE created < ?"
+        return int(self._connection.execute(query, (before,)).fetchone()[0])
+
+    def delete_old_operations(self, before: int) -> None:
+        """Delete the operations that ended before a time."""
+        self._connection.execute("DELETE FROM operations WHERE created < ?", (before,))
+
+    def iterate_specs_of_other_jobs_and_models(self, job_ids: Collection[str]) -> Iterator[str]:
+        """Yield the specs, as JSON, of all models and of all jobs but some and the trials of those."""
+        for row in self._connection.execute("SELECT id, study, spec FROM jobs"):
+            if row["id"] not in job_ids and row["study"] not in job_ids:
+                yield row["spec"]
+        for row in self._connection.execute("SELECT spec FROM models"):
+            yield row["spec"]

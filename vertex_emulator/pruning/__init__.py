@@ -1,0 +1,1 @@
+"""The removal of old jobs."""
