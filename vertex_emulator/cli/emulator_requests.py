@@ -12,7 +12,11 @@ from vertex_emulator.errors import EmulatorError, EmulatorNotRunning
 
 
 def send_request(
-    endpoint: Endpoint, path: str, body: Mapping[str, Any] | None = None, method: str | None = None
+    endpoint: Endpoint,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    method: str | None = None,
+    timeout_seconds: float = 60,
 ) -> Any:
     """Return the JSON reply to a GET, or to a POST if there is a `body`.
 
@@ -26,7 +30,7 @@ def send_request(
     # No proxy: the emulator is on this machine, whatever http_proxy says.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=60) as reply:
+        with opener.open(request, timeout=timeout_seconds) as reply:
             return json.load(reply)
     except urllib.error.HTTPError as error:
         answer = json.load(error)

@@ -14,6 +14,8 @@ from vertex_emulator.errors import EmulatorError
 from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs
 from vertex_emulator.timestamps import now_ns
 
+_PRUNE_SECONDS = 3600.0  # folders may have millions of files
+
 
 def prune_and_describe(
     data_path: Path, age_seconds: int, removes_outputs: bool, is_dry_run: bool, as_json: bool
@@ -24,7 +26,8 @@ def prune_and_describe(
     data = DataFolder.open(data_path)
     if is_lock_held(data.lock):
         body = {"ageSeconds": age_seconds, "outputs": removes_outputs, "dryRun": is_dry_run}
-        reply = send_request(require_running_endpoint(data.root), "/vertex_emulator/prune", body)
+        endpoint = require_running_endpoint(data.root)
+        reply = send_request(endpoint, "/vertex_emulator/prune", body, timeout_seconds=_PRUNE_SECONDS)
         report = PruneReport(**reply["removed"])
     else:
         before = now_ns() - age_seconds * 10**9

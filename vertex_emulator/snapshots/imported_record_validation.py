@@ -1,6 +1,11 @@
 """The rules for records of an archive: those that the emulator relies on, because only it writes its database."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_api import types
 from vertex_api.job_kinds import TRAINING_PIPELINE
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import SnapshotInvalid
@@ -36,10 +41,12 @@ def require_valid_records(transaction: Transaction) -> None:
         assert operation is not None
         serialize_operation(operation)
     for version in transaction.models.iterate_all_versions():
+        _require_valid_shape(types.Model, version.spec, f"the model {version.id}")
         serialize_model_version(version, [version])
 
 
 def _require_valid_job(transaction: Transaction, job: Job) -> None:
+    _require_valid_shape(job.kind.typed_dict, job.spec, f"the job {job.id}")
     if job.kind == TRAINING_PIPELINE:
         serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
     else:
@@ -50,6 +57,13 @@ def _require_valid_job(transaction: Transaction, job: Job) -> None:
     for outcome in job.replica_outcomes:
         if not all(type(outcome[field]) is int for field in ("pool", "index", "attempt")):
             raise SnapshotInvalid(f"the job {job.id} of the archive has a replica without numbers")
+
+
+def _require_valid_shape(message_type: Any, spec: Mapping[str, Any], owner: str) -> None:
+    _, problems = canonicalize_and_find_shape_problems(message_type, spec)
+    if problems:
+        problem = f"{problems[0].path_text}: {problems[0].message}"
+        raise SnapshotInvalid(f"the spec of {owner} in the archive is not valid: {problem}")
 
 
 def _require_id(job_id: object) -> None:

@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
-from tests.vertex_emulator.jobs import custom_job_spec, pool
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
+from vertex_api.job_kinds import TRAINING_PIPELINE
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.object_metadata import ObjectMetadata
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.replicas.saved_logs import read_saved_log_or_none
 from vertex_emulator.snapshots.snapshot_export import export_snapshot
 from vertex_emulator.snapshots.snapshot_import import import_snapshot
@@ -30,32 +33,46 @@ GENERATION = 1_700_000_000_123_456_789
 SECRET = "token-of-a-stack"
 
 
+def trains(spec: ReplicaSpec) -> int:
+    """A trainer that writes a model, or reports its metric as a trial."""
+    if len(spec.mounts) > 1:
+        return reports(spec)
+    if "AIP_MODEL_DIR" in spec.environment:
+        folder = next(iter(spec.mounts)) + spec.environment["AIP_MODEL_DIR"].removeprefix("gs:/")
+        Path(folder, "weights").write_text("1")
+    return 0
+
+
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Emulator]:
     def started(name: str = "data") -> Emulator:
         clock = Clock()
         use_clock(clock, monkeypatch)
-        return Emulator(
-            tmp_path / name, Machine(clock, program=lambda spec: reports(spec) if len(spec.mounts) > 1 else 0)
-        )
+        return Emulator(tmp_path / name, Machine(clock, program=trains))
 
     return started
 
 
 @pytest.fixture
 def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
-    """An archive of the job, the study and the bucket of the folder `data`."""
+    """An archive of a job, a study, a pipeline with its model, and the buckets of the folder `data`."""
     emulator = start()
     submit(emulator, custom_job_spec(pool(env=[{"name": "TOKEN", "value": SECRET}])))
     submit_study(emulator, trials=2)
+    inputs = {"workerPoolSpecs": [pool()], "baseOutputDirectory": {"outputUriPrefix": "gs://models/run"}}
+    model = {
+        "displayName": "a model",
+        "containerSpec": {"imageUri": "serve:1", "env": [{"name": "A", "value": SECRET}]},
+    }
+    pipeline = {"displayName": "p", "trainingTaskDefinition": CUSTOM_TASK, "trainingTaskInputs": inputs}
+    emulator.jobs.create(TRAINING_PIPELINE, LOCATION, {**pipeline, "modelToUpload": model})
     emulator.run()
     emulator.run_ready_steps()
     emulator.database.close()
-    model = emulator.data.buckets / "models" / "run" / "model.txt"
-    model.parent.mkdir(parents=True)
-    model.write_text("42")
-    os.utime(model, ns=(GENERATION, GENERATION))
-    (model.parent / "link").symlink_to("/etc/passwd")
+    file = emulator.data.buckets / "models" / "run" / "model.txt"
+    file.write_text("42")
+    os.utime(file, ns=(GENERATION, GENERATION))
+    (file.parent / "link").symlink_to("/etc/passwd")
     (emulator.data.buckets / "empty").mkdir()
     metadata = ObjectMetadataDatabase(emulator.data.object_metadata)
     metadata.set("models", "run/model.txt", GENERATION, ObjectMetadata({"contentType": "text/x-model"}))
@@ -63,7 +80,7 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     emulator.data.token.write_text("the token")
     emulator.data.secrets.write_text('{"p": {"s": "the secret"}}')
     path = tmp_path / "fixture.tar.gz"
-    assert "exported 2 jobs and 1 objects" in " ".join(export_snapshot(emulator.data.root, path, redacts_env=False))
+    assert "exported 4 jobs and 2 objects" in " ".join(export_snapshot(emulator.data.root, path, redacts_env=False))
     return path
 
 
@@ -79,19 +96,23 @@ def contents(archive: Path) -> dict[str, bytes]:
 def test_an_imported_folder_has_jobs_logs_and_buckets(
     archive: Path, start: Callable[..., Emulator], tmp_path: Path
 ) -> None:
-    assert "imported 2 jobs and 1 objects" in import_snapshot(tmp_path / "other", archive, None)
+    assert "imported 4 jobs and 2 objects" in import_snapshot(tmp_path / "other", archive, None)
     before, after = start(), start("other")
     with before.database.read_transaction() as transaction:
         ids = [row["id"] for row in transaction.rows.iterate("jobs")]
     assert [after.job(id_) for id_ in ids] == [before.job(id_) for id_ in ids]
     study = after.job(ids[1]).id
     assert trials(after, study) == [(1, "SUCCEEDED"), (2, "SUCCEEDED")]
+    with before.database.read_transaction() as old, after.database.read_transaction() as new:
+        models = [*new.models.iterate_all_versions()]
+        assert models == [*old.models.iterate_all_versions()]
+        assert len(models) == 1
     assert log_texts(after, ids[0]) == log_texts(before, ids[0])
     lines = read_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))
     assert lines is not None and [line.text for line in lines] == ["hello from workerpool0-0"]
     model = after.data.buckets / "models" / "run" / "model.txt"
     assert (model.read_text(), model.stat().st_mtime_ns) == ("42", GENERATION)
-    assert names(model.parent) == ["model.txt"]
+    assert names(model.parent) == ["model", "model.txt"]
     assert names(after.data.buckets) == ["empty", "models"]
     metadata = ObjectMetadataDatabase(after.data.object_metadata)
     assert metadata.get("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
@@ -221,6 +242,8 @@ def test_hostile_archives_change_nothing(archive: Path, tmp_path: Path, changed:
         ("state", "JOB_STATE_RUNNING", "has not ended"),
         ("replica_outcomes", '[{"pool": "../..", "index": 0, "attempt": 0}]', "without numbers"),
         ("spec", "[", "damaged"),
+        ("spec", '{"displayName": 5, "jobSpec": {"workerPoolSpecs": []}}', "displayName: "),
+        ("spec", '{"displayName": "no jobSpec"}', "jobSpec"),
         ("created", "soon", "damaged"),
     ],
 )
@@ -230,7 +253,9 @@ def test_records_that_no_emulator_writes_are_rejected(
     rows = [json.loads(line) for line in contents(archive)["database/jobs.jsonl"].splitlines()]
     rows[0][column] = value
     lines = "".join(json.dumps(row) + "\n" for row in rows[:1]).encode()
-    nothing = dict.fromkeys((f"database/{table}.jsonl" for table in ("trials", "service_messages")), b"\n"[:0])
+    nothing = dict.fromkeys(
+        (f"database/{table}.jsonl" for table in ("trials", "service_messages", "pipelines")), b"\n"[:0]
+    )
     with pytest.raises(SnapshotInvalid, match=reason):
         import_snapshot(tmp_path / "other", packed(archive, {**nothing, "database/jobs.jsonl": lines}), None)
 
@@ -250,7 +275,7 @@ def test_other_versions_are_named_with_the_remedy(archive: Path, tmp_path: Path)
 
 def test_the_commands_export_and_import(archive: Path, start: Callable[..., Emulator], tmp_path: Path) -> None:
     done = command("import", str(archive), data=tmp_path / "other")
-    assert (done.returncode, done.stdout.startswith("imported 2 jobs")) == (0, True), done.stderr
+    assert (done.returncode, done.stdout.startswith("imported 4 jobs")) == (0, True), done.stderr
     again = command("import", str(archive), data=tmp_path / "other")
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     for _ in range(2):
