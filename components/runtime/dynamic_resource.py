@@ -1,5 +1,6 @@
 """The base of all dynamic resources of this package, which lets a program go on after one of them has failed."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -43,7 +44,8 @@ class DynamicResource(dynamic.Resource):
 
 
 def _create_unknown_output(resource: pulumi.Resource) -> pulumi.Output[Any]:
-    async def resolve(value: Any) -> Any:
-        return value
-
-    return pulumi.Output({resource}, future=resolve(None), is_known=resolve(False))
+    # Futures, because a coroutine that a program's end leaves without its first step is a warning.
+    value, is_known = (asyncio.get_running_loop().create_future() for _ in range(2))
+    value.set_result(None)
+    is_known.set_result(False)
+    return pulumi.Output({resource}, future=value, is_known=is_known)
