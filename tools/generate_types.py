@@ -20,7 +20,8 @@ from typing import Any, cast
 import proto
 
 PREFIX = "GoogleCloudAiplatformV1"
-ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest")
+MODEL_REQUESTS = ("CopyModelRequest", "ExportModelRequest", "MergeVersionAliasesRequest")
+ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest", *MODEL_REQUESTS)
 TARGET = Path(__file__).parents[1] / "vertex_api" / "types.py"
 MAX_LINE_LENGTH = 120
 MAY_BE_EMPTY = {("EnvVar", "value")}

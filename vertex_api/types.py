@@ -164,6 +164,28 @@ class UploadModelRequest(Message, total=False):
     serviceAccount: String
 
 
+class CopyModelRequest(Message, total=False):
+    """Request message for ModelService.CopyModel."""
+
+    customServiceAccount: String
+    encryptionSpec: "EncryptionSpec"
+    modelId: String
+    parentModel: String
+    sourceModel: Required[String]
+
+
+class ExportModelRequest(Message, total=False):
+    """Request message for ModelService.ExportModel."""
+
+    outputConfig: Required["ExportModelRequestOutputConfig"]
+
+
+class MergeVersionAliasesRequest(Message, total=False):
+    """Request message for ModelService.MergeVersionAliases."""
+
+    versionAliases: Required[list[String]]
+
+
 class EncryptionSpec(Message, total=False):
     """Represents a customer-managed encryption key specification that can be applied to a Vertex AI resource."""
 
@@ -285,6 +307,14 @@ class Model(Message, total=False):
     versionDescription: String
     versionId: OutputOnly[String]
     versionUpdateTime: OutputOnly[Timestamp]
+
+
+class ExportModelRequestOutputConfig(Message, total=False):
+    """Output configuration for the Model export."""
+
+    artifactDestination: "GcsDestination"
+    exportFormatId: String
+    imageDestination: "ContainerRegistryDestination"
 
 
 class GcsDestination(Message, total=False):
@@ -529,6 +559,12 @@ class ModelExportFormat(Message, total=False):
 
     exportableContents: OutputOnly[list[ModelExportFormatExportableContent]]
     id: OutputOnly[String]
+
+
+class ContainerRegistryDestination(Message, total=False):
+    """The Container Registry location for the container image."""
+
+    outputUri: Required[String]
 
 
 class DnsPeeringConfig(Message, total=False):

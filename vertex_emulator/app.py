@@ -15,6 +15,7 @@ from vertex_api import __version__
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
+from vertex_emulator.api.model_change_service import ModelChangeService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
@@ -23,6 +24,8 @@ from vertex_emulator.api.unserved_methods import build_unimplemented_error, buil
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.folder_copies import FolderCopies
 from vertex_emulator.gcs.routes.storage_app import Storage, find_xml_api_error
 from vertex_emulator.http.access import Access
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
@@ -59,6 +62,7 @@ class App:
             *build_routes(
                 JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake),
                 ModelService(self.database, self.data.buckets),
+                ModelChangeService(self.database, FolderCopies(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
                 StatusAndFaultService(

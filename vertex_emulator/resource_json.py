@@ -10,6 +10,8 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
 from vertex_emulator.timestamps import format_time, format_time_briefly
 
+EXPORT_FORMAT = "custom-trained"
+"""The format in which models with files can be exported (discovery document, ModelExportFormat)."""
 _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 
@@ -74,8 +76,10 @@ def serialize_model_version(version: ModelVersion, all_versions: Iterable[ModelV
         "createTime": format_time(min(each.created for each in versions)),
         "updateTime": format_time(max(each.updated for each in versions)),
         "etag": f"{version.updated:x}",
-        "modelSourceInfo": {"sourceType": "CUSTOM"},
+        "modelSourceInfo": {"sourceType": "CUSTOM", **({"copy": True} if "originalModelInfo" in version.spec else {})},
     }
+    if "artifactUri" in version.spec:
+        body["supportedExportFormats"] = [{"id": EXPORT_FORMAT, "exportableContents": ["ARTIFACT"]}]
     if version.aliases:
         body["versionAliases"] = list(version.aliases)
     if version.pipeline is not None:
@@ -91,6 +95,7 @@ def serialize_operation(operation: Operation) -> dict[str, Any]:
         "metadata": {
             "@type": f"{_TYPE_PREFIX}{operation.metadata_type}",
             "genericMetadata": {"createTime": moment, "updateTime": moment},
+            **operation.metadata,
         },
         "done": True,
         "response": dict(operation.response),

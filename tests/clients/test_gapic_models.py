@@ -58,3 +58,28 @@ def test_a_model_from_upload_to_deletion(api: Any, emulator: RunningEmulator) ->
     client.delete_model(name=uploaded.model).result(timeout=10)
     with pytest.raises(exceptions.NotFound):
         client.get_model(name=uploaded.model)
+
+
+def test_a_model_is_changed_copied_and_exported(api: Any, emulator: RunningEmulator) -> None:
+    client = connected(api.ModelServiceClient, emulator)
+    (emulator.data / "gcs/models/m").mkdir(parents=True, exist_ok=True)
+    (emulator.data / "gcs/models/m/weights").write_text("1")
+    name = client.upload_model(parent=PARENT, model=model(api, "to change")).result(timeout=10).model
+    changed = api.Model(name=name, display_name="changed")
+    assert client.update_model(model=changed, update_mask={"paths": ["display_name"]}).display_name == "changed"
+    client.upload_model(request={"parent": PARENT, "model": model(api, "v2"), "parent_model": name}).result(timeout=10)
+    merged = client.merge_version_aliases(name=f"{name}@2", version_aliases=["default", "best"])
+    assert set(merged.version_aliases) == {"default", "best"}
+    copied = client.copy_model(parent=PARENT, source_model=f"{name}@2").result(timeout=10)
+    assert client.get_model(name=copied.model).original_model_info.model == f"{name}@2"
+    output = {"artifact_destination": {"output_uri_prefix": "gs://models/exports"}}
+    exporting = client.export_model(name=f"{name}@1", output_config=output)
+    exporting.result(timeout=10)
+    folder = exporting.metadata.output_info.artifact_output_uri.removeprefix("gs://")
+    assert (emulator.data / "gcs" / folder / "weights").read_text() == "1"
+    client.delete_model_version(name=f"{name}@1").result(timeout=10)
+    assert [version.version_id for version in client.list_model_versions(name=name)] == ["2"]
+    with pytest.raises(exceptions.BadRequest, match="only version"):
+        client.delete_model_version(name=f"{name}@2").result(timeout=10)
+    for each in (name, copied.model):
+        client.delete_model(name=each).result(timeout=10)

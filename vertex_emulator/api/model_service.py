@@ -1,6 +1,5 @@
 """The API's methods on models."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.model_lookup import build_model_not_found_error, require_versions_and_one
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
@@ -22,8 +22,6 @@ from vertex_emulator.errors import (
     InvalidBucketUri,
     ModelUploadRejected,
     build_invalid_argument_error,
-    build_malformed_name_error,
-    build_not_found_error,
 )
 from vertex_emulator.filters.expression_tree import matches
 from vertex_emulator.gcs.bucket_tree import BucketTree
@@ -32,7 +30,6 @@ from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 
-_ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")
 _FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
 _SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
 
@@ -80,13 +77,11 @@ class ModelService:
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
-        model_id, _, alias = model.partition("@")
         with self.database.read_transaction() as transaction:
-            versions = transaction.models.list_versions(location, model_id)
-        for version in versions:
-            if (alias or DEFAULT_ALIAS) in (str(version.version), *version.aliases):
-                return serialize_model_version(version, versions)
-        raise _build_not_found_error(location, model)
+            versions, version = require_versions_and_one(transaction, location, model)
+        body = serialize_model_version(version, versions)
+        # The SDK's ModelRegistry.update_version patches the model of this name, which must mean the version then.
+        return {**body, "name": f"{version.model_name}@{version.version}"} if "@" in model else body
 
     def list_models(self, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
@@ -107,7 +102,7 @@ class ModelService:
         with self.database.read_transaction() as transaction:
             versions = tuple(transaction.models.list_versions(location, model))
         if not versions:
-            raise _build_not_found_error(location, model)
+            raise build_model_not_found_error(location, model)
         return _filter_sort_and_build_reply([_ModelRow(version, versions) for version in versions], list_request)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
@@ -115,7 +110,7 @@ class ModelService:
         with self.database.write_transaction() as transaction:
             versions = transaction.models.list_versions(location, model)
             if not versions:
-                raise _build_not_found_error(location, model)
+                raise build_model_not_found_error(location, model)
             transaction.models.delete(location, model)
             operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
         return serialize_operation(operation)
@@ -181,9 +176,3 @@ def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
     """Yield what a canonical UploadModelRequest violates (discovery document, UploadModelRequest)."""
     yield from uploaded_model.find_model_violations(request["model"], ("model",))
     yield from uploaded_model.find_model_id_violations(request)
-
-
-def _build_not_found_error(location: Location, model: str) -> ApiError:
-    if not _ID_AND_ALIAS.fullmatch(model):
-        return build_malformed_name_error("Model")
-    return build_not_found_error("Model", f"{location.name_with_project_number}/models/{model}")

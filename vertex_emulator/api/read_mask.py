@@ -1,9 +1,9 @@
-"""readMask: the fields of a resource that a list returns."""
+"""readMask and updateMask: the fields of a resource that a list returns, and those that a patch changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.message_fields import get_fields_by_name
 from vertex_api.name_suggestions import suggestion_or_known_names_text
@@ -21,6 +21,16 @@ def parse_read_mask(mask: str, message_type: Any) -> list[str]:
         return []
     for path in paths:
         _check_field_path(path, message_type)
+    return paths
+
+
+def parse_update_mask(mask: str, message_type: Any) -> list[str]:
+    """Return the fields of a FieldMask that a patch changes, in camelCase. Raises ApiError for an empty one."""
+    paths = [_to_camel_case(part.strip()) for part in mask.split(",") if part.strip()]
+    if not paths:
+        raise ApiError("INVALID_ARGUMENT", "updateMask: is required", [("update_mask", "is required")])
+    for path in paths:
+        _check_field_path(path, message_type, "updateMask")
     return paths
 
 
@@ -45,11 +55,11 @@ def _to_camel_case(path: str) -> str:
     return ".".join(to_camel(part) if "_" in part else part for part in path.split("."))
 
 
-def _check_field_path(path: str, message_type: Any) -> None:
+def _check_field_path(path: str, message_type: Any, parameter: str = "readMask") -> None:
     parent: Any = message_type
     for part in path.split("."):
         known = get_fields_by_name(parent) if parent is not None else {}
         if part not in known:
-            text = f'readMask: "{path}" is not a field{suggestion_or_known_names_text(part, known)}'
-            raise ApiError("INVALID_ARGUMENT", text, [("read_mask", f'"{path}" is not a field')])
+            text = f'{parameter}: "{path}" is not a field{suggestion_or_known_names_text(part, known)}'
+            raise ApiError("INVALID_ARGUMENT", text, [(to_snake(parameter), f'"{path}" is not a field')])
         parent = known[part].message_type if known[part].cardinality == "one" else None

@@ -13,6 +13,7 @@ from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.logging_service import LoggingService
+from vertex_emulator.api.model_change_service import ModelChangeService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
@@ -24,6 +25,7 @@ from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
+    UPDATE_PARAMETERS,
     WAIT_PARAMETERS,
     get_checked_camel_case_query,
 )
@@ -39,6 +41,7 @@ _PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})/{ID_PATTERN})?"
 def build_routes(
     jobs: JobService,
     models: ModelService,
+    model_changes: ModelChangeService,
     operations: OperationService,
     logging: LoggingService,
     emulator: StatusAndFaultService,
@@ -58,6 +61,11 @@ def build_routes(
         _create_route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
         _create_route("GET", one_model, models.get),
         _create_route("DELETE", one_model, models.delete),
+        _create_route("PATCH", one_model, model_changes.patch, UPDATE_PARAMETERS, has_body=True),
+        _create_route("POST", "/{location:location}/models:copy", model_changes.copy, has_body=True),
+        _create_route("POST", f"{one_model}:mergeVersionAliases", model_changes.merge_version_aliases, has_body=True),
+        _create_route("POST", f"{one_model}:export", model_changes.export, has_body=True),
+        _create_route("DELETE", f"{one_model}:deleteVersion", model_changes.delete_version),
         _create_route("GET", f"{one_model}:listVersions", models.list_versions, ORDERED_LIST_PARAMETERS),
         _create_route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
         _create_route("GET", "/{name:operation}", operations.get),
@@ -90,17 +98,20 @@ def _create_route(
     """Return a route that answers with the JSON object that `handler` returns, which runs in a thread.
 
     `parameters` are the query parameters of the method, None to ignore the query. A list method's handler gets them as
-    its argument `list_request`, one with `has_body` the request's JSON object as `body`.
+    its argument `list_request`, that of a patch the mask as `update_mask`, one with `has_body` the request's JSON
+    object as `body`.
     """
 
     async def respond(request: Request) -> Response:
-        body = await read_json_object(request) if method == "POST" else {}
+        body = await read_json_object(request) if method in ("POST", "PATCH") else {}
 
         def call_handler() -> Mapping[str, Any]:
             arguments = dict(request.path_params)
             query = {} if parameters is None else get_checked_camel_case_query(request.query_params, parameters)
             if parameters and "pageSize" in parameters:
                 arguments["list_request"] = ListRequest.from_query(query)
+            if parameters and "updateMask" in parameters:
+                arguments["update_mask"] = query.get("updateMask", "")
             if has_body:
                 arguments["body"] = body
             return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])

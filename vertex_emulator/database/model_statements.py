@@ -28,10 +28,7 @@ class Models(Statements):
         for other in others:
             remaining_aliases = [alias for alias in other.aliases if alias not in new_aliases]
             if len(remaining_aliases) < len(other.aliases):
-                self._connection.execute(
-                    "UPDATE models SET aliases = ?, updated = ? WHERE sequence = ?",
-                    (json.dumps(remaining_aliases), now, other.sequence),
-                )
+                self._update(other, aliases=remaining_aliases)
         self._insert_row(
             "models",
             id=model_id,
@@ -44,6 +41,28 @@ class Models(Statements):
             pipeline=pipeline,
         )
         return self.list_versions(location, model_id)[-1]
+
+    def set_aliases(self, version: ModelVersion, aliases: Sequence[str]) -> None:
+        """Set the aliases of a version, and take them from the other versions of its model."""
+        for other in self.list_versions(version.location, version.id):
+            theirs = [*aliases] if other.sequence == version.sequence else list(other.aliases)
+            if other.sequence != version.sequence:
+                theirs = [alias for alias in theirs if alias not in aliases]
+            if tuple(theirs) != other.aliases:
+                self._update(other, aliases=theirs)
+
+    def set_spec(self, version: ModelVersion, spec: Mapping[str, Any]) -> None:
+        """Set the fields of a version."""
+        self._update(version, spec=spec)
+
+    def delete_version(self, version: ModelVersion) -> None:
+        """Delete a version of a model."""
+        self._connection.execute("DELETE FROM models WHERE sequence = ?", (version.sequence,))
+
+    def _update(self, version: ModelVersion, **columns: Any) -> None:
+        ((name, value),) = columns.items()
+        statement = f"UPDATE models SET {name} = ?, updated = ? WHERE sequence = ?"
+        self._connection.execute(statement, (json.dumps(value), now_ns(), version.sequence))
 
     def list_versions(self, location: Location, model_id: str | None = None) -> list[ModelVersion]:
         """List all versions of a model or, without an id, of all models, the oldest first."""

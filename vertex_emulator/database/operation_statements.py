@@ -12,15 +12,22 @@ from vertex_emulator.database.statement_base import Statements
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.timestamps import now_ns
 
+_NO_FIELDS: Mapping[str, Any] = {}
 _EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 
 
 class Operations(Statements):
     """The statements on operations."""
 
-    def add_done(self, parent: str, metadata_type: str, response: Mapping[str, Any] = _EMPTY_RESPONSE) -> Operation:
+    def add_done(
+        self,
+        parent: str,
+        metadata_type: str,
+        response: Mapping[str, Any] = _EMPTY_RESPONSE,
+        metadata: Mapping[str, Any] = _NO_FIELDS,
+    ) -> Operation:
         """Store a finished operation on the resource of that name; `response` is its Any, with its `@type`."""
-        operation = Operation(f"{parent}/operations/{generate_id()}", now_ns(), metadata_type, response)
+        operation = Operation(f"{parent}/operations/{generate_id()}", now_ns(), metadata_type, metadata, response)
         self._insert_row("operations", **asdict(operation))
         return operation
 
@@ -40,4 +47,4 @@ class Operations(Statements):
 
 
 def _parse_operation(row: sqlite3.Row) -> Operation:
-    return Operation(**{**row, "response": from_json(row["response"])})
+    return Operation(**{**row, **{field: from_json(row[field]) for field in ("metadata", "response")}})

@@ -223,11 +223,15 @@ class ModelVersion:
 
 @dataclass(frozen=True)
 class Operation:
-    """A finished google.longrunning.Operation: `response` is its Any, `metadata_type` the message of its metadata."""
+    """A finished google.longrunning.Operation: `response` is its Any.
+
+    `metadata_type` is the message of its metadata, `metadata` the fields of that beside `genericMetadata`.
+    """
 
     name: str
     created: int
     metadata_type: str
+    metadata: Mapping[str, Any]
     response: Mapping[str, Any]
 
 

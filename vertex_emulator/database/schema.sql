@@ -51,6 +51,7 @@ CREATE TABLE operations (
   name TEXT PRIMARY KEY,
   created INTEGER NOT NULL,
   metadata_type TEXT NOT NULL,
+  metadata TEXT NOT NULL,
   response TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE injected_faults (

@@ -9,6 +9,7 @@ from vertex_emulator.errors import ApiError
 LIST_PARAMETERS = frozenset({"filter", "pageSize", "pageToken", "readMask"})
 ORDERED_LIST_PARAMETERS = LIST_PARAMETERS | {"orderBy"}
 OPERATION_LIST_PARAMETERS = frozenset({"filter", "pageSize", "pageToken", "returnPartialSuccess"})
+UPDATE_PARAMETERS = frozenset({"updateMask"})
 WAIT_PARAMETERS = frozenset({"timeout"})
 _SYSTEM_PARAMETERS = frozenset(
     {"$alt", "alt", "$.xgafv", "access_token", "callback", "fields", "key", "oauth_token", "prettyPrint"}

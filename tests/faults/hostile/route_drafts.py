@@ -13,7 +13,19 @@ from tests.vertex_emulator.test_pipelines import model, pipeline
 from tests.vertex_emulator.test_studies import study
 
 _LIST_PARAMETERS = ("filter", "pageSize", "pageToken", "readMask", "orderBy")
-_VERBS = ("", ":wait", ":cancel", ":listVersions", ":predict", "/operations", "/operations/1:wait", "/evaluations")
+_VERBS = (
+    "",
+    ":wait",
+    ":cancel",
+    ":listVersions",
+    ":export",
+    ":copy",
+    ":mergeVersionAliases",
+    ":predict",
+    "/operations",
+    "/operations/1:wait",
+    "/evaluations",
+)
 _BODIES: dict[str, Any] = {
     "customJobs": custom_job(pool("pass")),
     "hyperparameterTuningJobs": study("pass", trials=1, parallel=1),
@@ -67,7 +79,9 @@ class RouteDrafts:
         dice = self._dice
         version, job = dice.choice(["v1", "v1", "v1beta1", "v2"]), dice.choice(self._known.jobs)
         kind = dice.choice([*_BODIES, "x"])
-        match dice.choice(["list", "list", "get", "get", "create", "create", "create", "cancel", "delete", "other"]):
+        match dice.choice(
+            ["list", "list", "get", "get", "create", "create", "create", "cancel", "delete", "change model", "other"]
+        ):
             case "list":
                 return Draft("GET", f"/{version}/{PARENT}/{kind}", self._choose_texts_of(_LIST_PARAMETERS))
             case "get":
@@ -79,6 +93,8 @@ class RouteDrafts:
             case "create":
                 body = build_json_body(dice, _BODIES.get(kind, {}))
                 return Draft("POST", f"/{version}/{PARENT}/{kind}", [], *body)
+            case "change model":
+                return self._model_change(f"/{version}/{PARENT}/models")
         path = f"/{version}/{job}{dice.choice(_VERBS)}"
         return Draft(dice.choice(["GET", "POST"]), path, [], *build_json_body(dice, {}))
 
@@ -96,6 +112,24 @@ class RouteDrafts:
         if dice.random() < 0.3:
             body["pageToken"] = self.choose_text()
         return Draft("POST", "/v2/entries:list", [], *build_json_body(dice, body))
+
+    def _model_change(self, models: str) -> Draft:
+        """A request to change the model `hostile`, which an upload may have made, or to make others of it."""
+        dice = self._dice
+        one = f"{models}/hostile{dice.choice(['', '@1', '@default', '@9', '@-', '@'])}"
+        destination = {"artifactDestination": {"outputUriPrefix": f"gs://{self._choose_bucket()}/exports"}}
+        method, path, query, body = dice.choice(
+            [
+                ("POST", f"{models}:upload", [], {"modelId": "hostile", "model": model()}),
+                ("PATCH", one, [("updateMask", "display_name,labels")], {"displayName": "x", "labels": {"a": "b"}}),
+                ("PATCH", one, [("updateMask", self.choose_text())], model()),
+                ("POST", f"{one}:mergeVersionAliases", [], {"versionAliases": ["blue", "-green"]}),
+                ("POST", f"{one}:export", [], {"outputConfig": destination}),
+                ("POST", f"{models}:copy", [], {"sourceModel": one.partition("/v1/")[2] or one}),
+                ("DELETE", f"{one}:deleteVersion", [], {}),
+            ]
+        )
+        return Draft(method, path, query, *build_json_body(dice, body))
 
     def _storage(self) -> Draft:
         dice = self._dice

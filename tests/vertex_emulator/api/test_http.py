@@ -143,7 +143,6 @@ def test_unknown_job_is_not_found(shared: RunningEmulator) -> None:
     [
         ("GET", f"v1/{PARENT}/pipelineJobs", 501),
         ("GET", "v1/projects/x/locations/y/models/1/evaluations/2", 501),
-        ("PATCH", f"v1/{PARENT}/models/1", 501),
         ("GET", f"v1/{PARENT}/nowhere", 404),
         ("POST", f"v1/{PARENT}/customJobs/1:pause", 404),
         ("PATCH", f"v1/{PARENT}/customJobs/1", 404),

@@ -14,11 +14,12 @@ from vertex_emulator.api.unserved_methods import is_method_of_vertex_ai
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}
+MODEL_CHANGES = {"patch", "mergeVersionAliases", "copy", "export", "deleteVersion"}
 SERVED = {
     "customJobs": LIFECYCLE,
     "hyperparameterTuningJobs": LIFECYCLE,
     "trainingPipelines": LIFECYCLE,
-    "models": {"upload", "get", "list", "listVersions", "delete"},
+    "models": {"upload", "get", "list", "listVersions", "delete", *MODEL_CHANGES},
     "operations": OPERATIONS,
     "customJobs.operations": OPERATIONS,
     "hyperparameterTuningJobs.operations": OPERATIONS,

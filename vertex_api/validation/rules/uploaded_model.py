@@ -25,9 +25,20 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
     if "containerSpec" in model:
         yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
-        if not _ALIAS.fullmatch(alias):
-            message = f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
-            yield (*at, "versionAliases", index), message
+        yield from _find_alias_violations(alias, (*at, "versionAliases", index))
+
+
+def find_alias_change_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find violations of the rules for a canonical MergeVersionAliasesRequest: "-" before an alias removes it."""
+    if not request.get("versionAliases"):
+        yield ("versionAliases",), "is required"
+    for index, alias in enumerate(request.get("versionAliases", [])):
+        yield from _find_alias_violations(alias.removeprefix("-"), ("versionAliases", index))
+
+
+def _find_alias_violations(alias: str, at: KeyPath) -> Iterator[Violation]:
+    if not _ALIAS.fullmatch(alias):
+        yield at, f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
 
 
 def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

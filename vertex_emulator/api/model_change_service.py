@@ -1,0 +1,199 @@
+"""The API's methods that change models or make others of them: patch, aliases, copy, export, deletion of a version."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vertex_api import types
+from vertex_api.validation.rules import Violation, uploaded_model
+from vertex_api.validation.rules.text_formats import STORAGE_URI
+from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
+from vertex_api.validation.shape_validation import FieldProblem
+from vertex_emulator.api.model_lookup import find_version_or_none, require_versions_and_one
+from vertex_emulator.api.read_mask import parse_update_mask
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.model_statements import DEFAULT_ALIAS
+from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadRejected, build_invalid_argument_error
+from vertex_emulator.gcs.folder_copies import FolderCopies
+from vertex_emulator.locations_and_ids import Location, parse_model_name_or_none
+from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_model_version, serialize_operation
+from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
+from vertex_emulator.timestamps import format_time, now_ns
+
+# UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
+_MODEL_FIELDS = ("displayName", "description", "labels")
+_VERSION_FIELDS = ("versionDescription", "labels")
+
+
+@dataclass(frozen=True)
+class ModelChangeService:
+    """The methods on models in the database; `copies` copies the files of exported ones."""
+
+    database: Database
+    copies: FolderCopies
+
+    def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
+        """Change fields of a model, or of one version of it with `ID@version`, and return it. Raises ApiError."""
+        sent, problems = canonicalize_message_and_find_problems(types.Model, body, lambda _: (), output_only="drop")
+        # Fields that the mask leaves out may be missing.
+        problems = [each for each in problems if each.path != ("displayName",)]
+        if problems:
+            raise build_invalid_argument_error(problems)
+        fields = parse_update_mask(update_mask, types.Model)
+        with self.database.write_transaction() as transaction:
+            versions, version = require_versions_and_one(transaction, location, model.removesuffix("@-"))
+            is_of_version = "@" in model.removesuffix("@-")
+            _check_fields_can_be_updated(fields, is_of_version)
+            _check_etag(body.get("etag"), versions)
+            changes = {field: sent.get(field) for field in fields}
+            for changed in [version] if is_of_version else versions:
+                spec = {key: value for key, value in {**changed.spec, **changes}.items() if value is not None}
+                if violations := list(uploaded_model.find_model_violations(spec)):
+                    raise build_invalid_argument_error([FieldProblem(*violation) for violation in violations])
+                transaction.models.set_spec(changed, spec)
+            return _read_again(transaction, version)
+
+    def merge_version_aliases(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Add aliases to a version, and remove those with "-" before them; return the version. Raises ApiError."""
+        request, problems = canonicalize_message_and_find_problems(
+            types.MergeVersionAliasesRequest, body, uploaded_model.find_alias_change_violations
+        )
+        if problems:
+            raise build_invalid_argument_error(problems)
+        _check_version_is_named(model)
+        removed = {alias[1:] for alias in request["versionAliases"] if alias.startswith("-")}
+        added = [alias for alias in request["versionAliases"] if not alias.startswith("-")]
+        if DEFAULT_ALIAS in removed:
+            message = f'version_aliases: "{DEFAULT_ALIAS}" cannot be removed; add it to another version instead.'
+            raise ApiError("FAILED_PRECONDITION", message, [("version_aliases", message)])
+        with self.database.write_transaction() as transaction:
+            _, version = require_versions_and_one(transaction, location, model)
+            aliases = [alias for alias in dict.fromkeys([*version.aliases, *added]) if alias not in removed]
+            transaction.models.set_aliases(version, aliases)
+            return _read_again(transaction, version)
+
+    def delete_version(self, location: Location, model: str) -> dict[str, Any]:
+        """Delete a version that is neither the only nor the default one; return a done operation. Raises ApiError."""
+        _check_version_is_named(model)
+        with self.database.write_transaction() as transaction:
+            versions, version = require_versions_and_one(transaction, location, model)
+            name = f"{version.model_name}@{version.version}"
+            if len(versions) == 1:
+                raise ApiError("FAILED_PRECONDITION", f"{name} is the model's only version: delete the model.")
+            if DEFAULT_ALIAS in version.aliases:
+                message = f'{name} is the default version: give the alias "{DEFAULT_ALIAS}" to another one first.'
+                raise ApiError("FAILED_PRECONDITION", message)
+            transaction.models.delete_version(version)
+            operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
+        return serialize_operation(operation)
+
+    def copy(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Copy a version of a model of the project to a location; return a done operation. Raises ApiError."""
+        request, problems = canonicalize_message_and_find_problems(
+            types.CopyModelRequest, body, uploaded_model.find_model_id_violations
+        )
+        if problems:
+            raise build_invalid_argument_error(problems)
+        parsed = parse_model_name_or_none(request["sourceModel"])
+        if parsed is None or parsed[0].project_number != location.project_number:
+            message = f'source_model: "{request["sourceModel"]}" is no model of this project'
+            raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
+        with self.database.write_transaction() as transaction:
+            _, source = require_versions_and_one(transaction, *parsed)
+            spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
+            if "encryptionSpec" in request:
+                spec["encryptionSpec"] = request["encryptionSpec"]
+            try:
+                version = store_model_version(transaction, location, request, spec, None)
+            except ModelUploadRejected as error:
+                raise ApiError(error.status, str(error)) from error
+            response = {
+                "@type": "type.googleapis.com/google.cloud.aiplatform.v1.CopyModelResponse",
+                "model": version.model_name,
+                "modelVersionId": str(version.version),
+            }
+            operation = transaction.operations.add_done(version.model_name, "CopyModelOperationMetadata", response)
+        return serialize_operation(operation)
+
+    def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""
+        request, problems = canonicalize_message_and_find_problems(
+            types.ExportModelRequest, body, _find_export_violations
+        )
+        if problems:
+            raise build_invalid_argument_error(problems)
+        with self.database.read_transaction() as transaction:
+            _, version = require_versions_and_one(transaction, location, model)
+        if "artifactUri" not in version.spec:
+            raise ApiError("FAILED_PRECONDITION", f"{version.model_name} has no artifactUri, so nothing to export.")
+        uri = _build_export_uri(request["outputConfig"]["artifactDestination"]["outputUriPrefix"], version)
+        try:
+            count = self.copies.copy_folder(version.spec["artifactUri"], uri)
+        except InvalidBucketUri as error:
+            raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
+        if not count:
+            raise ApiError("FAILED_PRECONDITION", f"There are no files in {version.spec['artifactUri']} to export.")
+        with self.database.write_transaction() as transaction:
+            operation = transaction.operations.add_done(
+                version.model_name,
+                "ExportModelOperationMetadata",
+                {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.ExportModelResponse"},
+                {"outputInfo": {"artifactOutputUri": uri}},
+            )
+        return serialize_operation(operation)
+
+
+def _find_export_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what a canonical ExportModelRequest violates for a model that has files and no image to export."""
+    config = request["outputConfig"]
+    if config.get("exportFormatId", EXPORT_FORMAT) != EXPORT_FORMAT:
+        yield ("outputConfig", "exportFormatId"), f'"{config["exportFormatId"]}" must be "{EXPORT_FORMAT}"'
+    if "imageDestination" in config:
+        yield ("outputConfig", "imageDestination"), "the model has no image to export: set artifactDestination"
+    elif "artifactDestination" not in config:
+        yield ("outputConfig", "artifactDestination"), "is required"
+    else:
+        path = ("outputConfig", "artifactDestination", "outputUriPrefix")
+        yield from STORAGE_URI.find_violations_if_set(config["artifactDestination"]["outputUriPrefix"], path)
+
+
+def _build_export_uri(prefix: str, version: ModelVersion) -> str:
+    """Return the new folder of an export (discovery document, ExportModelRequestOutputConfig)."""
+    display_name = re.sub(r"[^A-Za-z0-9_.-]+", "_", version.spec["displayName"])
+    moment = format_time(now_ns())
+    return f"{prefix.rstrip('/')}/model-export-{display_name[:100]}-{moment[:-4]}Z"
+
+
+def _check_fields_can_be_updated(fields: list[str], is_of_version: bool) -> None:
+    allowed = _VERSION_FIELDS if is_of_version else _MODEL_FIELDS
+    for field in fields:
+        if field in allowed:
+            continue
+        if field in (*_MODEL_FIELDS, *_VERSION_FIELDS):
+            kind, name = ("a model", "models/ID") if is_of_version else ("a version", "models/ID@VERSION")
+            message = f"update_mask: {field} is a field of {kind}; update {name}"
+            raise ApiError("FAILED_PRECONDITION", message, [("update_mask", message)])
+        known = ", ".join(dict.fromkeys((*_MODEL_FIELDS, *_VERSION_FIELDS)))
+        message = f"update_mask: {field} cannot be changed; only {known} can"
+        raise ApiError("INVALID_ARGUMENT", message, [("update_mask", message)])
+
+
+def _check_etag(etag: object, versions: list[ModelVersion]) -> None:
+    known = [serialize_model_version(version, versions)["etag"] for version in versions]
+    if etag and etag not in known:
+        raise ApiError("FAILED_PRECONDITION", "etag: the model has changed since it was read; read it again.")
+
+
+def _check_version_is_named(model: str) -> None:
+    if "@" not in model:
+        message = f'name: "{model}" must name a version, as models/ID@VERSION'
+        raise ApiError("INVALID_ARGUMENT", message, [("name", message)])
+
+
+def _read_again(transaction: Transaction, version: ModelVersion) -> dict[str, Any]:
+    versions = transaction.models.list_versions(version.location, version.id)
+    current = find_version_or_none(versions, str(version.version))
+    assert current is not None
+    return serialize_model_version(current, versions)
