@@ -7,7 +7,7 @@ from typing import Any
 
 PAGE = (Path(__file__).parents[1] / "docs" / "access.md").read_text()
 Grant = tuple[str, str, str]
-"""Role, to whom, on what, in the page's words."""
+"""Role, to whom or for what, on what, in the page's words."""
 _TARGETS = ("secretId", "cryptoKeyId", "repository", "bucket", "serviceAccountId", "project")
 """Which input of a grant says what it is on, the nearer ones first."""
 
@@ -28,11 +28,11 @@ def grants() -> set[Grant]:
     return {(role, who, on) for role, everyone, on in rows for who in everyone.split(", ")}
 
 
-def types_needing_roles() -> set[str]:
-    """The types of resources, such as `projects.Service`, for which the page names the roles of the deployer."""
+def deployer_roles() -> set[Grant]:
+    """What the page says that the deployer needs: role, for which type such as `projects.Service`, on what."""
     table = PAGE[PAGE.index("## What the deployer needs") :]
-    rows = re.findall(r"^\| `roles/\S+` \| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE)
-    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    rows = re.findall(r"^\| `(roles/\S+)` \| ([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
+    return {(role, name, on) for role, on, types in rows for name in re.findall(r"`([^`]+)`", types)}
 
 
 def made(inputs: Iterable[Mapping[str, Any]], who: Mapping[str, str], on: Mapping[str, str]) -> set[Grant]:

@@ -56,6 +56,16 @@ def test_the_environments_page_shows_the_shipped_prod() -> None:
         assert shipped[key] == value or "DEV_PROJECT" in str(shipped[key]), key
 
 
+def test_pages_agree_on_the_roles_of_previews() -> None:
+    access, ci = ((DOCS / f"{page}.md").read_text() for page in ("access", "ci"))
+    needed = access[access.index("A preview reads the state backend") :]
+    granted = ci[ci.index("- `PREVIEWER` only reads") : ci.index("Set the variables")]
+    roles = {"roles/cloudquotas.viewer", "roles/cloudkms.cryptoKeyDecrypter"}
+    assert set(re.findall(r"`(roles/\S+)`", needed)) == roles
+    # The state is in a bucket there.
+    assert set(re.findall(r"`(roles/\S+)`", granted)) == {*roles, "roles/storage.objectViewer"}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_of_a_page_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())

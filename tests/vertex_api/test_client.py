@@ -371,6 +371,22 @@ def test_missing_credentials_say_how_to_get_them(
         RestClient(Endpoint.for_region("us-central1")).require(NAME)
 
 
+def test_credentials_keep_their_own_quota_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    import google.auth
+    from google.auth.exceptions import DefaultCredentialsError
+
+    asked: list[dict[str, Any]] = []
+
+    def find_default(**options: Any) -> Any:
+        asked.append(options)
+        raise DefaultCredentialsError("none here")
+
+    monkeypatch.setattr(google.auth, "default", find_default)
+    with pytest.raises(client_errors.PermissionDenied):
+        RestClient(Endpoint.for_region("us-central1")).require(NAME)
+    assert asked == [{"scopes": ["https://www.googleapis.com/auth/cloud-platform"]}]
+
+
 def test_expired_credentials_say_how_to_renew_them(api: Api, client: RestClient) -> None:
     from google.auth.credentials import Credentials
     from google.auth.exceptions import RefreshError

@@ -41,8 +41,9 @@ def test_an_equal_job_of_an_earlier_run_is_not_the_lost_one(api: FakeClient) -> 
     assert custom.create(inputs()).id == f"{PARENT}/customJobs/2"
 
 
-def test_a_missing_act_as_names_the_submitters(api: FakeClient) -> None:
-    api.failing["create"] = client_errors.InvalidRequest(ACT_AS)
+@pytest.mark.parametrize("refusal", [client_errors.InvalidRequest, client_errors.PermissionDenied])
+def test_a_missing_act_as_names_the_submitters(api: FakeClient, refusal: type[client_errors.VertexError]) -> None:
+    api.failing["create"] = refusal(ACT_AS)
     with pytest.raises(SubmitFailed) as failure:
         custom.create(inputs())
     remedy = "add who runs `pulumi` to identity.submitters, or grant them roles/iam.serviceAccountUser on it"

@@ -101,7 +101,7 @@ class World:
         return None
 
     def _refusals(self, token: str, inputs: Mapping[str, Any]) -> Iterator[str]:
-        kind, project = token.rpartition(":")[2], str(inputs.get("project", ""))
+        kind, project = token.rpartition(":")[2], _get_project(inputs)
         yield from self._missing_apis(token, kind, project)
         if (name := _unique_name(kind, inputs)) in self._names and name:
             yield f"Error 409: The resource '{'/'.join(name)}' already exists, alreadyExists"
@@ -157,6 +157,13 @@ class World:
 
 def _agent(project: str, service: str) -> str:
     return f"serviceAccount:service-{NUMBERS.get(project)}@{service}.iam.gserviceaccount.com"
+
+
+def _get_project(inputs: Mapping[str, Any]) -> str:
+    """The project of a resource; agents are given their project's number, in `parent`."""
+    by_number = {number: project for project, number in NUMBERS.items()}
+    number = str(inputs.get("parent", "")).removeprefix("projects/").partition("/")[0]
+    return str(inputs.get("project", by_number.get(number, "")))
 
 
 def _granted_on(inputs: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi_gcp import storage
 
 import components.targets.gcp
 from components.schema import config_types
@@ -191,6 +192,16 @@ def test_the_storage_agent_exists_before_its_grant() -> None:
     assert previewed.calls == []
     assert previewed.inputs["CryptoKeyIAMMember/out-key"] == made.inputs["CryptoKeyIAMMember/out-key"]
     assert bucket(name="out").calls == []
+
+
+def test_the_grant_waits_for_the_storage_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusal:
+        async def future(self) -> None:
+            raise PermissionError("no agent")
+
+    monkeypatch.setattr(storage, "get_project_service_account_output", lambda **_: Refusal())
+    with pytest.raises(PermissionError, match="no agent"):
+        bucket(name="out", kmsKey=KEY)
 
 
 def test_a_bucket_is_regional_and_never_public() -> None:

@@ -112,6 +112,9 @@ def test_destroying_a_stack_leaves_the_connection_to_others(tmp_path: Path) -> N
         "does not exist in the resource's hierarchy",
         "Permission denied on Cloud KMS key",
         "has not been used in project … before or it is disabled",
+        "You do not have permission to act as service_account",
+        "Service agents are being provisioned",
+        "requires a quota project",
         "already exists",
         "Cannot modify allocated ranges in CreateConnection",
         "Required 'compute.networkAttachments.get' permission",
@@ -124,6 +127,22 @@ def test_the_page_explains_each_refusal(refusal: str) -> None:
 @pytest.mark.parametrize("command", ["set-quota-project PROJECT", "--impersonate-service-account DEPLOYER@"])
 def test_the_page_has_the_supported_ways_to_sign_in(command: str) -> None:
     assert f"gcloud auth application-default {command}" in PAGE or f"application-default login {command}" in PAGE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gcloud services enable compute.googleapis.com servicenetworking.googleapis.com --project NETWORK_PROJECT",
+        "`GOOGLE_OAUTH_ACCESS_TOKEN`",
+        "`GOOGLE_IMPERSONATE_SERVICE_ACCOUNT`",
+        "`gcp:accessToken`",
+        "`gcp:impersonateServiceAccount`",
+        "`identity.submitters`",
+        "--secrets-provider gcpkms://",
+    ],
+)
+def test_the_page_has_each_step_by_hand(text: str) -> None:
+    assert text in PAGE[: PAGE.index("## What each refusal means")]
 
 
 @pytest.mark.parametrize("folder", ["stacks", "template/stacks"])

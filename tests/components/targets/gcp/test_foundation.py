@@ -227,7 +227,43 @@ def test_the_deployers_roles_are_documented_for_all_resources(whole: Graph, tmp_
     tokens = {request.type for made in graphs for request in made.requests.values() if request.custom}
     tokens |= {f"pulumi-python:dynamic/vertex:{name}" for name in ("HyperparameterTuningJob", "TrainingPipeline")}
     types = {f"{short_module(token)}.{token.rpartition(':')[2]}" for token in tokens}
-    assert types == access_page.types_needing_roles()
+    assert types == {name for _, name, _ in access_page.deployer_roles()}
+
+
+POLICY_ADMINS = {
+    "artifactregistry.RepositoryIamMember": "roles/artifactregistry.admin",
+    "kms.CryptoKeyIAMMember": "roles/cloudkms.admin",
+    "projects.IAMMember": "roles/resourcemanager.projectIamAdmin",
+    "secretmanager.SecretIamMember": "roles/secretmanager.admin",
+    "serviceaccount.IAMMember": "roles/iam.serviceAccountAdmin",
+    "storage.BucketIAMMember": "roles/storage.admin",
+}
+"""The roles that may set policies, by the type of the grant: IAM's reference of predefined roles."""
+
+
+def test_the_deployers_roles_allow_grants() -> None:
+    documented = {(name, role) for role, name, _ in access_page.deployer_roles()}
+    assert {row for row in documented if row[0].lower().endswith("iammember")} == set(POLICY_ADMINS.items())
+    # Reading APIs is not enough, nor is using a network.
+    assert ("projects.Service", "roles/serviceusage.serviceUsageAdmin") in documented
+    assert ("servicenetworking.Connection", "roles/compute.networkAdmin") in documented
+
+
+def test_the_deployers_roles_reach_other_projects(tmp_path: Path) -> None:
+    foreign = {
+        "registry": {"existing": "projects/images/locations/us/repositories/r"},
+        "identity": {"existing": "t@other.iam.gserviceaccount.com"},
+    }
+    graphs = [build_foundation_graph(settings(tmp_path, **foreign, network=net)) for net in (PEERED, ALL["network"])]
+    outside = {
+        f"{short_module(request.type)}.{request.type.rpartition(':')[2]}"
+        for made in graphs
+        for name, request in made.requests.items()
+        if made.inputs.get(name, {}).get("project", "acme-dev") != "acme-dev" or name == "IAMMember/access-tokens"
+    }
+    places = {name: on for _, name, on in access_page.deployer_roles() if name in outside}
+    assert set(places) >= {"projects.IAMMember", "serviceaccount.IAMMember", "compute.GlobalAddress"}
+    assert [name for name, on in places.items() if on == "the project"] == []
 
 
 def test_an_attachment_elsewhere_is_granted_by_its_owner(tmp_path: Path) -> None:
