@@ -56,8 +56,8 @@ def instructions(database: Database, work: Callable[[Database], object]) -> int:
 
 def api_page(database: Database, **query: str) -> list[str]:
     request = ListRequest.from_query(query)
-    jobs = JobService(database, Path("unused"), lambda _: None).list_jobs(CUSTOM_JOB, LOCATION, request)
-    return [job["labels"]["number"] for job in jobs.get("customJobs", [])]
+    jobs = JobService(database, Path("unused"), 4, Machine(Clock()), lambda _: None)
+    return [job["labels"]["number"] for job in jobs.list_jobs(CUSTOM_JOB, LOCATION, request).get("customJobs", [])]
 
 
 def web_page(database: Database) -> int:

@@ -140,7 +140,7 @@ class JobService:
             progress = transaction.pipelines.get_progress_of_started_pipelines([job.id for job in jobs])
             return [serialize_pipeline(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
-            return [serialize_job(job, transaction.list_trial_records(job.id)) for job in jobs]
+            return [serialize_job(job, transaction.list_trial_records_without_measurements(job.id)) for job in jobs]
         return [serialize_job(job) for job in jobs]
 
     def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
