@@ -115,9 +115,9 @@ def items(seed: int) -> Iterator[Item]:
 
 def traces(files: Path) -> dict[str, Any]:
     """What containers left: how often each replica was started, and all that they wrote."""
-    starts = [re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)", r"\1-\2", line) for line in _lines(files / "starts")]
+    starts = [re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)-\w+", r"\1-\2", line) for line in _lines(files / "starts")]
     outputs = {
-        re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)", r"\1-\2", path.name): path.read_text()
+        re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)-\w+", r"\1-\2", path.name): path.read_text()
         for path in sorted(files.glob("item-*"))
     }
     return {"starts": Counter(starts), "outputs": outputs}
