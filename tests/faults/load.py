@@ -13,6 +13,7 @@ from tests.vertex_emulator.running import ENDED, IMAGE
 from tests.vertex_emulator.test_pipelines import ENDED as PIPELINE_ENDED
 from tests.vertex_emulator.test_pipelines import model, pipeline
 
+_HOSTNAME = re.compile(r"cmle-training-(workerpool\d)-\w+-(\d+)-\w+")
 # Each start of a container leaves one line: what item, which trial, which replica.
 _BEGIN = 'echo "$ITEM trial=$CLOUD_ML_TRIAL_ID $HOSTNAME" >> /gcs/faults/starts; '
 _SCORE = (
@@ -115,11 +116,8 @@ def items(seed: int) -> Iterator[Item]:
 
 def traces(files: Path) -> dict[str, Any]:
     """What containers left: how often each replica was started, and all that they wrote."""
-    starts = [re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)-\w+", r"\1-\2", line) for line in _lines(files / "starts")]
-    outputs = {
-        re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)-\w+", r"\1-\2", path.name): path.read_text()
-        for path in sorted(files.glob("item-*"))
-    }
+    starts = [_HOSTNAME.sub(r"\1-\2", line) for line in _lines(files / "starts")]
+    outputs = {_HOSTNAME.sub(r"\1-\2", path.name): path.read_text() for path in sorted(files.glob("item-*"))}
     return {"starts": Counter(starts), "outputs": outputs}
 
 

@@ -48,6 +48,23 @@ def test_the_service_s_lines_come_in_its_order(emulator: Emulator) -> None:
     ]
 
 
+def test_a_create_answers_pending_even_without_room(emulator: Emulator) -> None:
+    first, second = (emulator.jobs.create(CUSTOM_JOB, LOCATION, custom_job_spec(pool(), pool(3))) for _ in range(2))
+    assert (first["state"], second["state"]) == ("JOB_STATE_PENDING", "JOB_STATE_PENDING")
+    states = [emulator.job(job["name"].rpartition("/")[2]).state for job in (first, second)]
+    assert states == ["JOB_STATE_PENDING", "JOB_STATE_QUEUED"]
+
+
+def test_trials_have_the_boot_disk_of_their_study(emulator: Emulator) -> None:
+    study = submit_study(emulator)
+    emulator.run_ready_steps()
+    with emulator.database.read_transaction() as transaction:
+        specs = [emulator.job(study).spec["trialJobSpec"]]
+        specs += [job.spec["jobSpec"] for job in transaction.list_trial_jobs(study)]
+    disks = [pool.get("diskSpec") for spec in specs for pool in spec["workerPoolSpecs"]]
+    assert disks == [{"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}] * 3
+
+
 def test_the_launch_is_logged_before_containers_start(emulator: Emulator) -> None:
     emulator.machine.images.clear()
     job = submit(emulator)
