@@ -78,12 +78,14 @@ def convert_scalars_to_texts(message_type: Any, value: Any) -> Any:
         return value
     fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
     return {
-        key: _map_values(field, value[key], partial(_convert_field_scalar_to_text, field)) if field else value[key]
+        key: _map_values(field, value[key], partial(_convert_scalars_to_texts_in_string_field, field))
+        if field
+        else value[key]
         for key, field in fields.items()
     }
 
 
-def _convert_field_scalar_to_text(field: Field, value: Any) -> Any:
+def _convert_scalars_to_texts_in_string_field(field: Field, value: Any) -> Any:
     if field.message_type is not None:
         return convert_scalars_to_texts(field.message_type, value)
     if not field.is_string or not isinstance(value, bool | int | float):

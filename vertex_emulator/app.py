@@ -27,9 +27,9 @@ from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.folder_copies import FolderCopies
 from vertex_emulator.gcs.routes.storage_app import Storage, find_xml_api_error
-from vertex_emulator.http.access import Access
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
+from vertex_emulator.http.user_and_token_authentication import Access
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns

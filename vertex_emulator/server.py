@@ -24,10 +24,10 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise
 from vertex_emulator.errors import StartError
-from vertex_emulator.http.access import Access, read_or_create_token
 from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.http.peer_user import can_identify_local_users
+from vertex_emulator.http.user_and_token_authentication import Access, read_or_create_token
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor

@@ -76,7 +76,9 @@ class SubmissionPacing:
                 location, SubmissionPace(per_minute, partial(self._print_waiting_line, per_minute))
             )
 
-    def record_and_print_total_if_last(self, job_name: str, submissions: int, pace: SubmissionPace | None) -> None:
+    def record_and_print_total_if_last_and_slow(
+        self, job_name: str, submissions: int, pace: SubmissionPace | None
+    ) -> None:
         """Record how many submissions a job needs. If that of all is known and they take long, print a line."""
         total = self.count.record_and_get_total_if_last(job_name, submissions)
         if pace and total and total > pace.per_minute and not pace.has_begun:

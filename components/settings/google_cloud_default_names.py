@@ -27,7 +27,7 @@ def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapp
         board.setdefault("displayName", f"{pulumi_project}-{stack}")
     if "alerts" in values:
         cloud["alerts"] = {"displayName": f"{pulumi_project}-{stack}: failed training jobs", **values["alerts"]}
-    network = _name_network(pulumi_project, stack, values)
+    network = _fill_in_range_and_attachment_names(pulumi_project, stack, values)
     labels = values.get("labels", {})
     for part in (registry, bucket, board):
         if labels and _is_created_here(part):
@@ -42,7 +42,7 @@ def generate_role_id(project: str, pulumi_project: str, stack: str) -> str:
     return _generate_name(63, "vertex-training", project, pulumi_project, stack).replace("-", "_")
 
 
-def _name_network(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _fill_in_range_and_attachment_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the key `network`, if there is one, with names of a range and an attachment that are created here.
 
     A network is often shared by several projects, so the range's name has the project's.

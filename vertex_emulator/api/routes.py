@@ -19,7 +19,6 @@ from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.api.unserved_methods import build_unserved_path_error
 from vertex_emulator.errors import AnswerLost
-from vertex_emulator.http.access import ABORT_CONNECTION
 from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
@@ -30,6 +29,7 @@ from vertex_emulator.http.query_parameters import (
     get_checked_camel_case_query,
 )
 from vertex_emulator.http.responses import respond_with_json_from_thread
+from vertex_emulator.http.user_and_token_authentication import ABORT_CONNECTION
 from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.secret_manager.secret_values import SecretValues

@@ -13,8 +13,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.access import Access
 from vertex_emulator.http.responses import build_error_response
+from vertex_emulator.http.user_and_token_authentication import Access
 
 VERSION_HEADER = "x-vertex-emulator"
 

@@ -54,7 +54,7 @@ def list_shared_folders(pool: Mapping[str, Any]) -> list[SharedFolder]:
         for mount in pool.get("lustreMounts", ())
     )
     return [
-        SharedFolder((f"{kind}Mounts", index), kind, server, _split(path), _split(mount_point))
+        SharedFolder((f"{kind}Mounts", index), kind, server, _split_into_parts(path), _split_into_parts(mount_point))
         for mounts in (nfs, lustre)
         for index, (kind, server, path, mount_point) in enumerate(mounts)
     ]
@@ -105,6 +105,6 @@ def make_shared_folders(pool: Mapping[str, Any], data_folder: DataFolder) -> dic
     return mounts
 
 
-def _split(path: str) -> tuple[str, ...]:
+def _split_into_parts(path: str) -> tuple[str, ...]:
     stripped = path.strip("/")
     return tuple(stripped.split("/")) if stripped else ()

@@ -75,7 +75,7 @@ def export_snapshot(data_path: Path, archive: Path, redacts_env: bool) -> Iterat
                 *_iterate_logs(data),
                 *_iterate_buckets(BucketStore(BucketTree(data.buckets), metadata)),
             ]
-            _write_archive(archive, entries)
+            _write_archive_atomically(archive, entries)
         except OSError as error:
             place = error.filename or archive
             raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
@@ -176,7 +176,7 @@ def _iterate_buckets(buckets: BucketStore) -> Iterator[_Entry]:
                 )
 
 
-def _write_archive(archive: Path, entries: Sequence[_Entry]) -> None:
+def _write_archive_atomically(archive: Path, entries: Sequence[_Entry]) -> None:
     manifest = Manifest(len(entries), sum(entry.size for entry in entries)).to_json()
     partial = archive.with_name(f"{archive.name}.partial")
     try:

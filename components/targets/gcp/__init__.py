@@ -9,7 +9,7 @@ from .enabled_apis import Services
 from .foundation import GcpFoundation
 from .identity import TrainingIdentity
 from .job_failure_alerts import JobFailureAlerts
-from .network import JobNetwork
+from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry, RepositoryName
 from .secret_access import SecretAccess

@@ -19,7 +19,7 @@ from .bucket import StagingBucket
 from .enabled_apis import Services, get_required_api_short_names
 from .identity import TrainingIdentity, is_account_of_project
 from .job_failure_alerts import JobFailureAlerts
-from .network import JobNetwork
+from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry
 from .secret_access import SecretAccess

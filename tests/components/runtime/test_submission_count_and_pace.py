@@ -70,10 +70,10 @@ def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFi
     pace = pacing.get_pace_or_none(LOCATION, 2)
     for submissions, lines in ((2, []), (3, ["3 submissions: at least 1 min at 2 a minute"])):
         pacing.count.expect_jobs(["a"], [], 0)
-        pacing.record_and_print_total_if_last("a", submissions, pace)
+        pacing.record_and_print_total_if_last_and_slow("a", submissions, pace)
         assert capsys.readouterr().out.splitlines() == lines
     pacing.count.expect_jobs(["a"], [], 0)
-    pacing.record_and_print_total_if_last("a", 3, None)
+    pacing.record_and_print_total_if_last_and_slow("a", 3, None)
     assert capsys.readouterr().out == ""
 
 

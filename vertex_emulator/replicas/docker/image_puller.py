@@ -31,7 +31,7 @@ class ImagePuller:
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the machine has the image; if not, start to pull it. Raises ImageUnavailable."""
-        if self._has_image_or_rejects_name(image):
+        if self._has_image_or_raise_if_invalid_name(image):
             return True
         if image.startswith(_LOCAL_REGISTRY):
             raise ImageUnavailable(f"{image} is not on this machine; build it first")
@@ -52,7 +52,7 @@ class ImagePuller:
         import docker
 
         try:
-            if self._has_image_or_rejects_name(image):
+            if self._has_image_or_raise_if_invalid_name(image):
                 return False
             if image.startswith(_LOCAL_REGISTRY):
                 return True
@@ -69,7 +69,7 @@ class ImagePuller:
             return False
         return False
 
-    def _has_image_or_rejects_name(self, image: str) -> bool:
+    def _has_image_or_raise_if_invalid_name(self, image: str) -> bool:
         from docker.errors import APIError, ImageNotFound, NullResource
 
         try:
