@@ -41,7 +41,12 @@ def require_valid_records(transaction: Transaction) -> None:
         assert operation is not None
         serialize_operation(operation)
     for version in transaction.models.iterate_all_versions():
-        _require_valid_shape(types.Model, version.spec, f"the model {version.id}")
+        # The one field of a model that no client sets, and that is stored: a copy's.
+        sent = {field: value for field, value in version.spec.items() if field != "originalModelInfo"}
+        _require_valid_shape(types.Model, sent, f"the model {version.id}")
+        original = version.spec.get("originalModelInfo", {"model": ""})
+        if original.keys() != {"model"} or not isinstance(original["model"], str):
+            raise SnapshotInvalid(f"the model {version.id} of the archive has an original that is not a name")
         serialize_model_version(version, [version])
 
 

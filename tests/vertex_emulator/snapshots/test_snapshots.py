@@ -68,6 +68,10 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     emulator.jobs.create(TRAINING_PIPELINE, LOCATION, {**pipeline, "modelToUpload": model})
     emulator.run()
     emulator.run_ready_steps()
+    with emulator.database.write_transaction() as transaction:
+        (version,) = transaction.models.iterate_all_versions()
+        copied = {**version.spec, "originalModelInfo": {"model": f"{version.model_name}@1"}}
+        transaction.models.add_version("a-copy", LOCATION, copied, [], None)
     emulator.database.close()
     file = emulator.data.buckets / "models" / "run" / "model.txt"
     file.write_text("42")
@@ -106,7 +110,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
     with before.database.read_transaction() as old, after.database.read_transaction() as new:
         models = [*new.models.iterate_all_versions()]
         assert models == [*old.models.iterate_all_versions()]
-        assert len(models) == 1
+        assert [("originalModelInfo" in model.spec) for model in models] == [False, True]
     assert log_texts(after, ids[0]) == log_texts(before, ids[0])
     lines = read_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))
     assert lines is not None and [line.text for line in lines] == ["hello from workerpool0-0"]
