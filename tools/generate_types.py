@@ -79,6 +79,7 @@ def collect_enums_by_value_names(message_names: set[str]) -> dict[frozenset[str]
     # Imported here, because that takes a second, and the editor schemas do without it.
     from google.cloud import aiplatform_v1
 
+    _ = aiplatform_v1.JobServiceClient  # its names are all there then, also if this process has deferred the package
     collect(aiplatform_v1, "")
     return found
 
