@@ -347,9 +347,13 @@ def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:
         assert "Service/first-iam" in list_upstream(made, name), name
 
 
-def test_protection_applies_only_where_declared(tmp_path: Path) -> None:
-    made = build_foundation_graph(settings(tmp_path, bucket={"protect": True}))
-    assert [name for name, request in made.requests.items() if request.protect] == ["Bucket/bucket"]
+@pytest.mark.parametrize(
+    ("part", "resource"),
+    [("bucket", "Bucket/bucket"), ("registry", "Repository/registry"), ("tensorboard", "AiTensorboard/tensorboard")],
+)
+def test_protection_applies_only_where_declared(tmp_path: Path, part: str, resource: str) -> None:
+    made = build_foundation_graph(settings(tmp_path, **{part: {"protect": True}}))
+    assert [name for name, request in made.requests.items() if request.protect] == [resource]
 
 
 def list_upstream(made: Graph, name: str) -> set[str]:
