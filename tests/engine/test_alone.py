@@ -9,6 +9,7 @@ import yaml
 
 from tests.engine.cloud import STANDIN
 from tests.engine.project import CHECKOUT, engine_environment
+from tests.standins.gcp.world import BY_HAND
 
 
 def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Pat
     record = tmp_path / "record.jsonl"
     apis = [
         {"operation": "create", "type": "gcp:projects/service:Service", "name": "by-hand", "inputs": inputs}
-        for service in ("aiplatform", "artifactregistry", "cloudresourcemanager", "iam", "serviceusage")
+        for service in ("aiplatform", "artifactregistry", "iam", "workloadidentity", *BY_HAND)
         for inputs in [{"project": "acme-dev", "service": f"{service}.googleapis.com"}]
     ]
     record.write_text("".join(json.dumps(line) + "\n" for line in apis))
