@@ -32,15 +32,30 @@ class DynamicResource(dynamic.Resource):
         self._raising_outputs = {key: self.__dict__[key] for key in ("id", *self.output_names)}
         parent = opts.parent if opts else None
         type_token = f"pulumi-python:{self._resource_type_name}"
-        self.__dict__["urn"] = self.urn.recover(lambda _: pulumi.create_urn(name, type_token, parent))
+
+        def recover_urn(error: Exception) -> pulumi.Output[str]:
+            _raise_program_error(error)
+            return pulumi.create_urn(name, type_token, parent)
+
+        def recover_as_unknown(error: Exception) -> pulumi.Output[Any]:
+            _raise_program_error(error)
+            return _create_unknown_output(self)
+
+        self.__dict__["urn"] = self.urn.recover(recover_urn)
         for key, output in self._raising_outputs.items():
-            self.__dict__[key] = output.recover(lambda _: _create_unknown_output(self))
+            self.__dict__[key] = output.recover(recover_as_unknown)
 
     def recover_output(self, name: str, recover: Callable[[Exception], Any]) -> pulumi.Output[Any]:
         """Return an output, and if this resource fails what `recover` returns, without a dependency on it."""
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]
         return output.recover(recover) if output else unchanged
+
+
+def _raise_program_error(error: Exception) -> None:
+    """Raise an error of the program's inputs: nothing has failed in the engine, which would not skip what follows."""
+    if isinstance(error, pulumi.RunError):
+        raise error
 
 
 def _create_unknown_output(resource: pulumi.Resource) -> pulumi.Output[Any]:

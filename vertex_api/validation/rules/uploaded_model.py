@@ -30,8 +30,6 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
 
 def find_alias_change_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
     """Find violations of the rules for a canonical MergeVersionAliasesRequest: "-" before an alias removes it."""
-    if not request.get("versionAliases"):
-        yield ("versionAliases",), "is required"
     for index, alias in enumerate(request.get("versionAliases", [])):
         yield from _find_alias_violations(alias.removeprefix("-"), ("versionAliases", index))
 
