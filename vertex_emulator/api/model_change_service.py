@@ -11,15 +11,15 @@ from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.model_lookup import find_version_or_none, require_versions_and_one
+from vertex_emulator.api.model_version_operation import store_version_and_build_operation
 from vertex_emulator.api.read_mask import parse_update_mask
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadRejected, build_invalid_argument_error
+from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.folder_copies import FolderCopies
 from vertex_emulator.locations_and_ids import Location, parse_model_name_or_none
 from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_model_version, serialize_operation
-from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 from vertex_emulator.timestamps import format_time, now_ns
 
 # UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
@@ -105,17 +105,7 @@ class ModelChangeService:
             spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
             if "encryptionSpec" in request:
                 spec["encryptionSpec"] = request["encryptionSpec"]
-            try:
-                version = store_model_version(transaction, location, request, spec, None)
-            except ModelUploadRejected as error:
-                raise ApiError(error.status, str(error)) from error
-            response = {
-                "@type": "type.googleapis.com/google.cloud.aiplatform.v1.CopyModelResponse",
-                "model": version.model_name,
-                "modelVersionId": str(version.version),
-            }
-            operation = transaction.operations.add_done(version.model_name, "CopyModelOperationMetadata", response)
-        return serialize_operation(operation)
+            return store_version_and_build_operation(transaction, "CopyModel", location, request, spec)
 
     def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""

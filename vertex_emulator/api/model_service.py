@@ -13,6 +13,7 @@ from vertex_api.validation.shape_and_rule_validation import canonicalize_message
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.model_lookup import build_model_not_found_error, require_versions_and_one
+from vertex_emulator.api.model_version_operation import store_version_and_build_operation
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
@@ -20,7 +21,6 @@ from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import (
     ApiError,
     InvalidBucketUri,
-    ModelUploadRejected,
     build_invalid_argument_error,
 )
 from vertex_emulator.filters.expression_tree import matches
@@ -28,7 +28,6 @@ from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
-from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 
 _FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
 _SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
@@ -54,17 +53,7 @@ class ModelService:
         if uri := request["model"].get("artifactUri"):
             self._require_artifact_files(uri)
         with self.database.write_transaction() as transaction:
-            try:
-                version = store_model_version(transaction, location, request, request["model"], None)
-            except ModelUploadRejected as error:
-                raise ApiError(error.status, str(error)) from error
-            response = {
-                "@type": "type.googleapis.com/google.cloud.aiplatform.v1.UploadModelResponse",
-                "model": version.model_name,
-                "modelVersionId": str(version.version),
-            }
-            operation = transaction.operations.add_done(version.model_name, "UploadModelOperationMetadata", response)
-        return serialize_operation(operation)
+            return store_version_and_build_operation(transaction, "UploadModel", location, request, request["model"])
 
     def _require_artifact_files(self, uri: str) -> None:
         try:
