@@ -8,6 +8,7 @@ from typing import Any, cast
 import pulumi
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.job_results.results import MODEL_DIR
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
@@ -18,7 +19,6 @@ from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.result_references import split_at_known_job_or_first_dot
-from .jobs.results import MODEL_DIR
 from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .runtime.pulumi_outputs import call_now_or_when_known

@@ -32,7 +32,7 @@ LAYERS = {
         ("job_kinds",),
         ("resource_names", "training_pipelines", "validation.rules"),
         ("client", "validation"),
-        ("estimates",),
+        ("estimates", "job_results"),
     ),
     "vertex_emulator": (
         ("", "errors", "locations_and_ids", "python_startup", "timestamps"),

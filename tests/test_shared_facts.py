@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from components.jobs.results import build_job_results
 from components.runtime import emulator_discovery
 from components.schema import config_types
 from tests.vertex_api.jobs import custom_job, edited
@@ -15,6 +14,7 @@ from vertex_api.estimates.cost import estimate_cost_of_priced_parts
 from vertex_api.estimates.price_table import load_prices
 from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.job_results.results import build_job_results
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems

@@ -8,6 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.client_errors import VertexError
+from vertex_api.job_results.results import build_job_results
 from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
@@ -19,7 +20,6 @@ from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .recovery.orphans import find_pulumi_names_of_undeclared_active_jobs
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from .results import build_job_results
 
 UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "

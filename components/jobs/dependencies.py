@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from vertex_api.job_results.results import MODEL_DIR, list_available_result_names
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath
 
@@ -10,7 +11,6 @@ from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from . import dependency_graph
 from .result_references import get_referenced_results, split_at_known_job_or_first_dot, unknown_result_message
-from .results import MODEL_DIR, list_available_result_names
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""

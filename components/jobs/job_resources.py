@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import pulumi
 
 from vertex_api import types
+from vertex_api.job_results.results import list_available_result_names
 from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
@@ -19,7 +20,6 @@ from .argument_validation import validate_and_canonicalize
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
-from .results import list_available_result_names
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob

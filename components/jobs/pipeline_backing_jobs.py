@@ -1,26 +1,19 @@
-"""The jobs that training pipelines run, fetched and attached to them, and the names of what a pipeline creates."""
+"""The jobs that training pipelines run, fetched and attached to them."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 from vertex_api.client_errors import NotFound
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.job_results.attached_tuning_job import TUNING_JOB
 from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
-from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..runtime.api_target import Target
 from .recovery.labels import build_stack_filter
 
 Job = Mapping[str, Any]
-TUNING_JOB = "tuningJob"
-"""The key under which `fetch_and_attach_tuning_jobs` puts the tuning job of a pipeline, beside its own fields."""
-
-
-def is_pipeline(fetched_job: Job) -> bool:
-    """Return whether a job, as the service shows it, is a training pipeline."""
-    return TRAINING_PIPELINE.spec_field in fetched_job
 
 
 def fetch_and_attach_tuning_jobs(
@@ -59,21 +52,6 @@ def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
         with suppress(NotFound):
             return api.client.require(ResourceName.parse(tuning_name))
     return job
-
-
-def get_created_names_by_output_key(pipeline: Job) -> dict[str, str]:
-    """Return the resource names of the job that trains, `backingJob`, and of the `model`: of those that exist."""
-    model = pipeline.get("modelToUpload", {}).get("name")
-    names = {"backingJob": get_backing_job_resource_name_or_none(pipeline), "model": model}
-    return {key: name for key, name in names.items() if name}
-
-
-def get_attached_tuning_or_backing_job(pipeline: Job) -> Job:
-    """Return the job that trains: the one that `fetch_and_attach_tuning_jobs` found, else what its spec says."""
-    if TUNING_JOB in pipeline:
-        tuning_job: Job = pipeline[TUNING_JOB]
-        return tuning_job
-    return canonicalize_stored_spec(TRAINING_PIPELINE, pipeline).backing_job_or_self.fields
 
 
 def _get_tuning_job_name(pipeline: Job) -> str | None:

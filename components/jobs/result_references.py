@@ -3,6 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from vertex_api.job_results.results import build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.resource_names import ResourceName
@@ -13,7 +14,6 @@ from ..runtime.api_target import Target
 from ..schema import interpolation
 from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs
 from .provider_inputs import JobInputs
-from .results import build_job_results
 
 
 def split_at_known_job_or_first_dot(result_reference: str, known_job_names: Container[str]) -> tuple[str, str]:

@@ -6,6 +6,8 @@ from math import inf
 from typing import Any
 
 from vertex_api.client_errors import RateLimited, Unavailable
+from vertex_api.job_results.attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.results import build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
@@ -13,9 +15,8 @@ from ..errors import TrainingFailed
 from ..runtime import api_target, engine_liveness
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
-from .pipeline_backing_jobs import TUNING_JOB, fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_name
+from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_name
 from .progress import Progress
-from .results import build_job_results
 
 Job = Mapping[str, Any]
 

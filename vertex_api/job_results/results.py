@@ -5,12 +5,15 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
+from vertex_api.job_results.attached_tuning_job import (
+    get_attached_tuning_or_backing_job,
+    get_created_names_by_output_key,
+    is_pipeline,
+)
 from vertex_api.studies import trial_results
 from vertex_api.studies.metrics import parse_objectives
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.study_parameters import walk_parameters
-
-from .pipeline_backing_jobs import get_attached_tuning_or_backing_job, get_created_names_by_output_key, is_pipeline
 
 Job = Mapping[str, Any]
 MODEL_DIR = "modelDir"
