@@ -28,7 +28,7 @@ LAYERS = {
     ),
     "vertex_api": (
         ("", "deferred_packages", "client_errors", "scalar_types", "name_suggestions", "job_states", "studies"),
-        ("calls", "catalog", "message_fields", "types"),
+        ("calls", "catalog", "message_fields", "schedules", "types"),
         ("job_kinds",),
         ("resource_names", "training_pipelines", "validation.rules"),
         ("client", "validation"),
