@@ -146,7 +146,7 @@ def _try_to_remove_firewall_rules_at_stop(executor: DockerExecutor) -> None:
 
     def remove() -> None:
         try:
-            executor.remove_unused_firewall_rules()
+            executor.remove_firewall_rules_unless_containers_remain()
         except Exception as error:  # noqa: BLE001 - the next start uses them, and a reset removes them
             _log.warning("the rules of the firewall stay: %s", error)
 

@@ -48,7 +48,7 @@ class Progress:
         return lines
 
 
-def describe_change(job_name: str, previous_run: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
+def describe_change_or_none(job_name: str, previous_run: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
     """Return a line on a job whose output `run` has changed; None if it has not."""
     if previous_run == run:
         return None

@@ -89,7 +89,7 @@ class JobProvider(Provider):
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _fetch_status_for_run_entry(api, job)
-        if change := progress.describe_change(inputs.pulumi_name, props.get("run") or {}, run):
+        if change := progress.describe_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})

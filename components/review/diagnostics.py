@@ -20,7 +20,7 @@ def list_errors(diagnostics: Iterable[Diagnostic]) -> list[str]:
     return own or list(problems)
 
 
-def list_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
+def list_unique_warning_messages(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """Return the warnings of a preview, each once."""
     return list(dict.fromkeys(_iterate_messages(diagnostics, "warning")))
 

@@ -69,7 +69,7 @@ class StackSide:
     unknown: tuple[str, ...]
 
     @classmethod
-    def from_preview(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
+    def from_preview_or_none(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
         """Return one side of a preview, or None if it has no jobs for Google Cloud."""
         prices = price_overrides.merge_prices(preview.stack_values.get("prices"))
         costs: dict[str, Cost] = {}

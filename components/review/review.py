@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ..runtime.granted_quota_table import parse_granted_amounts
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
-from .diagnostics import list_errors, list_warnings
+from .diagnostics import list_errors, list_unique_warning_messages
 from .estimates import (
     NearlyReachedGuardrail,
     StackSide,
@@ -59,7 +59,7 @@ class Review:
 
 def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
     """Return the findings of a preview. With a `base`, they are those that the base does not have."""
-    problems, warnings = list_errors(preview.diagnostics), list_warnings(preview.diagnostics)
+    problems, warnings = list_errors(preview.diagnostics), list_unique_warning_messages(preview.diagnostics)
     if base and base.has_failed:
         base = None
         warnings.append("the preview of the base failed, so this one is compared with the stack as it is")
@@ -68,8 +68,12 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
     base_steps = {step.urn: step for step in base.steps} if base else {}
     steps = [step for step in preview.steps if step.op == "same" or step != base_steps.get(step.urn)]
     changed_urns = {step.urn for step in preview.steps if step.op != "same"}
-    before = StackSide.from_preview(base, is_after=True) if base else StackSide.from_preview(preview, is_after=False)
-    after = StackSide.from_preview(preview, is_after=True)
+    before = (
+        StackSide.from_preview_or_none(base, is_after=True)
+        if base
+        else StackSide.from_preview_or_none(preview, is_after=False)
+    )
+    after = StackSide.from_preview_or_none(preview, is_after=True)
     all_jobs = find_changed_jobs(preview.steps, preview.steps)
     return Review(
         preview.project,

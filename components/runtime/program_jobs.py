@@ -59,7 +59,7 @@ class ProgramJobs:
             self._specs[kind.type, name] = spec
             self._has_new_specs = True
             found += self._rules.find_job_violations(spec, self.built_image_names) if self._rules else ()
-        place = format_job_place((kind.type, name))
+        place = format_kind_and_name((kind.type, name))
         self._problems += [Problem(place, format_path(path), message) for path, message in found]
         if self._preview_end is None and pulumi.runtime.is_dry_run():
             self._preview_end = pulumi.Output.from_input(self._end_preview())
@@ -106,7 +106,7 @@ class ProgramJobs:
             await self._awaited_specs.pop().future()
         self._preview_end = None  # a job that an apply creates after this is a reason to end once more
         if self._unknown_specs:
-            names = [format_job_place(key) for key in self._unknown_specs]
+            names = [format_kind_and_name(key) for key in self._unknown_specs]
             more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
             pulumi.log.info(
                 f"not known in this preview: the specs of {', '.join(names[:MAX_NAMES])}{more}. "
@@ -131,7 +131,7 @@ class ProgramJobs:
             raise
 
 
-def format_job_place(key: JobKey) -> str:
+def format_kind_and_name(key: JobKey) -> str:
     """Return how messages name a job of a program: `CustomJob "train"`."""
     kind_type, name = key
     return f'{kind_type} "{name}"'

@@ -49,7 +49,7 @@ def canonicalize_declared_spec_and_find_problems(
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and the problems."""
     return canonicalize_spec_and_find_problems(
-        kind, body, is_name_required=is_name_required, has_unresolved_references=interpolation.is_unresolved_text
+        kind, body, is_name_required=is_name_required, is_unresolved_value=interpolation.is_unresolved_text
     )
 
 

@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
 from ..errors import Problem
-from ..runtime.program_jobs import JobKey, format_job_place
+from ..runtime.program_jobs import JobKey, format_kind_and_name
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
 from . import guardrails, price_overrides
@@ -35,7 +35,7 @@ class ProgramJobRules:
     def find_cost_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
-        places = dict(zip(_choose_names(self._settings, specs), map(format_job_place, specs), strict=True))
+        places = dict(zip(_choose_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
         stack_file = read_stack_file_for_line_numbers(settings.root, settings.stack)
         for name, rule, message in guardrails.find_cost_limit_violations(
             settings.guardrails, settings.costs, settings.region
@@ -63,7 +63,7 @@ def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, C
 
 def _choose_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
     counts = Counter([*(job.name for job in settings.jobs), *(name for _, name in specs)])
-    return [key[1] if counts[key[1]] == 1 else format_job_place(key) for key in specs]
+    return [key[1] if counts[key[1]] == 1 else format_kind_and_name(key) for key in specs]
 
 
 def _allow_registries(rules: Guardrails, built_image_names: Collection[str]) -> Guardrails:

@@ -43,7 +43,7 @@ def docker_on_a_small_machine() -> Iterator[SmallMachine]:
     yield executor
     for job in executor.list_job_ids():
         executor.remove_containers_and_network(job)
-    executor.remove_unused_firewall_rules()
+    executor.remove_firewall_rules_unless_containers_remain()
 
 
 def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def get_created_names_by_output_key(pipeline: Job) -> dict[str, str]:
     return {key: name for key, name in names.items() if name}
 
 
-def get_attached_tuning_or_backing_job(pipeline: Job) -> Job:
+def get_tuning_job_or_backing_job_fields(pipeline: Job) -> Job:
     """Return the job that trains: the attached tuning job, else what the pipeline's spec says."""
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]

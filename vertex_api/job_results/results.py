@@ -6,8 +6,8 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.job_results.attached_tuning_job import (
-    get_attached_tuning_or_backing_job,
     get_created_names_by_output_key,
+    get_tuning_job_or_backing_job_fields,
     is_pipeline,
 )
 from vertex_api.studies import trial_results
@@ -43,7 +43,7 @@ def build_job_results(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_created_names_by_output_key(job), get_attached_tuning_or_backing_job(job)
+        result, job = result | get_created_names_by_output_key(job), get_tuning_job_or_backing_job_fields(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
     if best_trial := trial_results.find_best_trial_summary(job):

@@ -82,7 +82,7 @@ def canonicalize_spec_and_find_problems(
     body: Any,
     *,
     is_name_required: bool = True,
-    has_unresolved_references: ValuePredicate = never_unresolved,
+    is_unresolved_value: ValuePredicate = never_unresolved,
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
     """Return the canonical form of a job or pipeline, None if it has problems, and every problem that it has.
 
@@ -93,7 +93,7 @@ def canonicalize_spec_and_find_problems(
     named = {**body, _NAME: kind.type} if is_unnamed else body
     for_pipeline = pipeline_validation.canonicalize_declared_pipeline_and_find_problems
     validate = for_pipeline if kind == TRAINING_PIPELINE else partial(canonicalize_job_and_find_problems, kind)
-    fields, problems = validate(named, has_unresolved_references=has_unresolved_references)
+    fields, problems = validate(named, is_unresolved_value=is_unresolved_value)
     if problems:
         return None, problems
     return CanonicalSpec(kind, {key: fields[key] for key in fields if not (is_unnamed and key == _NAME)}), []

@@ -52,11 +52,11 @@ class ValidatedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def validate_pipeline(
+def canonicalize_pipeline_and_find_problems(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
-    has_unresolved_references: ValuePredicate = never_unresolved,
+    is_unresolved_value: ValuePredicate = never_unresolved,
 ) -> ValidatedPipeline:
     """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs.
 
@@ -69,7 +69,7 @@ def validate_pipeline(
         return ValidatedPipeline(spec, misshapen)
     valid_part = extract_valid_part(message_type, spec, misshapen, output_only=output_only)
     violations = check_partially(
-        lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, has_unresolved_references
+        lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, is_unresolved_value
     )
     problems = [*misshapen, *violations]
     definition = _get_field_in_either_spelling(spec, DEFINITION_FIELD)
@@ -95,7 +95,7 @@ def validate_pipeline(
         job = convert_scalars_to_texts(kind.typed_dict, job)
     job, malformed = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     valid_job = extract_valid_part(kind.typed_dict, job, malformed)
-    violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
+    violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, is_unresolved_value)
     problems += [
         replace(problem, path=get_path_in_pipeline(kind, problem.path))
         for problem in (*malformed, *violations)
@@ -111,15 +111,15 @@ def canonicalize_declared_pipeline_and_find_problems(
     body: Any,
     *,
     output_only: OutputOnlyPolicy = "reject",
-    has_unresolved_references: ValuePredicate = never_unresolved,
+    is_unresolved_value: ValuePredicate = never_unresolved,
 ) -> tuple[dict[str, Any], list[FieldProblem]]:
     """Return the canonical form of a declared pipeline, its task's inputs included, and every problem it has.
 
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    validated = validate_pipeline(
-        _fill_in_omitted_fields(body), output_only=output_only, has_unresolved_references=has_unresolved_references
+    validated = canonicalize_pipeline_and_find_problems(
+        _fill_in_omitted_fields(body), output_only=output_only, is_unresolved_value=is_unresolved_value
     )
     if not validated.job:
         return body, validated.problems

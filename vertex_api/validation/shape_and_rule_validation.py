@@ -34,7 +34,7 @@ def canonicalize_job_and_find_problems(
     body: Mapping[str, Any],
     *,
     output_only: OutputOnlyPolicy = "reject",
-    has_unresolved_references: ValuePredicate = never_unresolved,
+    is_unresolved_value: ValuePredicate = never_unresolved,
 ) -> tuple[dict[str, Any], list[FieldProblem]]:
     """Return the canonical form of a job, and the problems of its shape and by the service's rules.
 
@@ -47,7 +47,7 @@ def canonicalize_job_and_find_problems(
         body,
         lambda job: rules.find_violations(kind, job),
         output_only=output_only,
-        has_unresolved_references=has_unresolved_references,
+        is_unresolved_value=is_unresolved_value,
     )
 
 
@@ -57,7 +57,7 @@ def canonicalize_message_and_find_problems(
     find_violations: Callable[[Any], Iterable[Violation]],
     *,
     output_only: OutputOnlyPolicy = "reject",
-    has_unresolved_references: ValuePredicate = never_unresolved,
+    is_unresolved_value: ValuePredicate = never_unresolved,
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value of a message, and the problems of its shape and by some rules.
 
@@ -65,7 +65,7 @@ def canonicalize_message_and_find_problems(
     """
     canonical, problems = canonicalize_and_find_shape_problems(message_type, value, output_only=output_only)
     valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
-    violations = check_partially(find_violations, valid_part, has_unresolved_references)
+    violations = check_partially(find_violations, valid_part, is_unresolved_value)
     return canonical, take_one_more_than_shown([*problems, *violations])
 
 
@@ -110,7 +110,7 @@ def extract_valid_part(
 def check_partially(
     find_violations: Callable[[Any], Iterable[Violation]],
     valid_part: ValidPart,
-    has_unresolved_references: ValuePredicate = never_unresolved,
+    is_unresolved_value: ValuePredicate = never_unresolved,
 ) -> list[FieldProblem]:
     """Return the problems of the valid part of a value by some rules, as many as `take_one_more_than_shown` returns.
 
@@ -119,16 +119,16 @@ def check_partially(
     if valid_part.value is None:
         return []
     violations = find_violations(valid_part.value)
-    problems = find_problems_of_resolved_values(violations, valid_part.value, has_unresolved_references)
+    problems = find_problems_of_resolved_values(violations, valid_part.value, is_unresolved_value)
     return take_one_more_than_shown(
         problem for problem in problems if not valid_part.removal_consequences.may_include(problem.path)
     )
 
 
 def find_problems_of_resolved_values(
-    violations: Iterable[Violation], value: Any, has_unresolved_references: ValuePredicate
+    violations: Iterable[Violation], value: Any, is_unresolved_value: ValuePredicate
 ) -> Iterator[FieldProblem]:
     """Find the problems of a canonical value, leaving out those of values with unresolved references."""
     for path, message in violations:
-        if not has_unresolved_references(get_value_at(value, path)):
+        if not is_unresolved_value(get_value_at(value, path)):
             yield FieldProblem(path, message)

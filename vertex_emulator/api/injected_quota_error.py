@@ -12,7 +12,7 @@ from vertex_emulator.database import Database
 def consume_injected_quota_fault_or_none(database: Database, kind: Kind, spec: Mapping[str, Any]) -> str | None:
     """Use up a pending quota fault of a job, and return the service's message for it; None if there is none."""
     with database.write_transaction() as transaction:
-        fault = transaction.injected_faults.consume_quota_fault(spec["displayName"])
+        fault = transaction.injected_faults.consume_quota_fault_or_none(spec["displayName"])
     if fault is None:
         return None
     metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))

@@ -61,7 +61,7 @@ class InjectedRequestFaults:
         if kind not in self._kinds:
             return None
         with self._database.write_transaction() as transaction:
-            fault = transaction.injected_faults.consume_request_fault(kind, display_name)
+            fault = transaction.injected_faults.consume_request_fault_or_none(kind, display_name)
         self.reload()
         return fault
 

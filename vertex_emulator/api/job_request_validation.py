@@ -35,7 +35,7 @@ def validate_and_canonicalize_request(
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.validate_pipeline(body, output_only="drop")
+    parsed = pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = backing_job.get_backing_job_kind(parsed.spec)

@@ -85,7 +85,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
             try:
                 for job in executor.list_job_ids():
                     executor.remove_containers_and_network(job)
-                executor.remove_unused_firewall_rules()
+                executor.remove_firewall_rules_unless_containers_remain()
             except ExecutorUnavailable as error:
                 raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
         for suffix in ("", "-wal", "-shm"):

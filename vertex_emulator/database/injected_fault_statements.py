@@ -20,7 +20,7 @@ class InjectedFaults(Statements):
         rows = self._connection.execute("SELECT remaining, fault FROM injected_faults ORDER BY sequence")
         return [(row["remaining"], InjectedFault(**json.loads(row["fault"]))) for row in rows]
 
-    def consume_run_fault(
+    def consume_run_fault_or_none(
         self, display_name: str, replicas: Sequence[Replica], machine_types: Collection[str]
     ) -> InjectedFault | None:
         """Use the oldest fault that hits a custom job with these replicas once, and return it; None without one."""
@@ -34,11 +34,11 @@ class InjectedFaults(Statements):
             )
         )
 
-    def consume_request_fault(self, kind: str, display_name: str) -> InjectedFault | None:
+    def consume_request_fault_or_none(self, kind: str, display_name: str) -> InjectedFault | None:
         """Use the oldest fault of a kind that hits a request about a job of that name; None without one."""
         return self._consume_first(lambda fault: fault.kind == kind and fault.matches(display_name))
 
-    def consume_quota_fault(self, display_name: str) -> InjectedFault | None:
+    def consume_quota_fault_or_none(self, display_name: str) -> InjectedFault | None:
         """Use the oldest fault that rejects a job of that name once, and return it; None without one."""
         return self._consume_first(lambda fault: fault.kind == "quota" and fault.matches(display_name))
 

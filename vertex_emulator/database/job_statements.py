@@ -54,7 +54,7 @@ class JobStatements(Statements):
             study=study,
             trial=trial,
             slots=len(replicas),
-            fault=InjectedFaults(self._connection).consume_run_fault(
+            fault=InjectedFaults(self._connection).consume_run_fault_or_none(
                 spec["displayName"], replicas, records.list_machine_types(kind, spec)
             ),
         )

@@ -74,4 +74,4 @@ class BucketStore:
                 self._remove_folders_without_files(f"{uri}/{name}")
             if len(names) < _BATCH:
                 break
-        self.tree.remove_folder(uri)
+        self.tree.remove_empty_folder(uri)

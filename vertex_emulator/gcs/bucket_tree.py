@@ -125,7 +125,7 @@ class BucketTree:
         with self._open_descriptor_of_any_kind(parents) as folder:
             os.unlink(name, dir_fd=folder)
 
-    def remove_folder(self, uri: str) -> None:
+    def remove_empty_folder(self, uri: str) -> None:
         """Remove an empty folder. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
         with self._open_descriptor_of_any_kind(parents) as folder:

@@ -142,7 +142,7 @@ class ObjectStore:
         with self._changes, reject_invalid_uris():
             stored = self.require_object_or_folder(bucket, name)
             check(stored)
-            remove = self.buckets.tree.remove_folder if name.endswith("/") else self.buckets.tree.remove_file
+            remove = self.buckets.tree.remove_empty_folder if name.endswith("/") else self.buckets.tree.remove_file
             remove(build_object_uri(bucket, name))
             self.buckets.metadata.delete(bucket, name)
 

@@ -61,7 +61,7 @@ class HostAndOriginMiddleware:
 
     def _find_header_error(self, scheme: str, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
-        if not self._is_allowed_host(get_host_of_bare_url(f"//{host}")):
+        if not self._is_allowed_host(find_host_of_bare_url(f"//{host}")):
             message = f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
             return ApiError("PERMISSION_DENIED", message)
         for origin in headers.getlist("origin"):
@@ -82,7 +82,7 @@ class HostAndOriginMiddleware:
         )
 
 
-def get_host_of_bare_url(url: str) -> str | None:
+def find_host_of_bare_url(url: str) -> str | None:
     """Return the host in a URL or in `//host:port`, None if there is none."""
     try:
         parts = urlsplit(url)

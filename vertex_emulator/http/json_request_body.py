@@ -27,7 +27,7 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     A body must be declared as JSON: a page of another origin cannot send that without the emulator's consent (Fetch
     standard, "CORS-safelisted request-header").
     """
-    raw = await read_limited_bytes(request)
+    raw = await read_body_within_size_and_time_limits(request)
     content_type = request.headers.get("content-type", "")
     if raw and content_type.partition(";")[0].strip().lower() != JSON_TYPE:
         message = f'Content-Type is "{content_type}"; it must be {JSON_TYPE} (curl: -H "Content-Type: {JSON_TYPE}").'
@@ -54,7 +54,7 @@ def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
     return value
 
 
-async def read_limited_bytes(request: Request) -> bytes:
+async def read_body_within_size_and_time_limits(request: Request) -> bytes:
     """Return the body, of limited size in limited time. Raises ApiError."""
     try:
         with fail_after(MAX_SECONDS):

@@ -110,7 +110,7 @@ def _iterate_removed_sizes(
                 yield size
     if not is_dry_run:
         with contextlib.suppress(InvalidBucketUri, OSError):
-            tree.remove_folder(uri)
+            tree.remove_empty_folder(uri)
 
 
 def _get_file_size(entry: os.DirEntry[str]) -> int | None:

@@ -36,13 +36,13 @@ class SharedFolder:
     mount_path: tuple[str, ...]
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def path_in_data_folder(self) -> tuple[str, ...]:
         """The parts of the folder's path in the data folder."""
         return (self.kind, self.server, *self.path)
 
     def is_nested_with(self, other: "SharedFolder") -> bool:
         """Return whether one of two different folders is in the other."""
-        shorter, longer = sorted((self.parts, other.parts), key=len)
+        shorter, longer = sorted((self.path_in_data_folder, other.path_in_data_folder), key=len)
         return len(shorter) < len(longer) and longer[: len(shorter)] == shorter
 
 
@@ -72,7 +72,7 @@ def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[
         for other_index, other in shares[:number]:
             if share.is_nested_with(other):
                 yield FieldProblem(at, f"{describe_nesting(share, other)}; mount one of them")
-            elif index == other_index and share.parts == other.parts:
+            elif index == other_index and share.path_in_data_folder == other.path_in_data_folder:
                 yield FieldProblem(at, "is mounted by this pool already; the emulator mounts a folder once")
             elif index == other_index and share.kind == other.kind and share.mount_path == other.mount_path:
                 yield FieldProblem(at, f'another mount has the mountPoint "{"/".join(share.mount_path)}"')
@@ -80,7 +80,8 @@ def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[
 
 def describe_nesting(share: SharedFolder, other: SharedFolder) -> str:
     """Say which two folders are in each other."""
-    return f"{'/'.join(share.parts)} and {'/'.join(other.parts)} are one in the other, which the emulator cannot mount"
+    share_path, other_path = "/".join(share.path_in_data_folder), "/".join(other.path_in_data_folder)
+    return f"{share_path} and {other_path} are one in the other, which the emulator cannot mount"
 
 
 def make_shared_folders(pool: Mapping[str, Any], data_folder: DataFolder) -> dict[str, str]:

@@ -44,11 +44,11 @@ def decide_ending_or_restart(
     return (
         _decide_ending_or_retry(job, current, now, read_traceback)
         or _decide_by_lost_replicas(job, current, now)
-        or get_timeout_ending(job, now)
+        or find_timeout_ending(job, now)
     )
 
 
-def get_timeout_ending(job: Job, now: int) -> Ending | None:
+def find_timeout_ending(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
     if now < compute_explicit_or_default_deadline(job):
         return None
@@ -93,7 +93,7 @@ def _decide_ending_or_retry(
 ) -> JobOutcome:
     exited = [item for item in statuses.items() if item[1].phase == "exited"]
     for replica, status in sorted(exited, key=lambda item: item[1].finished or 0):
-        if restart_rules.is_killed_externally(status):
+        if restart_rules.was_killed_from_outside(status):
             continue
         if status.exit_code != 0:
             can_retry = restart_rules.is_abort_or_segmentation_fault(status)
@@ -107,7 +107,7 @@ def _decide_ending_or_retry(
 
 def _decide_by_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
     removed = [replica for replica in job.current_replicas if replica not in statuses]
-    killed = [replica for replica, status in statuses.items() if restart_rules.is_killed_externally(status)]
+    killed = [replica for replica, status in statuses.items() if restart_rules.was_killed_from_outside(status)]
     if not removed and not killed:
         return None
     event = "was removed" if removed else "was killed"

@@ -32,7 +32,7 @@ def is_abort_or_segmentation_fault(status: ReplicaStatus) -> bool:
     return status.exit_code in _ABORTED + _SEGMENTATION_FAULT
 
 
-def is_killed_externally(status: ReplicaStatus) -> bool:
+def was_killed_from_outside(status: ReplicaStatus) -> bool:
     """Return whether a replica was killed from outside: by SIGKILL, but not for its memory."""
     return status.phase == "exited" and status.exit_code == _KILLED and not status.out_of_memory
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.review.diagnostics import list_errors, list_warnings, shorten_absolute_paths
+from components.review.diagnostics import list_errors, list_unique_warning_messages, shorten_absolute_paths
 from components.review.markdown_code_spans import render_code, render_code_list
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import Diagnostic
@@ -81,4 +81,4 @@ def test_problems_are_listed_one_by_one() -> None:
         "ValueError: no",
     ]
     assert list_errors(diagnostics[1:2]) == [messages[1].removeprefix("error: ").strip()]
-    assert list_warnings([Diagnostic("warning", "warning: old\n", "train")]) == ["train: old"]
+    assert list_unique_warning_messages([Diagnostic("warning", "warning: old\n", "train")]) == ["train: old"]

@@ -289,7 +289,7 @@ def test_rules_skip_unresolved_references() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
     found = canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
     assert [problem.path_text for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
-    found = canonicalize_job_and_find_problems(
-        CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}"
-    )[1]
+    found = canonicalize_job_and_find_problems(CUSTOM_JOB, job, is_unresolved_value=lambda value: value == "${later}")[
+        1
+    ]
     assert [problem.path_text for problem in found] == ["labels.b"]

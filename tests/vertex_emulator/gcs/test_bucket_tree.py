@@ -102,7 +102,13 @@ def test_file_in_place_of_folder_is_named(tree: BucketTree, uri: str) -> None:
     ],
 )
 def test_invalid_uri_is_rejected_by_every_method(tree: BucketTree, uri: str) -> None:
-    for method in (tree.validate_uri, tree.open_file, tree.make_writable_folder, tree.remove_file, tree.remove_folder):
+    for method in (
+        tree.validate_uri,
+        tree.open_file,
+        tree.make_writable_folder,
+        tree.remove_file,
+        tree.remove_empty_folder,
+    ):
         with pytest.raises(InvalidBucketUri):
             method(uri)
     assert list(tree.root.iterdir()) == []
@@ -124,7 +130,7 @@ def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None
             tree.open_file,
             tree.make_writable_folder,
             tree.remove_file,
-            tree.remove_folder,
+            tree.remove_empty_folder,
             lambda uri: tree.move_file_in(new, uri),
             lambda uri: tree.open_folder_scan(uri).__enter__(),
         ):

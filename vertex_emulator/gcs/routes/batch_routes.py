@@ -11,7 +11,7 @@ from starlette.routing import Route
 from starlette.types import Message, Scope
 
 from vertex_emulator.gcs.routes.batch_request import BatchedCall, parse_batch_request
-from vertex_emulator.http.json_request_body import read_limited_bytes
+from vertex_emulator.http.json_request_body import read_body_within_size_and_time_limits
 
 _SCOPE_KEYS_OF_ROUTING = {"path_params", "endpoint", "route", "router", "app"}
 _LINE_END = b"\r\n"
@@ -23,7 +23,7 @@ def build_batch_route() -> Route:
 
 
 async def _answer_batch(request: Request) -> Response:
-    body = await read_limited_bytes(request)
+    body = await read_body_within_size_and_time_limits(request)
     calls = parse_batch_request(request.headers.get("content-type", ""), body)
     boundary = f"batch_{secrets.token_hex(16)}"
     # One answer at a time is in memory, however large the others are. gcsfs reads the boundary without quotes.

@@ -50,13 +50,13 @@ class UploadRoutes:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
             case "media":
-                upload = self._create_upload(request, {}, request.headers.get("content-type", ""))
+                upload = self._begin_upload(request, {}, request.headers.get("content-type", ""))
                 return await self._receive_whole_upload(request, upload, request.stream())
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
                 metadata = await read_json_object(request)
-                upload = self._create_upload(request, metadata, request.headers.get("x-upload-content-type", ""))
+                upload = self._begin_upload(request, metadata, request.headers.get("x-upload-content-type", ""))
                 url = f"{get_base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
@@ -69,7 +69,7 @@ class UploadRoutes:
             first += parser.feed_and_take_media(part)
             if parser.metadata is not None:
                 break
-        upload = self._create_upload(request, parser.metadata or {}, parser.media_type)
+        upload = self._begin_upload(request, parser.metadata or {}, parser.media_type)
 
         async def iterate_media() -> AsyncIterator[bytes]:
             yield first
@@ -79,7 +79,7 @@ class UploadRoutes:
 
         return await self._receive_whole_upload(request, upload, iterate_media())
 
-    def _create_upload(self, request: Request, metadata: Mapping[str, object], media_type: str) -> Upload:
+    def _begin_upload(self, request: Request, metadata: Mapping[str, object], media_type: str) -> Upload:
         fields = parse_object_fields({**metadata, "contentType": metadata.get("contentType") or media_type})
         parameters = {**metadata, **request.query_params}
         expected = {name: str(parameters[name]) for name in _EXPECTED if parameters.get(name)}

@@ -122,7 +122,7 @@ class DockerExecutor:
     def admit_containers(self, address: str, port: int) -> None:
         self._firewall.admit(address, port)
 
-    def remove_unused_firewall_rules(self) -> None:
+    def remove_firewall_rules_unless_containers_remain(self) -> None:
         """Remove the rules of this machine's firewall unless there are containers."""
         if not self.list_job_ids():
             self._firewall.remove_rules()

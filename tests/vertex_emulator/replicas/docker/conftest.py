@@ -15,4 +15,4 @@ def executor() -> Iterator[DockerExecutor]:
     yield executor
     for job in executor.list_job_ids():
         executor.remove_containers_and_network(job)
-    executor.remove_unused_firewall_rules()
+    executor.remove_firewall_rules_unless_containers_remain()

@@ -1,6 +1,6 @@
 """Writes the methods of Vertex AI's discovery documents that google-api-python-client ships, for the emulator.
 
-    python -m tools.generate_method_list [--check]
+    python -m tools.generate_vertex_ai_methods [--check]
 
 The emulator answers 501 to methods that it lacks, and 404 to those that Vertex AI does not have.
 """
@@ -39,7 +39,7 @@ def render_methods(documents: dict[str, Schema]) -> str:
     revisions = ", ".join(f"{version} revision {documents[version]['revision']}" for version in VERSIONS)
     parts = {"both": stable & beta, "v1": stable - beta, "v1beta1": beta - stable}
     by_part = {part: group_paths_by_http_method(methods) for part, methods in parts.items()}
-    source = f"aiplatform {revisions}; written by `python -m tools.generate_method_list`"
+    source = f"aiplatform {revisions}; written by `python -m tools.generate_vertex_ai_methods`"
     return json.dumps({"source": source, **by_part}, indent=0) + "\n"
 
 
@@ -51,7 +51,7 @@ def group_paths_by_http_method(methods: Methods) -> dict[str, list[str]]:
 
 def main() -> int:
     return write_or_check_files(
-        "tools.generate_method_list",
+        "tools.generate_vertex_ai_methods",
         __doc__,
         lambda: {TARGET: render_methods({version: load_installed_discovery_document(version) for version in VERSIONS})},
     )
