@@ -19,7 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files"),
         ("schema", "runtime"),
-        ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training"),
+        ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training", "scheduled_workflow"),
         ("jobs",),
         ("settings",),
         ("preview", "review", "declared_resources", "targets.gcp"),

@@ -1,0 +1,102 @@
+"""The best trial of a tuning job, found by the steps of a workflow as `vertex_api.studies.trial_results` finds it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_api.studies.metrics import parse_metrics
+
+Steps = list[dict[str, Any]]
+
+
+def find_unsupported_metrics(study_spec: Mapping[str, Any]) -> str | None:
+    """Return why a workflow cannot tell the best trial of a study, None if it can."""
+    metrics = parse_metrics(study_spec)
+    if any(metric.threshold is not None for metric in metrics):
+        return "a safety metric"
+    return f"{len(metrics)} metrics" if len(metrics) > 1 else None
+
+
+def build_call_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `find_best_trial` that depend on the study: its `metric` and the `sign` of losses."""
+    (metric,) = parse_metrics(study_spec)
+    return {"metric": metric.id, "sign": metric.sign}
+
+
+def build_subworkflows() -> dict[str, Any]:
+    """Return the subworkflows by name: `find_best_trial`, and `format_value` for texts such as arguments."""
+    return {
+        "find_best_trial": {"params": ["job", "tuning_job", "metric", "sign"], "steps": _build_search_steps()},
+        "collect_values": {"params": ["rows", "key"], "steps": _build_collection_steps()},
+        "format_value": {"params": ["value"], "steps": _build_format_steps()},
+    }
+
+
+def _build_search_steps() -> Steps:
+    """Compare the succeeded trials by the metric: the smallest loss wins, of equal ones the first trial."""
+    read_trial = [
+        {"measurement": '${default(map.get(trial, "finalMeasurement"), no_map)}'},
+        {"metrics": '${default(map.get(measurement, "metrics"), no_list)}'},
+        {"value": None},
+    ]
+    read_metric = [
+        {"is_other": {"switch": [{"condition": "${row.metricId != metric}", "next": "continue"}]}},
+        {"keep_value": {"assign": [{"value": '${default(map.get(row, "value"), 0.0)}'}]}},
+    ]
+    # Of what is no number, such as "NaN", no trial is the best.
+    skip = [
+        {"condition": '${trial.state != "SUCCEEDED" or value == null}', "next": "continue"},
+        {"condition": '${get_type(value) == "string"}', "next": "continue"},
+    ]
+    compare = [
+        {"condition": "${best == null}", "next": "keep"},
+        {"condition": "${value * sign < loss}", "next": "keep"},
+        {"condition": "${value * sign == loss and int(trial.id) < int(best.id)}", "next": "keep"},
+        {"condition": True, "next": "continue"},
+    ]
+    body: Steps = [
+        {"read_trial": {"assign": read_trial}},
+        {"read_metrics": {"for": {"value": "row", "in": "${metrics}", "steps": read_metric}}},
+        {"skip": {"switch": skip}},
+        {"compare": {"switch": compare}},
+        {"keep": {"assign": [{"best": "${trial}"}, {"loss": "${value * sign}"}]}},
+    ]
+    first = [{"best": None}, {"loss": 0}, {"no_list": []}, {"no_map": {}}]
+    values = {"id": "${best.id}", "parameters": "${parameters}", "metrics": "${measured}"}
+    message = '${job + " has no best trial: no trial has succeeded with the metric " + metric}'
+    return [
+        {"begin": {"assign": [*first, {"trials": '${default(map.get(tuning_job, "trials"), no_list)}'}]}},
+        {"each": {"for": {"value": "trial", "in": "${trials}", "steps": body}}},
+        {"none": {"switch": [{"condition": "${best == null}", "raise": {"message": message}}]}},
+        _build_collection_call("parameters", '${default(map.get(best, "parameters"), no_list)}', "parameterId"),
+        _build_collection_call("measured", "${best.finalMeasurement.metrics}", "metricId"),
+        {"done": {"return": values}},
+    ]
+
+
+def _build_collection_call(result: str, rows: str, key: str) -> dict[str, Any]:
+    args = {"rows": rows, "key": key}
+    return {f"collect_{result}": {"call": "collect_values", "args": args, "result": result}}
+
+
+def _build_collection_steps() -> Steps:
+    """Return the values of rows as texts, by their ids."""
+    format_args = {"value": '${default(map.get(row, "value"), 0)}'}
+    body: Steps = [
+        {"format": {"call": "format_value", "args": format_args, "result": "text"}},
+        {"keep": {"assign": [{"id": "${row[key]}"}, {"values[id]": "${text}"}]}},
+    ]
+    return [
+        {"begin": {"assign": [{"values": {}}]}},
+        {"each": {"for": {"value": "row", "in": "${rows}", "steps": body}}},
+        {"done": {"return": "${values}"}},
+    ]
+
+
+def _build_format_steps() -> Steps:
+    """Write a number as in JSON, a whole one without a fraction: JSON has one kind of number."""
+    kinds = [
+        {"condition": '${get_type(value) == "string"}', "return": "${value}"},
+        {"condition": '${get_type(value) != "double"}', "return": "${string(value)}"},
+        {"condition": "${value == int(value)}", "return": "${string(int(value))}"},
+    ]
+    return [{"by_type": {"switch": kinds}}, {"fraction": {"return": "${string(value)}"}}]

@@ -1,0 +1,47 @@
+"""Expressions of Workflows (`${…}`) in place of the placeholders in the requests of a schedule."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_EXPRESSION_LENGTH = 400
+"""Characters of an expression (Google's page "Quotas and limits" of Workflows)."""
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+def convert_texts(value: Any, variables: Mapping[str, str]) -> Any:
+    """Return a request with an expression in place of each text that has placeholders; all else stays as it is.
+
+    `variables` has the expression of each placeholder: `{"run.id": "run"}`.
+    """
+    if isinstance(value, str):
+        return build_expression(value, variables) if "${" in value else value
+    if isinstance(value, Mapping):
+        return {key: convert_texts(child, variables) for key, child in value.items()}
+    return [convert_texts(child, variables) for child in value] if isinstance(value, list) else value
+
+
+def build_expression(text: str, variables: Mapping[str, str]) -> str:
+    """Return the expression that yields a text once its placeholders are known: `${"gs://b/" + run}`."""
+    parts: list[str] = []
+    for index, part in enumerate(_PLACEHOLDER.split(text)):
+        if index % 2:
+            parts.append(variables[part])
+        elif part:
+            parts.append(quote(part))
+    return f"${{{' + '.join(parts)}}}"
+
+
+def find_unknown_placeholders(text: str, variables: Mapping[str, str]) -> list[str]:
+    """Return what Workflows would evaluate in a text although it is no placeholder: each `${` that is not known."""
+    rest = _PLACEHOLDER.sub(lambda match: "" if match[1] in variables else match[0], text)
+    return [rest[start.start() :][:_SHOWN] for start in re.finditer(r"\$\{", rest)]
+
+
+def quote(text: str) -> str:
+    """Return a text as a literal in an expression."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+_SHOWN = 40
