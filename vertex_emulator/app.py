@@ -34,6 +34,7 @@ from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
+from vertex_emulator.web_page.shell_page import ShellPage
 
 _log = logging.getLogger("vertex_emulator.http")
 
@@ -42,8 +43,8 @@ _log = logging.getLogger("vertex_emulator.http")
 class App:
     """The parts of the application on one data folder.
 
-    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed; requests may name
-    `allowed_host` as their host, besides loopback names.
+    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed; `page_url` is where
+    browsers find the emulator; requests may name `allowed_host` as their host, besides loopback names.
     """
 
     database: Database
@@ -52,6 +53,7 @@ class App:
     capacity: int
     wake: Callable[[str], None]
     access: Access
+    page_url: str
     allowed_host: str | None = None
 
     def build_asgi_app(self) -> HostAndOriginMiddleware:
@@ -60,7 +62,7 @@ class App:
         storage = Storage(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
-                JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake),
+                JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake, self.page_url),
                 ModelService(self.database, self.data.buckets),
                 ModelChangeService(self.database, FolderCopies(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
@@ -72,6 +74,7 @@ class App:
                 SecretValues(self.data.secrets),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
+            ShellPage(self.database, self.data.root).build_route(),
             Route("/healthz", self._check_health),
             Route("/readyz", self._check_readiness),
             *storage.delete_expired_uploads_and_build_routes(),

@@ -80,6 +80,10 @@ class ReplicaCannotStart(EmulatorError):
     """A container cannot be started although its image exists, for example without its executable or package."""
 
 
+class ReplicaNotRunning(EmulatorError):
+    """A replica's container does not run, or ends while a command uses it."""
+
+
 class InvalidBucketUri(EmulatorError):
     """A gs:// URI does not name a folder of a bucket."""
 

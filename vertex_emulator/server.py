@@ -98,7 +98,8 @@ def _run_server(
     token = read_or_create_token(data.token)
     secrets = ContainerListener(database, executor, SecretValues(data.secrets), token)
     scheduler = Scheduler(database, executor, data, queue, capacity, secrets.build_environment)
-    app = App(database, executor, data, capacity, scheduler.wake, Access(token), host if allow_remote else None)
+    allowed_host = host if allow_remote else None
+    app = App(database, executor, data, capacity, scheduler.wake, Access(token), endpoint.url, allowed_host)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -122,6 +122,9 @@ class Machine:
             self.most_at_once = max(self.most_at_once, len(self._running()))
         self.fuse.step()
 
+    def get_container_name(self, job: str, replica: Replica) -> str:
+        return f"container-{job}-{replica.task_name}-{replica.attempt}"
+
     def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         self._reach()
         return {place[1]: found.status for place, found in self.containers.items() if place[0] == job}
@@ -225,7 +228,8 @@ class Emulator:
             self.queue,
             self.capacity,
         )
-        self.jobs = JobService(self.database, self.data.buckets, self.capacity, self.machine, self.scheduler.wake)
+        wake = self.scheduler.wake
+        self.jobs = JobService(self.database, self.data.buckets, self.capacity, self.machine, wake, "http://here")
         self.queue.add("admission")
         self.queue.add("resync")
 

@@ -180,9 +180,8 @@ def test_running_logs_can_be_followed_from_a_time(shared: RunningEmulator) -> No
 def test_approximated_field_is_noted_in_log(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("pass"), enableWebAccess=True))
     notes = shared.entries(name, "severity=WARNING AND resource.labels.task_name=service")
-    assert "enableWebAccess: on this machine there is no web shell; use `docker exec`." in [
-        note["textPayload"] for note in notes
-    ]
+    text = "enableWebAccess: on this machine a shell runs in a terminal: `vertex-emulator shell`, "
+    assert text + "as pages at webAccessUris say." in [note["textPayload"] for note in notes]
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
 
 

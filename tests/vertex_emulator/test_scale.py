@@ -56,7 +56,7 @@ def instructions(database: Database, work: Callable[[Database], object]) -> int:
 
 def api_page(database: Database, **query: str) -> list[str]:
     request = ListRequest.from_query(query)
-    jobs = JobService(database, Path("unused"), 4, Machine(Clock()), lambda _: None)
+    jobs = JobService(database, Path("unused"), 4, Machine(Clock()), lambda _: None, "http://here")
     return [job["labels"]["number"] for job in jobs.list_jobs(CUSTOM_JOB, LOCATION, request).get("customJobs", [])]
 
 

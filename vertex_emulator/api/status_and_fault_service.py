@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
+from vertex_emulator.api.job_replicas import list_job_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, InvalidFault
@@ -18,7 +19,7 @@ from vertex_emulator.timestamps import now_ns
 
 @dataclass(frozen=True)
 class StatusAndFaultService:
-    """The methods behind `status`, `stop`, `logs`, `inject` and `prune`; `capacity` is in replicas.
+    """The methods behind `status`, `stop`, `logs`, `shell`, `inject` and `prune`; `capacity` is in replicas.
 
     `wake` tells the scheduler that the job with an id has changed.
     """
@@ -59,6 +60,10 @@ class StatusAndFaultService:
         error = job.ending.message if job.is_terminal and job.ending else ""
         log = {"job": progress.job if progress else job.study_or_own_kind_and_id[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
+
+    def list_job_replicas(self, job_id: str) -> dict[str, Any]:
+        """Return the replicas behind a job, see `list_job_replicas`. Raises ApiError."""
+        return list_job_replicas(self.database, self.executor, job_id)
 
     def stop(self) -> dict[str, Any]:
         """Stop this process in order, as SIGTERM does."""

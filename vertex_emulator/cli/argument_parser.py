@@ -101,6 +101,16 @@ def build_argument_parser() -> argparse.ArgumentParser:
     form.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
     _add_json_option(form, "print each entry as a JSON object in a line, as Cloud Logging's API returns it")
 
+    shell = add(
+        "shell",
+        help="run a shell in a running replica of a job",
+        description="Run bash, or sh if the image has no bash, in a running replica of a job. Without a terminal, the\n"
+        "shell reads commands from stdin. The exit code is the shell's.",
+    )
+    shell.add_argument("job", metavar="JOB", help="id or full name of a job")
+    shell.add_argument("--task", type=_require_task_name, metavar="TASK", help="which replica (default: workerpool0-0)")
+    shell.add_argument("--trial", type=_parse_trial_number, metavar="N", help="which running trial of a tuning job")
+
     add_inject_parser(commands, common)
 
     export = add(

@@ -62,6 +62,12 @@ examples:
   vertex-emulator logs --follow 1234567890
   vertex-emulator logs --task workerpool0-0 --json projects/local/locations/us-central1/customJobs/1234567890
 """,
+    "shell": """\
+examples:
+  vertex-emulator shell 1234567890
+  vertex-emulator shell 1234567890 --task workerpool1-0
+  echo 'ls /gcs' | vertex-emulator shell 1234567890
+""",
     "export": """\
 The archive is for its owner only. Specs of jobs and logs are in it as they are: look through them before you give it
 to others, or leave out values of environment variables with --redact-env.

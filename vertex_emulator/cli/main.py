@@ -68,6 +68,10 @@ def _run_command(options: argparse.Namespace) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             selection = (options.follow, options.task, options.trial, options.raw, options.json)
             return _print_lines_and_return_zero(iterate_job_log_lines(options.data, options.job, *selection))
+        case "shell":
+            from vertex_emulator.cli.shell_command import run_shell
+
+            return run_shell(options.data, options.job, options.task, options.trial)
         case "prune":
             from vertex_emulator.cli.prune_command import prune_and_describe
 

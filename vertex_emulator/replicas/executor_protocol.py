@@ -98,6 +98,9 @@ class Executor(Protocol):
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""
 
+    def get_container_name(self, job_id: str, replica: Replica) -> str:
+        """Return the name of a replica's container, whether it exists or not."""
+
     def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         """Return the statuses of a job's containers."""
 

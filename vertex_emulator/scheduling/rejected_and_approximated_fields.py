@@ -24,7 +24,7 @@ APPROXIMATED_FIELDS = {
     "reservedIpRanges": "containers use a network of this machine",
     "serviceAccount": "containers have no Google identity; only CLOUD_ML_JOB_SA is set",
     "tensorboard": "nothing is uploaded; only AIP_TENSORBOARD_RESOURCE_NAME is set",
-    "enableWebAccess": "there is no web shell; use `docker exec`",
+    "enableWebAccess": "a shell runs in a terminal: `vertex-emulator shell`, as pages at webAccessUris say",
     "enableDashboardAccess": "there is no dashboard",
     "persistentResourceId": "the job runs on this machine, not on the persistent resource",
     "protectedArtifactLocationId": "artifacts stay on this machine",

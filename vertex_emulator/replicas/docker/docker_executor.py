@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
-from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
+from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.docker_client import create_docker_client
 from vertex_emulator.replicas.docker.docker_errors import (
     get_docker_error_text,
     ignore_api_errors,
@@ -70,7 +71,7 @@ class DockerExecutor:
         return self._images.is_image_missing(image)
 
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
-        name = self._build_container_name(spec.job, spec.replica)
+        name = self.get_container_name(spec.job, spec.replica)
         network, hosts = "bridge" if self._settings.egress else "none", {spec.cluster_name: "127.0.0.1"}
         if len(spec.peers) > 1:
             network, labels = f"vertex-{self._id}-{spec.job}", self._build_job_labels(spec.job)
@@ -86,6 +87,9 @@ class DockerExecutor:
                 return
         self._connect_and_call(lambda client: self._start_container(client, name))
 
+    def get_container_name(self, job_id: str, replica: Replica) -> str:
+        return f"vertex-{self._id}-{job_id}-{replica.task_name}-{replica.attempt}"
+
     def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         statuses = {
             build_replica_from_labels(container["Labels"]): self._get_container_status_or_none(container["Id"])
@@ -94,15 +98,15 @@ class DockerExecutor:
         return {replica: status for replica, status in statuses.items() if status is not None}
 
     def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
-        name = self._build_container_name(job_id, replica)
+        name = self.get_container_name(job_id, replica)
         with ignore_api_errors(404, 409):
             self._connect_and_call(lambda client: client.kill(name, signal))
 
     def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
-        return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since_ns)
+        return read_container_log(self._connect_and_call, self.get_container_name(job_id, replica), since_ns)
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
-        name = self._build_container_name(job_id, replica)
+        name = self.get_container_name(job_id, replica)
         container: Any = None
         with ignore_api_errors(404):
             container = self._connect_and_call(lambda client: client.inspect_container(name))
@@ -142,7 +146,7 @@ class DockerExecutor:
     def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
         watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
         # A client of its own: the stream occupies it, and no read on it may time out.
-        client = self._create_client(timeout_seconds=None)
+        client = create_docker_client(timeout_seconds=None)
         try:
             with translate_connection_errors():
                 events = client.events(filters=watched, decode=True)
@@ -159,7 +163,7 @@ class DockerExecutor:
         """Create a replica's container. Return False if it exists."""
         from docker.errors import APIError, ImageNotFound
 
-        name = self._build_container_name(spec.job, spec.replica)
+        name = self.get_container_name(spec.job, spec.replica)
         host = client.create_host_config(
             binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
             network_mode=network,
@@ -220,9 +224,6 @@ class DockerExecutor:
     def _list_containers(self, filters: Mapping[str, list[str]]) -> Any:
         return self._connect_and_call(lambda client: client.containers(all=True, filters=filters))
 
-    def _build_container_name(self, job_id: str, replica: Replica) -> str:
-        return f"vertex-{self._id}-{job_id}-{replica.task_name}-{replica.attempt}"
-
     def _build_job_labels(self, job_id: str) -> dict[str, str]:
         return {LABEL: self._id, f"{LABEL}.job": job_id}
 
@@ -235,16 +236,6 @@ class DockerExecutor:
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
-            client = self._connected = self._connected or self._create_client(_CALL_SECONDS)
+            client = self._connected = self._connected or create_docker_client(_CALL_SECONDS)
         with translate_connection_errors():
             return call(client)
-
-    def _create_client(self, timeout_seconds: int | None) -> "docker.APIClient":
-        import docker
-        from docker.errors import DockerException
-
-        try:
-            settings = docker.utils.kwargs_from_env()
-            return docker.APIClient(version="auto", timeout=timeout_seconds, **settings)
-        except DockerException as error:
-            raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error

@@ -1,0 +1,36 @@
+"""`webAccessUris` of jobs and trials with `enableWebAccess`: for each task, a page that says how to get a shell.
+
+They are there while the job runs (discovery document, CustomJob and Trial). Those of the service lack `http://`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_emulator.database.records import RUNNING, Job, Trial, list_requested_replicas
+
+_FIELD = "webAccessUris"
+
+
+def build_web_access_field(job: Job, page_url: str) -> dict[str, dict[str, str]]:
+    """Return the field of a custom job, `{}` unless it runs with web access. `page_url` is the emulator's."""
+    if job.state != RUNNING or not job.spec["jobSpec"].get("enableWebAccess"):
+        return {}
+    return {_FIELD: _build_uris(job.id, job.spec["jobSpec"], page_url)}
+
+
+def add_web_access_to_trials(
+    body: dict[str, Any], study: Job, trials: Iterable[Trial], page_url: str
+) -> dict[str, Any]:
+    """Return the body of a tuning job, in which each running trial has the field if the study has web access."""
+    spec = study.spec["trialJobSpec"]
+    if spec.get("enableWebAccess"):
+        for trial, trial_body in zip(trials, body.get("trials", ()), strict=True):
+            if trial.state in ("ACTIVE", "STOPPING"):
+                trial_body[_FIELD] = _build_uris(trial.job, spec, page_url)
+    return body
+
+
+def _build_uris(job_id: str, job_spec: Mapping[str, Any], page_url: str) -> dict[str, str]:
+    tasks = [replica.task_name for replica in list_requested_replicas(CUSTOM_JOB, {"jobSpec": job_spec})]
+    return {task: f"{page_url}/jobs/{CUSTOM_JOB.collection}/{job_id}/shell/{task}" for task in tasks}

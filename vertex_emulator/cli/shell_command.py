@@ -1,0 +1,89 @@
+"""The command `shell`: a shell in a running replica, at this terminal or with what a pipe sends it."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vertex_api.job_states import TERMINAL_STATES
+from vertex_emulator.cli.emulator_requests import send_request
+from vertex_emulator.cli.terminal_session import run_terminal_session
+from vertex_emulator.emulator_endpoint import require_running_endpoint
+from vertex_emulator.errors import ReplicaNotRunning
+from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
+from vertex_emulator.replicas.docker.docker_client import create_docker_client
+from vertex_emulator.replicas.docker.exec_stream import STDOUT, ExecStream
+
+_FIRST_TASK = "workerpool0-0"
+_FIND_SHELL = ("/bin/sh", "-c", "command -v bash || command -v sh")
+
+
+def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | None = None) -> int:
+    """Run a shell in a replica of a job, given by id or full name; return the shell's exit code.
+
+    Raises EmulatorNotRunning, DockerMissing, ReplicaNotRunning, ExecutorUnavailable, and EmulatorError for an unknown
+    job.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)  # gets the number 0, which a connection would get otherwise
+    endpoint = require_running_endpoint(data_path)
+    require_docker_daemon()
+    path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/replicas"
+    container = choose_container(send_request(endpoint, path), task, trial)
+    with contextlib.closing(create_docker_client(timeout_seconds=60)) as client:
+        shell = _find_shell(client, container)
+        is_terminal = os.isatty(0) and os.isatty(1)
+        environment = {"TERM": os.environ["TERM"]} if is_terminal and "TERM" in os.environ else {}
+        return run_terminal_session(ExecStream(client, container, [shell], is_terminal, environment), is_terminal)
+
+
+def choose_container(reply: Mapping[str, Any], task: str | None, trial: int | None) -> str:
+    """Return the name of the container that is meant, of a reply about a job's replicas.
+
+    Raises ReplicaNotRunning, and says which tasks or trials there are.
+    """
+    name, replicas = reply["name"], reply["replicas"]
+    if reply["state"] in TERMINAL_STATES:
+        raise ReplicaNotRunning(f"{name} has ended in {reply['state']}, and its containers are gone")
+    trials = sorted({replica["trial"] for replica in replicas} - {None})
+    if trial is not None and trial not in trials:
+        raise ReplicaNotRunning(f"{name} has no running trial {trial}{_render_choices('running trials', trials)}")
+    if trial is None and len(trials) > 1:
+        raise ReplicaNotRunning(f"{name} has several running trials: choose one with --trial, of {_join(trials)}")
+    chosen = [replica for replica in replicas if trial in (None, replica["trial"])]
+    tasks = [replica["task"] for replica in chosen]
+    if not chosen:
+        raise ReplicaNotRunning(f"{name} is in {reply['state']} and has no running replica yet")
+    task = task or _FIRST_TASK
+    if task not in tasks:
+        raise ReplicaNotRunning(f"{name} has no task {task}{_render_choices('tasks', tasks)}")
+    container = chosen[tasks.index(task)]["container"]
+    if container is None:
+        running = [replica["task"] for replica in chosen if replica["container"]]
+        raise ReplicaNotRunning(f"{task} of {name} does not run{_render_choices('running tasks', running)}")
+    return str(container)
+
+
+def _find_shell(client: Any, container: str) -> str:
+    """Return the path of bash, else of sh, in a container. Raises ReplicaNotRunning if it has neither."""
+    stream = ExecStream(client, container, _FIND_SHELL)
+    try:
+        stream.close_input()
+        output = b"".join(data for kind, data in stream.iterate_output() if kind == STDOUT)
+        exit_code = stream.wait_for_exit_code()
+    finally:
+        stream.close()
+    if exit_code != 0:
+        raise ReplicaNotRunning(f"the image of {container} has no shell: neither bash nor sh")
+    return output.decode(errors="replace").strip()
+
+
+def _render_choices(what: str, choices: Sequence[Any]) -> str:
+    return f"; {what}: {_join(choices)}" if choices else ""
+
+
+def _join(choices: Sequence[Any]) -> str:
+    return ", ".join(map(str, choices))
