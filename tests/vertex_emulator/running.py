@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import requests
+
+from tests.vertex_emulator.preloaded import ForkedProcess
 
 PARENT = "projects/my-project/locations/us-central1"
 IMAGE = "python:3.11-slim-bookworm"
@@ -32,12 +35,11 @@ def until(look: Callable[[], Value], what: str = "it") -> Value:
 
 def command(*arguments: str, data: Path, after: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """Run `vertex-emulator …` to its end; `after` are arguments that follow its options."""
-    return subprocess.run(
-        [sys.executable, "-m", "vertex_emulator", *arguments, "--data", str(data), *after],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        process = ForkedProcess([*arguments, "--data", str(data), *after], output, errors)
+        code = process.wait(PATIENCE_SECONDS)
+        return subprocess.CompletedProcess(process.args, code, output.read_text(), errors.read_text())
 
 
 def pool(script: str, replicas: int = 1, **container: Any) -> dict[str, Any]:
@@ -54,7 +56,10 @@ def custom_job(*pools: dict[str, Any], name: str = "a job", labels: dict[str, st
 class RunningEmulator:
     """The process, its HTTP side, and its folder."""
 
-    def __init__(self, data: Path, *options: str, program: Sequence[str] = ("-m", "vertex_emulator")) -> None:
+    process: subprocess.Popen[bytes] | ForkedProcess
+
+    def __init__(self, data: Path, *options: str, program: Sequence[str] = ()) -> None:
+        """Start it; `program` are arguments of Python for one that is not as it is installed."""
         self.data = data
         self.program = program
         self.options = options
@@ -64,13 +69,14 @@ class RunningEmulator:
 
     def start(self) -> None:
         log_path = self.data.parent / f"{self.data.name}.log"
-        with log_path.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, *self.program, "serve", "--data", str(self.data), *self.options],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        arguments = ["serve", "--data", str(self.data), *self.options]
+        if self.program:
+            with log_path.open("a") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, *self.program, *arguments], stdout=log, stderr=log, start_new_session=True
+                )
+        else:
+            self.process = ForkedProcess(arguments, log_path, log_path)
         endpoint = self.data / "endpoint.json"
 
         def announced() -> Any:

@@ -18,9 +18,7 @@ PROGRAM = [sys.executable, "-m", "vertex_emulator", "exec", "--data"]
 
 
 def execute(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, str(data), *arguments], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
-    )
+    return command("exec", data=data, after=arguments)
 
 
 def test_a_command_gets_what_env_prints(shared: RunningEmulator) -> None:
