@@ -4,6 +4,7 @@ from components import (
     Images,
     Jobs,
     Packages,
+    Schedules,
     Settings,
     check_quotas,
     create_foundation,
@@ -23,7 +24,8 @@ def program() -> None:
     images = Images(settings, foundation)
     packages = Packages(settings, foundation)
     jobs = Jobs(settings, foundation, images, packages)
-    export_outputs(images, jobs)
+    schedules = Schedules(settings, foundation, images, packages)
+    export_outputs(images, jobs, schedules)
 
 
 run_program(program)

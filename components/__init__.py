@@ -5,9 +5,10 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from .declared_resources import Images as Images
+    from .declared_images_and_packages import Images as Images
+    from .declared_images_and_packages import Packages as Packages
     from .declared_resources import Jobs as Jobs
-    from .declared_resources import Packages as Packages
+    from .declared_resources import Schedules as Schedules
     from .declared_resources import export_outputs as export_outputs
     from .images.training_image import TrainingImage as TrainingImage
     from .jobs.completion_resource import Completion as Completion
@@ -23,6 +24,8 @@ if _typing.TYPE_CHECKING:
     from .preview.quota_check import check_quotas as check_quotas
     from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
+    from .schedules.schedule_component import JobTemplate as JobTemplate
+    from .schedules.schedule_component import Schedule as Schedule
     from .settings.settings import Settings as Settings
     from .targets.choice import create_foundation as create_foundation
     from .targets.local import LocalFoundation as LocalFoundation
@@ -34,11 +37,14 @@ _MODULES = {
     "Foundation": ".runtime.foundation_protocol",
     "HyperparameterTuningJob": ".jobs.job_resources",
     "HyperparameterTuningJobArgs": ".jobs.job_resources",
-    "Images": ".declared_resources",
+    "Images": ".declared_images_and_packages",
+    "JobTemplate": ".schedules.schedule_component",
     "Jobs": ".declared_resources",
     "LocalFoundation": ".targets.local",
-    "Packages": ".declared_resources",
+    "Packages": ".declared_images_and_packages",
     "PythonPackage": ".packages.python_package_resource",
+    "Schedule": ".schedules.schedule_component",
+    "Schedules": ".declared_resources",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.training_image",
     "TrainingPipeline": ".jobs.job_resources",

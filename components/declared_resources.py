@@ -1,6 +1,6 @@
-"""The resources of a stack: images, packages and jobs as its settings declare them, and its outputs."""
+"""The jobs and schedules of a stack, as its settings declare them, and its outputs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from typing import Any, cast
@@ -12,19 +12,16 @@ from vertex_api.job_results.results import MODEL_DIR
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from .errors import ImageNotPromoted
-from .images.training_image import TrainingImage, is_built_here
-from .images.unpinned_base_images import warn_of_unpinned_bases
+from .declared_images_and_packages import Images, Packages
 from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.result_references import split_at_known_job_or_first_dot
-from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .runtime.pulumi_outputs import call_now_or_when_known
+from .schedules.schedule_component import JobTemplate, Schedule
 from .schema import interpolation
 from .schema.declared_job import DeclaredJob
-from .settings import guardrails
 from .settings.settings import Settings
 
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
@@ -35,59 +32,6 @@ _RESOURCE_TYPES: dict[str, type[JobResource]] = {
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
 _RUN_KEYS = ("name", "page", "logs")
-
-
-class Images:
-    """A stack's images: `uris` by name, and the resources of those that are built here, `built`.
-
-    A URI is plain text, except for an image of another stack, which is an output of that stack.
-    """
-
-    def __init__(self, settings: Settings, foundation: Foundation) -> None:
-        self.built = {
-            name: TrainingImage(
-                name,
-                image,
-                foundation=foundation,
-                secrets=interpolation.resolve_known_references(image.get("secrets", {}), {"secrets": settings.secrets}),
-            )
-            for name, image in settings.images.items()
-            if is_built_here(image)
-        }
-        if settings.cloud and pulumi.runtime.is_dry_run():
-            for name, image in self.built.items():
-                warn_of_unpinned_bases(name, image.build_context, image)
-        other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
-        stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(other_stacks)}
-        self.uris: dict[str, pulumi.Input[str]] = {
-            name: self.built[name].reference
-            if name in self.built
-            else image.get("uri")
-            or _get_promoted_image_uri(stacks[image["stack"]], name).apply(
-                guardrails.build_image_uri_validator(settings.guardrails, name)
-            )
-            for name, image in settings.images.items()
-        }
-
-    @property
-    def uris_for_other_stacks(self) -> dict[str, pulumi.Input[str]]:
-        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known.
-
-        An image whose build has failed has `None`.
-        """
-        return {
-            name: _get_pinned_uri(self.built[name]) if name in self.built else uri for name, uri in self.uris.items()
-        }
-
-
-class Packages:
-    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them, `built`."""
-
-    def __init__(self, settings: Settings, foundation: Foundation) -> None:
-        self.built = {
-            name: PythonPackage(name, package, foundation=foundation) for name, package in settings.packages.items()
-        }
-        self.uris = {name: package.reference for name, package in self.built.items()}
 
 
 class Jobs:
@@ -151,18 +95,13 @@ class Jobs:
         return completion
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
-        names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
-            table, _, name = reference.partition(".")
-            names[table].add(name)
-        tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
-            "images": {name: self._images.uris[name] for name in sorted(names["images"])},
-            "packages": self._packages.uris,
+        names = _collect_names_by_table(declaration)
+        tables = {
+            **_select_uris(names, self._images, self._packages),
             "jobs": self._get_known_model_dirs(names["jobs"]),
         }
         dependencies: list[pulumi.Resource] = [
-            *(self._images.built[name] for name in sorted(names["images"] & self._images.built.keys())),
-            *(self._packages.built[name] for name in sorted(names["packages"])),
+            *_select_built_resources(names, self._images, self._packages),
             *completions,
             *(self.resources[name] for name in sorted(declaration.upstream_jobs)),
         ]
@@ -187,6 +126,53 @@ class Jobs:
         return model_dirs
 
 
+class Schedules:
+    """A stack's schedules, `resources` by name. Jobs with `lifecycle.run: scheduled` are submitted by them alone."""
+
+    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+        templates = {job.name: job for job in settings.scheduled_jobs}
+        self.resources: dict[str, Schedule] = {}
+        for schedule in settings.schedules:
+            jobs, dependencies = {}, list[pulumi.Resource]()
+            for declaration in (templates[name] for name in schedule.job_names):
+                names = _collect_names_by_table(declaration)
+                spec = _resolve_spec(declaration.required_valid_spec, _select_uris(names, images, packages))
+                jobs[declaration.name] = JobTemplate(_RESOURCE_TYPES[declaration.kind.collection], spec)
+                dependencies += _select_built_resources(names, images, packages)
+            self.resources[schedule.name] = Schedule(
+                schedule.name,
+                cron=schedule.cron,
+                time_zone=schedule.time_zone,
+                paused=schedule.paused,
+                overlap=schedule.overlap,
+                jobs=jobs,
+                foundation=foundation,
+                opts=pulumi.ResourceOptions(depends_on=dependencies),
+            )
+
+
+def _collect_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
+    """Return the names that the references in a job's spec have, by table."""
+    names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
+    for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
+        table, _, name = reference.partition(".")
+        names[table].add(name)
+    return names
+
+
+def _select_uris(
+    names: Mapping[str, Collection[str]], images: Images, packages: Packages
+) -> dict[str, Mapping[str, pulumi.Input[str]]]:
+    return {"images": {name: images.uris[name] for name in sorted(names["images"])}, "packages": packages.uris}
+
+
+def _select_built_resources(names: Mapping[str, set[str]], images: Images, packages: Packages) -> list[pulumi.Resource]:
+    return [
+        *(images.built[name] for name in sorted(names["images"] & images.built.keys())),
+        *(packages.built[name] for name in sorted(names["packages"])),
+    ]
+
+
 def _resolve_spec(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
@@ -196,35 +182,20 @@ def _resolve_spec(
     )
 
 
-def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:
-    name = image.reference.rpartition(":")[0]
-    return image.recover_output("digest", lambda _: None).apply(lambda digest: digest and f"{name}@{digest}")
-
-
-def _get_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:
-    """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
-
-    def get_image_uri(pinned: Any) -> str:
-        if (uri := (pinned or {}).get(image_name)) is not None:
-            return str(uri)
-        place = f"images.{image_name}: the stack {stack._name}"
-        known = ", ".join(sorted(pinned or {})) or "none"
-        raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
-
-    return stack.get_output("pinnedImages").apply(get_image_uri)
-
-
-def export_outputs(images: Images, jobs: Jobs) -> None:
-    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`.
+def export_outputs(images: Images, jobs: Jobs, schedules: Schedules | None = None) -> None:
+    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`, `schedules`.
 
     `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error, trials,
-    bestTrial). `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads.
+    bestTrial). `schedules` have the `status` of `Schedule`, and are exported if there are any. `pinnedImages` has URIs
+    with digests, which another stack's `images.NAME.stack` reads.
     """
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.uris_for_other_stacks)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
     pulumi.export("jobs", {name: jobs.get_run_with_final_state_if_awaited(name) for name in jobs.resources})
     pulumi.export("results", jobs.waited_job_results)
+    if schedules and schedules.resources:
+        pulumi.export("schedules", {name: schedule.status for name, schedule in schedules.resources.items()})
 
 
 def _merge_outputs_of_dicts(first: Results, second: Results) -> Results:

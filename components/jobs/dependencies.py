@@ -50,7 +50,12 @@ def find_dependency_violations(
         yield by_name[cycle[0]], links[cycle[0]][cycle[1]], f"comes after itself: {' → '.join(cycle)}"
     upstream_jobs = set[str]().union(*links.values())
     for job in jobs:
-        if "deadline" in job.lifecycle and not job.lifecycle.get("wait") and job.name not in upstream_jobs:
+        if (
+            "deadline" in job.lifecycle
+            and not job.is_scheduled
+            and not job.lifecycle.get("wait")
+            and job.name not in upstream_jobs
+        ):
             advice = "add wait: true, or take it out; what ends a job is scheduling.timeout"
             yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
 

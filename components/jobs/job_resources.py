@@ -157,7 +157,16 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
 def add_defaults_and_output_folder(
     spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
 ) -> CanonicalSpec:
-    """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
+    """Return the spec with what it leaves out: the foundation's defaults, and a folder for each run."""
+    whole = add_defaults(spec, foundation)
+    if "baseOutputDirectory" in whole.job_spec:
+        return whole
+    digest = compute_run_digest(whole, rerun, upstream_run_digests)
+    return replace_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
+
+
+def add_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
+    """Return the spec with one replica a pool, and the foundation's fields, labels and encryption key."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
     pools = job_spec["workerPoolSpecs"]
     job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
@@ -166,10 +175,13 @@ def add_defaults_and_output_folder(
         fields["labels"] = {**foundation.job_labels, **fields.get("labels", {})}
     if foundation.encryption_key is not None:
         fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
-    whole = CanonicalSpec(spec.kind, fields)
-    folder = f"{foundation.staging_folder_uri}/{job_name}/{compute_run_digest(whole, rerun, upstream_run_digests)}"
-    job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
-    return whole
+    return CanonicalSpec(spec.kind, fields)
+
+
+def replace_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
+    """Return the spec with another output folder."""
+    job_spec = {**spec.job_spec, "baseOutputDirectory": {"outputUriPrefix": folder_uri}}
+    return spec.replace_fields(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
 
 
 def _refers_to_tensorboard(spec: CanonicalSpec) -> bool:

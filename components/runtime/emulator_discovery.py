@@ -21,7 +21,7 @@ from ..errors import EmulatorFailed
 MARKER_HEADER = "x-vertex-emulator"
 """The header of every answer of an emulator, with its version."""
 REMOTE_VARIABLE = "VERTEX_EMULATOR_ALLOW_REMOTE"
-_DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Ignores the proxies that are set for the internet."""
 _ANSWER_SECONDS = 5
 
@@ -78,7 +78,7 @@ def _fetch_version_or_none(url: str, token: str) -> str | None:
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with _DIRECT_OPENER.open(request, timeout=_ANSWER_SECONDS) as reply:
+        with DIRECT_OPENER.open(request, timeout=_ANSWER_SECONDS) as reply:
             return _get_marker_or_none(reply)
     except urllib.error.HTTPError as error:
         with error:

@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 import pulumi
 
+from vertex_api.schedules.schedule_request import ScheduleRequest
+
 from .program_jobs import ProgramJobs
 
 
@@ -15,6 +17,7 @@ class Foundation(Protocol):
     `full_location_name` where jobs live, such as `//local/projects/P/locations/R`. `job_spec_defaults` are the fields
     of a CustomJobSpec that jobs take where they say nothing; every job has `job_labels` and `encryption_key`.
     `tensorboard_name` is the name of a TensorBoard that is created here, for jobs that refer to it.
+    `register_schedule` creates a schedule as the target has them.
     Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program_jobs`
     validates the jobs that a program creates by hand, by the rules of the stack.
     """
@@ -39,3 +42,7 @@ class Foundation(Protocol):
     def job_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property
     def program_jobs(self) -> ProgramJobs: ...
+    def register_schedule(
+        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[Mapping[str, Any]]:
+        """Create what runs a schedule, and return its status as `Schedule.status` describes it."""

@@ -50,12 +50,24 @@ class PythonPackage(ClosedTypedDict, total=False):
 class Lifecycle(ClosedTypedDict, total=False):
     """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
 
+    run: Literal["scheduled"]
     wait: Boolean
     deadline: formats.PositiveDuration
     after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
     rerun: formats.NotNegative
     adopt: formats.JobId
+
+
+class Schedule(ClosedTypedDict, total=False):
+    """When jobs with `lifecycle.run: scheduled` run: one `job`, or several `jobs`, one after another."""
+
+    cron: Required[formats.Cron]
+    timeZone: formats.TimeZone
+    job: String
+    jobs: list[String]
+    paused: Boolean
+    overlap: Literal["skip", "allow"]
 
 
 class SpecFile(ClosedTypedDict, total=False):
@@ -207,6 +219,7 @@ class Declarations(ClosedTypedDict, total=False):
     customJobs: dict[str, dict[str, Any]]
     hyperparameterTuningJobs: dict[str, dict[str, Any]]
     trainingPipelines: dict[str, dict[str, Any]]
+    schedules: dict[str, Schedule]
 
 
 class Stack(Declarations, Cloud, total=False):

@@ -39,6 +39,11 @@ class DeclaredJob:
         return "adopt" in self.lifecycle
 
     @property
+    def is_scheduled(self) -> bool:
+        """Whether schedules alone submit it, and `pulumi up` does not."""
+        return "run" in self.lifecycle
+
+    @property
     def upstream_jobs(self) -> frozenset[str]:
         """The jobs that must have succeeded before it is submitted."""
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))

@@ -94,6 +94,30 @@ BaseImage = Annotated[String, _Pattern(r"[^\s$]+", "an image's name, such as pyt
 ModuleName = Annotated[String, _Pattern(r"[^\W\d]\w*([.][^\W\d]\w*)*", "a Python module, such as trainer.task")]
 _REQUIREMENT = "one requirement as pip reads it, such as pandas>=2; options go into requirements.txt"
 Requirement = Annotated[String, _Pattern(r"[^\s-][^\n]*", _REQUIREMENT)]
+
+
+def _raise_if_problem(problem: str | None) -> None:
+    if problem:
+        raise ValueError(problem)
+
+
+def _validate_cron(text: str) -> str:
+    # Imported here and below, because most stacks have no schedules.
+    from vertex_api.schedules.cron import find_cron_problem_or_none
+
+    _raise_if_problem(find_cron_problem_or_none(text))
+    return text
+
+
+def _validate_time_zone(text: str) -> str:
+    from vertex_api.schedules.time_zones import find_time_zone_problem_or_none
+
+    _raise_if_problem(find_time_zone_problem_or_none(text))
+    return text
+
+
+Cron = Annotated[String, AfterValidator(_validate_cron)]
+TimeZone = Annotated[String, AfterValidator(_validate_time_zone)]
 Positive = Annotated[Int32, _Validator(lambda value: value > 0, "{} is not above zero".format)]
 NotNegative = Annotated[Int32, _Validator(lambda value: value >= 0, "{} is below zero".format)]
 Port = Annotated[Int32, _Validator(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]

@@ -1,4 +1,4 @@
-"""Entries: the vars, images, packages and jobs of a stack file and the files that it includes, as they are written."""
+"""Entries: what a stack file and the files that it includes declare, section by section, as it is written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,13 +17,16 @@ from ..schema.declared_job import SPEC_KEY
 from ..schema.source_file import SourceFile, find_files_by_name_and_unmatched_indexes, load_source_file_and_problems
 from .spec_file_joining import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
 
-SECTIONS = ("vars", "images", "packages", *KINDS)
+SECTIONS = ("vars", "images", "packages", *KINDS, "schedules")
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A var, image, package or job as it is written. The `value` of a job with a `spec_file` has the fields of both."""
+    """A var, image, package, job or schedule as it is written.
+
+    The `value` of a job with a `spec_file` has the fields of both.
+    """
 
     source: SourceFile
     section: str

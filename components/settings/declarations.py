@@ -1,6 +1,6 @@
-"""Declarations: the images, packages and jobs of a stack, parsed from their entries."""
+"""Declarations: the images, packages, jobs and schedules of a stack, parsed from their entries."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import getitem
@@ -20,8 +20,10 @@ from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
+from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_keys import find_unknown_top_key_message
+from . import schedule_declarations
 from .declaration_entry_loading import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
 
@@ -42,6 +44,7 @@ class Declarations:
     images: dict[str, config_types.Image]
     packages: dict[str, config_types.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
+    schedules: tuple[DeclaredSchedule, ...]
     problems: list[Problem]
 
 
@@ -75,6 +78,7 @@ def parse_declarations(
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
     images, packages, jobs, resolutions = {}, {}, list[DeclaredJob](), list[Resolution]()
+    schedules, invalid_lifecycles = list[DeclaredSchedule](), set[str]()
     for entry in declared:
         if has_too_many(problems):
             break
@@ -84,23 +88,50 @@ def parse_declarations(
             images[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
         elif entry.section == "packages":
             packages[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
+        elif entry.section == "schedules":
+            schedule, violations = schedule_declarations.parse_schedule_and_find_violations(resolution)
+            schedules += [schedule] if schedule else []
         else:
             job, violations = _parse_job_and_find_violations(resolution)
             jobs.append(job)
+            invalid_lifecycles |= {job.name} if any(path[:1] == (LIFECYCLE_KEY,) for path, _ in violations) else set()
         problems += [entry.create_problem(*violation) for violation in (*resolution.violations, *violations)]
     if has_too_many(problems):  # what was not parsed would seem to be missing
-        return Declarations(images, packages, tuple(jobs), problems)
+        return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
         for job, path, message in take_one_more_than_shown(dependencies.find_dependency_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
+    if entries["schedules"] or any(job.is_scheduled for job in jobs):
+        problems += take_one_more_than_shown(_find_schedule_problems(entries, resolutions, jobs, invalid_lifecycles))
     if results and not problems:
-        jobs = [*dependencies.resolve_model_dirs_and_set_referenced_jobs(jobs, results)]
+        # A run of a schedule has folders of its own, which are known once it starts.
+        submitted = [job for job in jobs if not job.is_scheduled]
+        linked = dependencies.resolve_model_dirs_and_set_referenced_jobs(submitted, results)
+        jobs = [*linked, *(job for job in jobs if job.is_scheduled)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in take_one_more_than_shown(own_vars.keys() - known_vars):
         message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
         problems.append(own_vars[name].create_problem((), message))
-    return Declarations(images, packages, tuple(jobs), problems)
+    return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
+
+
+def _find_schedule_problems(
+    entries: Entries,
+    resolutions: Iterable[Resolution],
+    jobs: Sequence[DeclaredJob],
+    invalid_lifecycles: Collection[str],
+) -> Iterator[Problem]:
+    """Find what is wrong between schedules and jobs; both are checked by themselves already."""
+    by_name = {job.name: job for job in jobs}
+    written = [resolution for resolution in resolutions if resolution.entry.section == "schedules"]
+    for each in written:
+        for violation in schedule_declarations.find_job_name_violations(each.value, by_name, invalid_lifecycles):
+            yield each.entry.create_problem(*violation)
+    named = [(each.entry.name, list_job_names(each.value)) for each in written]
+    results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
+    for job, path, message in schedule_declarations.find_template_violations(jobs, named, results):
+        yield entries[job.kind.collection][job.name].create_problem(path, message)
 
 
 def _find_forbidden_reference_violations(var_value: Any) -> Iterable[Violation]:

@@ -10,7 +10,7 @@ from vertex_api.validation.shape_and_rule_validation import find_problems_of_res
 from ..images.image_declaration_rules import find_bare_image_name_violations
 from ..jobs import named_job_adoption
 from ..jobs.recovery.labels import find_reserved_label_violations
-from ..schema import config_types, interpolation
+from ..schema import config_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob
 from . import guardrails
 
@@ -22,12 +22,16 @@ def find_job_violations(
 
     Of a job whose spec has problems already, only its adoption is checked.
     """
-    if job.is_adopted:
+    if job.is_scheduled:
+        yield from scheduled_job_rules.find_lifecycle_violations(job.lifecycle)
+    elif job.is_adopted:
         yield from _find_adoption_violations(job, stack_values)
     if not (spec := job.valid_spec):
         return
     is_on_google_cloud = stack_values.get("target") == "gcp"
     stack_labels = stack_values.get("labels", {})
+    if job.is_scheduled:
+        yield from scheduled_job_rules.find_spec_violations(spec)
     if not job.is_adopted:
         yield from _find_likely_mistakes(job, images, is_on_google_cloud)
         for path, message in find_reserved_label_violations(spec.fields.get("labels", {}), stack_labels):

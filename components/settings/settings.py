@@ -12,6 +12,7 @@ from vertex_api.validation.problem_limit import has_too_many, take_one_more_than
 from ..errors import DeclarationErrors, Problem
 from ..schema import config_types
 from ..schema.declared_job import DeclaredJob
+from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entry_loading import load_entries_and_problems
@@ -26,7 +27,8 @@ class Settings:
     """The valid settings of a stack.
 
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
-    `gcp`; it has names for all resources that the stack creates. `costs` are those of the jobs by name, and that of
+    `gcp`; it has names for all resources that the stack creates. `jobs` are those that `pulumi up` submits,
+    `scheduled_jobs` those of `schedules`. `costs` are those of the jobs by name, and that of
     `google_cloud_rules.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
     """
 
@@ -40,6 +42,8 @@ class Settings:
     images: Mapping[str, config_types.Image]
     packages: Mapping[str, config_types.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
+    scheduled_jobs: tuple[DeclaredJob, ...]
+    schedules: tuple[DeclaredSchedule, ...]
     secrets: Mapping[str, str]
     guardrails: config_types.Guardrails
     costs: Mapping[str, Cost]
@@ -98,7 +102,9 @@ class Settings:
             cloud=build_cloud_with_default_names(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=declared.images,
             packages=declared.packages,
-            jobs=declared.jobs,
+            jobs=tuple(job for job in declared.jobs if not job.is_scheduled),
+            scheduled_jobs=tuple(job for job in declared.jobs if job.is_scheduled),
+            schedules=declared.schedules,
             secrets=values.get("secrets", {}),
             guardrails=values.get("guardrails", {}),
             costs=costs,

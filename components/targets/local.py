@@ -9,6 +9,7 @@ from pulumi import dynamic
 
 from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_api.resource_names import build_parent
+from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process, emulator_secrets
@@ -16,6 +17,7 @@ from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.program_jobs import ProgramJobs
 from ..runtime.provider_base import Provider
+from ..schedules.emulator_schedule import EmulatorSchedule
 from ..schema import config_types
 from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
@@ -84,6 +86,12 @@ class LocalFoundation(pulumi.ComponentResource):
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
+
+    def register_schedule(
+        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[Mapping[str, Any]]:
+        """Let the emulator keep a schedule and run it. Returns its status."""
+        return EmulatorSchedule(name, self.full_location_name, request, opts).recover_output("status", lambda _: None)
 
 
 def _store_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:

@@ -16,6 +16,7 @@ from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
+from vertex_api.schedules.schedule_request import ScheduleRequest
 
 
 def start_new_process() -> None:
@@ -156,3 +157,10 @@ class Ground:
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()
     program_jobs: ProgramJobs = field(default_factory=ProgramJobs)
+    schedule_requests: dict[str, Any] = field(default_factory=dict)
+
+    def register_schedule(
+        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[Mapping[str, Any]]:
+        self.schedule_requests[name] = request
+        return pulumi.Output.from_input({"nextTime": "2026-11-23T01:00:00Z", "lastRun": None})

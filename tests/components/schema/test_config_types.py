@@ -39,6 +39,7 @@ SECTIONS = {
     "Package": "Images without a Dockerfile",
     "PythonPackage": "Packages",
     "Lifecycle": "Lifecycle",
+    "Schedule": "Schedules",
 }
 
 

@@ -23,6 +23,8 @@ def test_a_stack_requires_only_its_target(tmp_path: Path) -> None:
         images={},
         packages={},
         jobs=(),
+        scheduled_jobs=(),
+        schedules=(),
         secrets={},
         guardrails={},
         costs={},

@@ -1,0 +1,85 @@
+"""The images and packages of a stack, as its settings declare them."""
+
+from typing import Any
+
+import pulumi
+
+from .errors import ImageNotPromoted
+from .images.training_image import TrainingImage, is_built_here
+from .images.unpinned_base_images import warn_of_unpinned_bases
+from .packages.python_package_resource import PythonPackage
+from .runtime.foundation_protocol import Foundation
+from .schema import interpolation
+from .settings import guardrails
+from .settings.settings import Settings
+
+
+class Images:
+    """A stack's images: `uris` by name, and the resources of those that are built here, `built`.
+
+    A URI is plain text, except for an image of another stack, which is an output of that stack.
+    """
+
+    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+        self.built = {
+            name: TrainingImage(
+                name,
+                image,
+                foundation=foundation,
+                secrets=interpolation.resolve_known_references(image.get("secrets", {}), {"secrets": settings.secrets}),
+            )
+            for name, image in settings.images.items()
+            if is_built_here(image)
+        }
+        if settings.cloud and pulumi.runtime.is_dry_run():
+            for name, image in self.built.items():
+                warn_of_unpinned_bases(name, image.build_context, image)
+        other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
+        stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(other_stacks)}
+        self.uris: dict[str, pulumi.Input[str]] = {
+            name: self.built[name].reference
+            if name in self.built
+            else image.get("uri")
+            or _get_promoted_image_uri(stacks[image["stack"]], name).apply(
+                guardrails.build_image_uri_validator(settings.guardrails, name)
+            )
+            for name, image in settings.images.items()
+        }
+
+    @property
+    def uris_for_other_stacks(self) -> dict[str, pulumi.Input[str]]:
+        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known.
+
+        An image whose build has failed has `None`.
+        """
+        return {
+            name: _get_pinned_uri(self.built[name]) if name in self.built else uri for name, uri in self.uris.items()
+        }
+
+
+class Packages:
+    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them, `built`."""
+
+    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+        self.built = {
+            name: PythonPackage(name, package, foundation=foundation) for name, package in settings.packages.items()
+        }
+        self.uris = {name: package.reference for name, package in self.built.items()}
+
+
+def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:
+    name = image.reference.rpartition(":")[0]
+    return image.recover_output("digest", lambda _: None).apply(lambda digest: digest and f"{name}@{digest}")
+
+
+def _get_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:
+    """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
+
+    def get_image_uri(pinned: Any) -> str:
+        if (uri := (pinned or {}).get(image_name)) is not None:
+            return str(uri)
+        place = f"images.{image_name}: the stack {stack._name}"
+        known = ", ".join(sorted(pinned or {})) or "none"
+        raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
+
+    return stack.get_output("pinnedImages").apply(get_image_uri)

@@ -1,0 +1,99 @@
+"""The schedules of the target local: resources of the emulator, which runs them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from vertex_api.job_kinds import KINDS
+from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.validation.canonical_spec import canonicalize_stored_spec
+
+from ..errors import SubmitFailed
+from ..runtime.api_target import LOCAL_PREFIX
+from ..runtime.dynamic_resource import DynamicResource
+from ..runtime.emulator_admin import send_to_emulator
+from ..runtime.provider_base import Provider
+from ..runtime.pulumi_outputs import call_now_or_when_known
+
+_IDENTITY = ("parent", "scheduleId")
+_REQUEST = ("cron", "timeZone", "paused", "overlap", "jobs")
+
+
+class EmulatorScheduleProvider(Provider):
+    """Puts a schedule to the emulator. What it keeps is read again, so a refresh shows what others have changed."""
+
+    input_names = (*_IDENTITY, *_REQUEST)
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        body = _build_body(props)
+        answer = send_to_emulator("PUT", _build_path(props), body, f"{props['scheduleId']}: not scheduled")
+        if answer is None:
+            raise SubmitFailed(f"{props['scheduleId']}: not scheduled: this emulator has no schedules; update it")
+        return dynamic.CreateResult(props["scheduleId"], {**_select_inputs(props), "status": build_status(answer)})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        answer = send_to_emulator("GET", _build_path(props), None, f"{id_}: not read")
+        if answer is None:
+            return dynamic.ReadResult(None, {})
+        actual = {name: answer.get(name, props.get(name)) for name in _REQUEST}
+        actual["jobs"] = _build_body(actual)["jobs"]
+        return self.build_read_result_with_inputs(id_, {**props, **actual}, status=build_status(answer))
+
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        """Delete the schedule. Jobs of its runs stay."""
+        send_to_emulator("DELETE", _build_path(props), None, f"{id_}: not deleted")
+
+
+class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"):
+    """A schedule of the emulator in `parent`, `//local/projects/P/locations/R`. `status` is that of `Schedule`."""
+
+    output_names = ("status",)
+    status: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        fields: Any = call_now_or_when_known(lambda known: {"scheduleId": known.id, **known.build_json()}, request)
+        inputs = {key: _get_item(fields, key) for key in ("scheduleId", *_REQUEST)}
+        ours = pulumi.ResourceOptions(replace_on_changes=list(_IDENTITY), delete_before_replace=True)
+        super().__init__(
+            EmulatorScheduleProvider(),
+            name,
+            {"parent": parent, **inputs, "status": None},
+            pulumi.ResourceOptions.merge(ours, opts),
+        )
+
+
+def build_status(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a schedule from the emulator's answer, as `Schedule.status` describes it."""
+    times, runs = answer.get("nextTimes") or [None], answer.get("runs") or [None]
+    last = runs[0]
+    return {
+        "nextTime": None if answer.get("paused") else times[0],
+        "lastRun": last and {key: last.get(key) for key in ("runId", "state", "modelDirs")},
+    }
+
+
+def _get_item(fields: Any, key: str) -> Any:
+    return call_now_or_when_known(lambda known: known[key], fields)
+
+
+def _select_inputs(props: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: props[name] for name in EmulatorScheduleProvider.input_names}
+
+
+def _build_path(props: Mapping[str, Any]) -> str:
+    return f"{props['parent'].removeprefix(LOCAL_PREFIX)}/schedules/{props['scheduleId']}"
+
+
+def _build_body(props: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the emulator takes; the engine hands whole numbers over as floats."""
+    jobs = [
+        {**job, "body": canonicalize_stored_spec(KINDS[job["collection"]], job["body"]).fields} for job in props["jobs"]
+    ]
+    return {**{name: props[name] for name in _REQUEST}, "jobs": jobs}

@@ -1,0 +1,157 @@
+"""Schedule: jobs that run again at the times of a cron expression, as a component for all targets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pulumi
+
+from vertex_api.job_kinds import Kind
+from vertex_api.job_results.results import list_available_result_names
+from vertex_api.schedules.schedule_request import Overlap, ScheduleRequest
+from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.rules import Violation
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
+
+from ..errors import DeclarationErrors, Problem
+from ..jobs.argument_validation import validate_and_canonicalize
+from ..jobs.job_resources import (
+    CustomJob,
+    CustomJobArgs,
+    HyperparameterTuningJob,
+    HyperparameterTuningJobArgs,
+    TrainingPipeline,
+    TrainingPipelineArgs,
+)
+from ..runtime.foundation_protocol import Foundation
+from ..runtime.program_jobs import format_kind_and_name
+from ..runtime.pulumi_outputs import call_now_or_when_known
+from ..schema import config_types, formats, scheduled_job_rules
+from .next_times import render_next_times_line
+from .scheduled_requests import build_schedule_id, build_scheduled_jobs
+
+_SCHEDULE = Kind("schedules", "Schedule", "")
+"""Names schedules in messages, as the kinds of the API name jobs."""
+
+
+@dataclass(frozen=True)
+class JobTemplate:
+    """A job of a schedule, which `pulumi up` does not submit: the `type` of its resource, and the API's fields."""
+
+    type: type[CustomJob] | type[HyperparameterTuningJob] | type[TrainingPipeline]
+    spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | pulumi.Input[CanonicalSpec]
+
+
+class Schedule(pulumi.ComponentResource):
+    """Jobs that run again and again: on Google Cloud by Cloud Scheduler and Workflows, locally by the emulator.
+
+        Schedule(
+            "nightly",
+            cron="0 2 * * *",
+            time_zone="Europe/Berlin",
+            jobs={"train": JobTemplate(CustomJob, {"displayName": "train", "jobSpec": {…}})},
+            foundation=foundation,
+        )
+
+    `cron` has five fields and follows the clocks of `time_zone`. A run submits the `jobs` in their order, one after
+    another; a later one may refer to results of an earlier one, such as `${jobs.train.model}`. With `overlap="skip"`
+    there is no run while the last one is under way. A `paused` schedule stays and does not run.
+
+    `status` has the `nextTime` in UTC, None if paused, and the `lastRun`: its `runId`, `state` and `modelDirs` by job,
+    or None. It is that of the last `pulumi up` that changed the schedule, or of the last refresh.
+    """
+
+    status: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cron: str,
+        jobs: Mapping[str, JobTemplate],
+        foundation: Foundation,
+        time_zone: str = "UTC",
+        paused: bool = False,
+        overlap: Overlap = "skip",
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("vertex:schedules:Schedule", name, None, opts)
+        fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
+        violations = _find_violations(name, fields, jobs)
+        if violations:
+            foundation.program_jobs.add(_SCHEDULE, name, None, violations)
+        elif pulumi.runtime.is_dry_run():
+            pulumi.log.info(render_next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
+        id_ = build_schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
+        specs = _collect_specs(name, jobs, foundation)
+
+        def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
+            if violations or not all(known_specs.values()):
+                return pulumi.Output.from_input(pulumi.UNKNOWN)
+            canonical = {job: _require_sendable(name, job, spec) for job, spec in known_specs.items()}
+            scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
+            return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
+
+        request = call_now_or_when_known(build_request, specs, foundation.tensorboard_name)
+        upstream = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
+        ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
+        self.status = foundation.register_schedule(name, request, pulumi.ResourceOptions.merge(ours, upstream))
+        self.register_outputs({"status": self.status})
+
+
+def _find_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
+    """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
+    _, problems = canonicalize_and_find_shape_problems(config_types.Schedule, {**fields, "jobs": [*jobs]})
+    violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
+    if not formats.is_valid_name(name):
+        violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
+    if not jobs:
+        violations.append((("jobs",), "needs a job"))
+    return violations
+
+
+def _collect_specs(
+    schedule_name: str, templates: Mapping[str, JobTemplate], foundation: Foundation
+) -> dict[str, pulumi.Input[CanonicalSpec | None]]:
+    """Return the specs of jobs by name: those of declarations as they are, those of programs validated."""
+    specs: dict[str, pulumi.Input[CanonicalSpec | None]] = {}
+    result_names: dict[str, Any] = {}
+    for job_name, template in templates.items():
+        spec: Any = template.spec
+        if not isinstance(spec, CanonicalSpec | pulumi.Output):
+            spec = _validate_spec_of_program(f"{schedule_name}.{job_name}", template, foundation, result_names)
+        specs[job_name] = spec
+        is_known = isinstance(spec, CanonicalSpec)
+        result_names[job_name] = list_available_result_names(spec) if is_known else None
+    return specs
+
+
+def _validate_spec_of_program(
+    name: str, template: JobTemplate, foundation: Foundation, result_names: Mapping[str, Any]
+) -> pulumi.Input[CanonicalSpec | None]:
+    kind, program_jobs = template.type.provider.kind, foundation.program_jobs
+    spec, _ = validate_and_canonicalize(
+        kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names
+    )
+    if isinstance(spec, CanonicalSpec):
+        is_valid = program_jobs.add(kind, name, None, scheduled_job_rules.find_spec_violations(spec))
+        spec = spec if is_valid else None
+    if pulumi.runtime.is_dry_run():
+        return spec
+    registered = program_jobs.get_fields_to_register(spec, foundation.job_dependencies)
+    return call_now_or_when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
+
+
+def _require_sendable(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:
+    """Return a spec without violations that a schedule alone has. Raises DeclarationErrors.
+
+    Only specs with outputs of other resources in them can have one here: all others were checked before.
+    """
+    place = format_kind_and_name((spec.kind.type, f"{schedule_name}.{job_name}"))
+    problems = [
+        Problem(place, format_path(path), message) for path, message in scheduled_job_rules.find_spec_violations(spec)
+    ]
+    if problems:
+        raise DeclarationErrors(problems)
+    return spec

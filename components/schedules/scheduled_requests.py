@@ -1,0 +1,66 @@
+"""The requests of a schedule: those that its jobs would be submitted with, with a place for the id of each run."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from vertex_api.job_results.results import MODEL_DIR
+from vertex_api.schedules.schedule_request import ScheduledJob
+from vertex_api.schedules.scheduled_runs import JOB_LABEL, RUN_ID, SCHEDULE_LABEL
+from vertex_api.validation.canonical_spec import CanonicalSpec
+
+from ..jobs.job_resources import add_defaults, replace_output_folder
+from ..runtime.foundation_protocol import Foundation
+from ..schema import interpolation
+
+_MAX_ID_LENGTH = 63
+_DIGEST_LENGTH = 8
+
+
+def build_schedule_id(project: str, stack: str, name: str) -> str:
+    """Return the id of a schedule, which names its Pulumi project, stack and itself: `team_dev_nightly`.
+
+    It is a label's value, and an id of Cloud Scheduler and of Workflows: at most 63 lower-case letters, digits, `-` and
+    `_`, a letter first. A digest follows where this changes a name, so that no two schedules have one id.
+    """
+    parts = (project, stack, name)
+    slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
+    slug = slug if slug[:1].isalpha() else f"s{slug}"
+    if slug == "_".join(parts) and len(slug) <= _MAX_ID_LENGTH:
+        return slug
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{slug[: _MAX_ID_LENGTH - _DIGEST_LENGTH - 1]}-{digest}"
+
+
+def build_scheduled_jobs(
+    schedule_name: str,
+    schedule_id: str,
+    specs_by_name: Mapping[str, CanonicalSpec],
+    foundation: Foundation,
+    tensorboard_name: str | None = None,
+) -> tuple[ScheduledJob, ...]:
+    """Return the requests of a schedule's jobs, in their order.
+
+    References to images and packages in the specs are resolved. Each job has the foundation's defaults as any other,
+    and for each run a name and an output folder of its own. `tensorboard_name` is that of the stack's TensorBoard.
+    """
+    tables: dict[str, dict[str, str]] = {interpolation.JOBS: {}}
+    if tensorboard_name:
+        tables[interpolation.TENSORBOARD] = {"name": tensorboard_name}
+    jobs = []
+    for name, spec in specs_by_name.items():
+        whole = add_defaults(spec, foundation)
+        declared = whole.job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
+        folder = declared or f"{foundation.staging_folder_uri}/{schedule_name}"
+        whole = replace_output_folder(whole, f"{folder}/{RUN_ID}/{name}")
+        labels = {SCHEDULE_LABEL: schedule_id, JOB_LABEL: re.sub(r"[^a-z0-9_-]", "-", name)}
+        fields = {
+            **whole.fields,
+            "displayName": f"{whole.fields['displayName']}-{RUN_ID}",
+            "labels": {**whole.fields.get("labels", {}), **labels},
+        }
+        resolved = whole.replace_fields(interpolation.resolve_known_references(fields, tables))
+        if resolved.model_dir:
+            tables[interpolation.JOBS][f"{name}.{MODEL_DIR}"] = resolved.model_dir
+        jobs.append(ScheduledJob(name, spec.kind.collection, resolved.fields))
+    return tuple(jobs)

@@ -1,0 +1,108 @@
+"""Schedule and Schedules: what they hand to the target, and what a program's mistakes lead to."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from components import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
+from components.errors import DeclarationErrors
+from tests.components.fakes import Ground
+from tests.components.projects import INCLUDING, load
+from tests.components.settings.test_schedule_declarations import NIGHTLY
+from tests.components.targets.gcp.graph import forget_loops, graph
+from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.scheduled_runs import RUN_ID
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Nothing of those loops is left for a later test."""
+    yield
+    forget_loops()
+
+
+def test_declared_schedules_are_registered_with_requests(tmp_path: Path) -> None:
+    options = "timeZone: Europe/Berlin, overlap: allow, paused: true, job: digits"
+    settings, ground = load(tmp_path, INCLUDING, jobs=NIGHTLY.replace("job: digits}", f"{options}}}")), Ground()
+    found = graph(lambda: Schedules(settings, ground, Images(settings, ground), Packages(settings, ground)))
+    assert [name for name in found.requests if "nightly" in name] == ["Schedule/nightly"]
+    request: ScheduleRequest = ground.schedule_requests["nightly"]
+    assert (request.cron, request.time_zone, request.paused, request.overlap) == (
+        "0 2 * * *",
+        "Europe/Berlin",
+        True,
+        "allow",
+    )
+    (job,) = request.jobs
+    assert (job.name, job.collection, job.body["displayName"]) == ("digits", "customJobs", f"digits-{RUN_ID}")
+    assert request.id == f"{job.body['labels']['pulumi_schedule']}"
+
+
+def schedule(**changes: Any) -> Ground:
+    """What a program's schedule hands to the target."""
+    ground = Ground()
+    options: dict[str, Any] = {
+        "cron": "0 2 * * *",
+        "jobs": {"train": JobTemplate(CustomJob, custom_job())},
+        **changes,
+    }
+    graph(lambda: Schedule("nightly", foundation=ground, **options), preview=True)
+    return ground
+
+
+def test_a_program_s_schedule_is_a_declared_one(tmp_path: Path) -> None:
+    request = schedule().schedule_requests["nightly"]
+    assert request.jobs[0].body["labels"]["pulumi_name"] == "train"
+    assert (request.time_zone, request.paused, request.overlap) == ("UTC", False, "skip")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cron": "0 25 * * *"}, 'Schedule "nightly": cron: "0 25 * * *": the hour is "25", and must be 0 to 23'),
+        ({"time_zone": "Mars"}, 'Schedule "nightly": timeZone: "Mars" is not a time zone'),
+        ({"overlap": "queue"}, 'Schedule "nightly": overlap: '),
+        ({"jobs": {}}, 'Schedule "nightly": jobs: needs a job'),
+        (
+            {"jobs": {"train": JobTemplate(CustomJob, edited(custom_job(), *ARGS, to=["$${HOME}"]))}},
+            'CustomJob "nightly.train": jobSpec.workerPoolSpecs[0].containerSpec.args[0]: a literal "${" is not for',
+        ),
+        (
+            {"jobs": {"train": JobTemplate(CustomJob, edited(custom_job(), *ARGS, to=["${jobs.later.name}"]))}},
+            "${jobs.later.name} is of none of the jobs of this job",
+        ),
+    ],
+)
+def test_a_program_s_mistakes_fail_the_preview(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationErrors) as failure:
+        schedule(**changes)
+    assert message in str(failure.value)
+
+
+def test_a_later_job_uses_results_of_an_earlier_one() -> None:
+    second = edited(custom_job(), *ARGS, to=["${jobs.train.name}"])
+    jobs = {"train": JobTemplate(CustomJob, custom_job()), "export": JobTemplate(CustomJob, second)}
+    request = schedule(jobs=jobs).schedule_requests["nightly"]
+    assert [job.name for job in request.jobs] == ["train", "export"]
+
+
+def test_outputs_in_a_spec_make_the_request_an_output() -> None:
+    ground = Ground()
+
+    def program() -> None:
+        spec = edited(custom_job(), *ARGS, to=[pulumi.Output.from_input("--epochs=3")])
+        jobs = {"train": JobTemplate(CustomJob, spec)}
+        Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=ground)
+        ground.schedule_requests["nightly"].apply(lambda request: seen.append(request))
+
+    seen: list[ScheduleRequest] = []
+    graph(program, preview=True)
+    assert seen[0].jobs[0].body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=3"]

@@ -1,0 +1,91 @@
+"""The requests of a schedule: those of the jobs themselves, with a name and a folder of its own for each run."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.jobs.job_resources import add_defaults_and_output_folder
+from components.schedules.scheduled_requests import build_schedule_id, build_scheduled_jobs
+from components.schema.declared_job import canonicalize_declared_spec_and_find_problems
+from tests.components.fakes import Ground
+from tests.corpus.specs import Spec, settings, specs
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.schedules.scheduled_runs import RUN_ID
+from vertex_api.validation.canonical_spec import CanonicalSpec
+
+GROUND = Ground(job_labels={"team": "vision"}, job_spec_defaults={"serviceAccount": "a@p.iam.gserviceaccount.com"})
+CLEAN = [spec for spec in specs() if not spec.refused]
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
+
+
+def canonical(kind: Kind, spec: dict[str, Any]) -> CanonicalSpec:
+    found, problems = canonicalize_declared_spec_and_find_problems(kind, spec, is_name_required=True)
+    assert found, problems
+    return found
+
+
+def without_run(fields: Any, spec: CanonicalSpec) -> dict[str, Any]:
+    """A request without what tells a scheduled run from a job of `pulumi up`."""
+    folder = {**spec.replace_fields(fields).job_spec}.pop("baseOutputDirectory")
+    text = repr({**fields, "displayName": "", "labels": {}}).replace(repr(folder), "FOLDER")
+    return {"text": text}
+
+
+@pytest.mark.parametrize("spec", CLEAN, ids=lambda spec: spec.name)
+def test_a_request_is_that_of_the_job_itself(spec: Spec, tmp_path: Path) -> None:
+    spec.declare(tmp_path)
+    for job in settings(tmp_path).jobs:
+        known = job.required_valid_spec
+        (scheduled,) = build_scheduled_jobs("nightly", "t_dev_nightly", {job.name: known}, GROUND)
+        submitted = add_defaults_and_output_folder(known, 0, GROUND, job.name).fields
+        assert scheduled.collection == known.kind.collection
+        assert without_run(scheduled.body, known) == without_run(submitted, known)
+        assert scheduled.body["displayName"] == f"{submitted['displayName']}-{RUN_ID}"
+        own = {"pulumi_schedule": "t_dev_nightly", "pulumi_name": re.sub("[.]", "-", job.name)}
+        assert scheduled.body["labels"] == {**submitted["labels"], **own}
+
+
+def test_each_job_of_a_run_has_a_folder_of_its_own() -> None:
+    declared = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://mine/a/"})
+    jobs = {
+        "search": canonical(HYPERPARAMETER_TUNING_JOB, tuning_job()),
+        "train": canonical(CUSTOM_JOB, custom_job()),
+        "export": canonical(CUSTOM_JOB, declared),
+    }
+    search, train, export = build_scheduled_jobs("nightly", "id", jobs, GROUND)
+    key, prefix = "baseOutputDirectory", "outputUriPrefix"
+    assert search.body["trialJobSpec"][key][prefix] == f"gs://staging/nightly/{RUN_ID}/search"
+    assert train.body["jobSpec"][key][prefix] == f"gs://staging/nightly/{RUN_ID}/train"
+    assert export.body["jobSpec"][key][prefix] == f"gs://mine/a/{RUN_ID}/export"
+
+
+def test_an_earlier_job_s_model_folder_is_known() -> None:
+    args = ["--from=${jobs.train.modelDir}", "--name=${jobs.train.name}"]
+    jobs = {
+        "train": canonical(CUSTOM_JOB, custom_job()),
+        "export": canonical(CUSTOM_JOB, edited(custom_job(), *ARGS, to=args)),
+    }
+    _, export = build_scheduled_jobs("nightly", "id", jobs, GROUND)
+    assert export.body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [
+        f"--from=gs://staging/nightly/{RUN_ID}/train/model/",
+        "--name=${jobs.train.name}",
+    ]
+
+
+def test_ids_name_project_stack_and_schedule() -> None:
+    assert build_schedule_id("team", "dev", "nightly") == "team_dev_nightly"
+    ids = [
+        build_schedule_id("team", "dev", "a.b"),
+        build_schedule_id("team", "dev", "a-b"),
+        build_schedule_id("team", "dev", "a_b"),
+        build_schedule_id("team-dev", "a", "b"),
+        build_schedule_id("team", "dev-a", "b"),
+        build_schedule_id("team", "dev", f"{'n' * 62}1"),
+        build_schedule_id("team", "dev", f"{'n' * 62}2"),
+        build_schedule_id("2026", "Dev", "nightly"),
+    ]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch("[a-z][a-z0-9_-]{0,62}", id_) for id_ in ids)
