@@ -49,6 +49,10 @@ class BuildFailed(ComponentError):
     """An image cannot be built."""
 
 
+class BuilderUnusable(ComponentError, pulumi.RunError):
+    """The builder that an image names cannot build it."""
+
+
 class DockerUnavailable(ComponentError):
     """Docker does not answer."""
 

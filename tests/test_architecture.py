@@ -19,6 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files"),
         ("schema", "runtime"),
+        ("cloud_build",),
         ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training", "scheduled_workflow"),
         ("jobs",),
         ("settings", "schedules"),

@@ -52,9 +52,9 @@ class Buildx:
             ) as process,
         ):
             assert process.stdout
-            lines = list(_iterate_lines_and_report_steps(process.stdout, report))
+            lines = list(iterate_lines_and_report_steps(process.stdout, report))
         if process.returncode:
-            raise _create_build_failure(tagged_uri, lines)
+            raise create_build_failure(tagged_uri, lines)
 
 
 class ClassicBuilder:
@@ -85,12 +85,12 @@ class ClassicBuilder:
                     decode=True,
                 )
             except docker.errors.APIError as error:
-                raise _create_build_failure(tagged_uri, [str(error.explanation or error)]) from error
+                raise create_build_failure(tagged_uri, [str(error.explanation or error)]) from error
             for message in messages:
-                lines += _iterate_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
+                lines += iterate_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
                 errors += [str(message["error"])] if "error" in message else []
         if errors:
-            raise _create_build_failure(tagged_uri, [*lines, *errors])
+            raise create_build_failure(tagged_uri, [*lines, *errors])
 
 
 def get_buildx_or_classic_builder() -> Builder:
@@ -117,7 +117,7 @@ def open_docker_client() -> Any:
     return client
 
 
-def _iterate_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
+def iterate_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
     """Yield all lines that are not blank, and report those that start a step of the Dockerfile."""
     for text in filter(None, map(str.rstrip, lines)):
         if _STEP_LINE.match(text):
@@ -125,6 +125,7 @@ def _iterate_lines_and_report_steps(lines: Iterable[str], report: Report) -> Ite
         yield text
 
 
-def _create_build_failure(tagged_uri: str, lines: list[str]) -> BuildFailed:
+def create_build_failure(tagged_uri: str, lines: list[str]) -> BuildFailed:
+    """Return the error of a failed build, with its last lines."""
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
     return BuildFailed(f"{tagged_uri} cannot be built; the last lines of its build:\n{quoted}")

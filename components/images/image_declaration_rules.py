@@ -13,8 +13,8 @@ from ..schema import config_types, interpolation
 from .package_context import find_package_violations
 
 _OPTIONS: Mapping[str, frozenset[str]] = {
-    "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets"}),
-    "package": frozenset({"platform"}),
+    "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets", "builder"}),
+    "package": frozenset({"platform", "builder"}),
     "uri": frozenset(),
     "stack": frozenset(),
 }

@@ -16,7 +16,7 @@ from .image_builders import Report, open_docker_client
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
-_GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
+GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
 _ABSENT_MESSAGE = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
 _IMMUTABLE_MESSAGE = re.compile(r"immutab", re.IGNORECASE)
 _LAYER_IS_THERE = ("Pushed", "Layer already exists", "Mounted from")
@@ -57,7 +57,7 @@ class Registry:
     def get_digest(self, uri: str) -> str | None:
         import docker
 
-        credentials = _find_google_credentials(uri)
+        credentials = find_google_credentials(uri)
         with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
@@ -68,7 +68,7 @@ class Registry:
 
     def publish_and_get_digest(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
-        digest, credentials = None, _find_google_credentials(uri)
+        digest, credentials = None, find_google_credentials(uri)
         with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
             for message in _iterate_messages_and_report_layers(messages, report):
@@ -77,7 +77,7 @@ class Registry:
                     # If tags are immutable, someone else may have pushed this image first.
                     if _IMMUTABLE_MESSAGE.search(error) and (digest := self.get_digest(uri)):
                         return digest
-                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_describe_push_remedy(uri)}")
+                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {describe_push_remedy(uri)}")
                 digest = message.get("aux", {}).get("Digest", digest)
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
@@ -102,9 +102,9 @@ def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], repo
         yield message
 
 
-def _find_google_credentials(uri: str) -> Mapping[str, str] | None:
+def find_google_credentials(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
-    if not _GOOGLE_HOST.fullmatch(uri.partition("/")[0]):
+    if not GOOGLE_HOST.fullmatch(uri.partition("/")[0]):
         return None
     import google.auth
     from google.auth import exceptions
@@ -128,7 +128,7 @@ def _translate_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterat
         yield
     except docker.errors.APIError as error:
         explanation = _redact_and_shorten(str(error.explanation or error.response.reason), credentials)
-        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_describe_push_remedy(uri)}") from error
+        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {describe_push_remedy(uri)}") from error
     except requests.RequestException as error:
         raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to continue") from error
 
@@ -143,9 +143,10 @@ def _redact_and_shorten(text: str, credentials: Mapping[str, str] | None) -> str
     return " ".join(text.split())[:300]
 
 
-def _describe_push_remedy(uri: str) -> str:
+def describe_push_remedy(uri: str) -> str:
+    """Return what to do if a registry takes no image."""
     host = uri.partition("/")[0]
     advice = f"log in with `docker login {host}`, or check that it is reachable"
-    if _GOOGLE_HOST.fullmatch(host):
+    if GOOGLE_HOST.fullmatch(host):
         advice = "your account needs roles/artifactregistry.writer on the repository"
     return f"{advice}; layers that were pushed are not sent again"

@@ -17,24 +17,37 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
 from .build_context import BuildContext, DockerfileContext
-from .image_builders import Report, get_buildx_or_classic_builder
-from .image_stores import Daemon, get_image_store
+from .cloud_builder import CloudBuilder
+from .image_builders import get_buildx_or_classic_builder
+from .image_stores import Daemon, ImageStore, get_image_store
 from .package_context import PackageContext
+from .registry_api import RegistryApi
+from .remote_builders import choose_builder_input
 
 DEFAULT_PLATFORM = "linux/amd64"
 """What Vertex AI runs on; a laptop with another processor must not build for itself."""
 
 
+_CONTENT_INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "files")
+_BUILD_INPUTS = ("secrets", "builder")
+"""What the tag does not depend on: the values of build secrets, and who builds."""
+
+
 class TrainingImageProvider(Provider):
     """Builds and publishes images. Deletes none, because other stacks may run them."""
 
-    input_names = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
+    input_names = (*_CONTENT_INPUTS, *_BUILD_INPUTS)
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+        """Leave differences of the content to Pulumi. How an image was built does not matter once it is there."""
+        is_same_content = all(olds.get(name) == news.get(name) for name in _CONTENT_INPUTS)
+        return dynamic.DiffResult(changes=False if is_same_content else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image_and_get_outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        digest = get_image_store(props["uri"]).get_digest(props["uri"])
+        digest = _get_store_to_ask(props).get_digest(props["uri"])
         if digest is None:
             return dynamic.ReadResult(None, {})
         return self.build_read_result_with_inputs(id_, props, digest=digest)
@@ -82,7 +95,9 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
             "files": get_short_digests_unless_many(context.digests_by_context_path) if is_listed else None,
             "digest": None,
         }
-        if secrets:
+        if builder := choose_builder_input(name, foundation.image_builder, image):
+            props["builder"] = builder
+        elif secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
@@ -111,24 +126,35 @@ def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
 def _ensure_image_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
     """Build and publish an image unless its store has it, and return the outputs."""
     uri = props["uri"]
-    store = get_image_store(uri)
-    digest = store.get_digest(uri)
+    digest = _get_store_to_ask(props).get_digest(uri)
     if digest is None:
         report = partial(print, f"{posixpath.basename(_remove_tag(uri))}:", flush=True)
-        # If it was built before and its push failed, the daemon has it.
-        if Daemon().get_digest(uri) is None:
-            _require_unchanged_files_and_build(props, report)
-        digest = store.publish_and_get_digest(uri, report)
+        if builder := props.get("builder"):
+            context = _require_unchanged_context(props)
+            digest = CloudBuilder(builder["cloudBuild"]).build_and_get_digest(context, uri, report)
+        else:
+            # If it was built before and its push failed, the daemon has it.
+            if Daemon().get_digest(uri) is None:
+                context, secrets = _require_unchanged_context(props), props.get("secrets") or {}
+                get_buildx_or_classic_builder().build_and_load(context, uri, secrets, report)
+            digest = get_image_store(uri).publish_and_get_digest(uri, report)
     return {**props, "digest": digest}
 
 
-def _require_unchanged_files_and_build(props: dict[str, Any], report: Report) -> None:
-    context = create_build_context(Path.cwd(), props)
+def _get_store_to_ask(props: Mapping[str, Any]) -> ImageStore | RegistryApi:
+    """Return what knows an image's digest: without Docker if Cloud Build builds it."""
+    return RegistryApi() if props.get("builder") else get_image_store(props["uri"])
+
+
+def _require_unchanged_context(props: dict[str, Any]) -> BuildContext:
+    cloud_build = (props.get("builder") or {}).get("cloudBuild", {})
+    secrets_by_id = cloud_build.get("secrets", {}) or props.get("secrets")
+    context = create_build_context(Path.cwd(), {**props, "secrets": secrets_by_id})
     if not props["uri"].endswith(f":{context.tag}"):
         raise BuildFailed(
             f'{props["uri"]}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
         )
-    get_buildx_or_classic_builder().build_and_load(context, props["uri"], props.get("secrets") or {}, report)
+    return context
 
 
 def _remove_tag(tagged_uri: str) -> str:

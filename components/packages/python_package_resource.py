@@ -1,5 +1,6 @@
 """PythonPackage: a source distribution whose name has the digest of its content, uploaded if it is new."""
 
+import io
 import posixpath
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from ..errors import UploadFailed
 from ..files.digests import get_short_digests_unless_many
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
+from ..runtime.object_store import get_object_store
 from ..runtime.provider_base import Provider
 from ..schema import config_types
-from .object_store import get_object_store
 from .source_distribution import SourceDistribution
 
 _FOLDER = "packages"
@@ -75,7 +76,7 @@ def _build_and_upload_unless_stored(props: dict[str, Any]) -> None:
     distribution = SourceDistribution.from_declaration(Path.cwd(), name, props["package"])
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
-    store.create_object_if_missing(uri, distribution.build_archive_bytes())
+    store.create_object_if_missing(uri, io.BytesIO(distribution.build_archive_bytes()))
     print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
 
 

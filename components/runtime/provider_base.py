@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pulumi import dynamic
 
-from . import engine_liveness
+from . import engine_cancellation, engine_liveness
 from .submission_count_and_pace import CONFIG_KEY, get_submission_pacing
 
 
@@ -17,11 +17,12 @@ class Provider(dynamic.ResourceProvider):
     """Those properties that are inputs; all others are outputs."""
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
-        """Take the pace of the stack, and start the watch on the engine, with which this process ends.
+        """Take the pace of the stack, listen for Ctrl-C, and watch the engine, with which this process ends.
 
         Pulumi calls this once, before anything else.
         """
         get_submission_pacing().set_override(req.config.get(CONFIG_KEY))
+        engine_cancellation.listen_for_cancellation()
         engine_liveness.start_engine_watcher()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:

@@ -6,6 +6,8 @@ from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import formats
+from .builder_config_types import Builder as Builder
+from .builder_config_types import CloudBuild as CloudBuild
 from .closed_typed_dict import ClosedTypedDict
 from .network_config_types import Attachment as Attachment
 from .network_config_types import DnsPeering as DnsPeering
@@ -35,6 +37,7 @@ class Image(ClosedTypedDict, total=False):
     buildArgs: dict[str, String]
     platform: String
     secrets: dict[str, String]
+    builder: Builder
     uri: String
     stack: String
 
@@ -199,6 +202,7 @@ class Cloud(ClosedTypedDict, total=False):
 
     projectNumber: formats.ProjectNumber
     registry: Registry
+    builder: Builder
     identity: Identity
     bucket: Bucket
     network: Network

@@ -85,6 +85,12 @@ NotificationChannel = Annotated[
 ]
 _SECRET = 'a secret of Secret Manager: letters, digits, "-" and "_", or projects/P/secrets/NAME'
 SecretName = Annotated[String, _Pattern("(projects/[^/]+/secrets/)?[A-Za-z0-9_-]{1,255}", _SECRET)]
+_SECRET_VERSION = re.compile("projects/[^/]+/secrets/[A-Za-z0-9_-]{1,255}/versions/([0-9]+|latest)")
+_SECRET_VERSION_FORM = "must be a version of Secret Manager, projects/P/secrets/NAME/versions/N, and not a value"
+SecretVersionName = Annotated[String, _Validator(_SECRET_VERSION.fullmatch, lambda _: _SECRET_VERSION_FORM)]
+"""Its message does not quote the text, which may be a secret."""
+_POOL = "projects/[^/]+/locations/[^/]+/workerPools/[^/]+"
+WorkerPoolName = Annotated[String, _Pattern(_POOL, "a private pool, projects/P/locations/L/workerPools/W")]
 PersistentResourceId = Annotated[String, _Format(text_formats.PERSISTENT_RESOURCE_ID)]
 # A Dockerfile's COPY interprets these characters as patterns, variables or quotes.
 CopiedPath = Annotated[

@@ -12,7 +12,11 @@ from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import (
+    MUST_BE_OBJECT,
+    canonicalize_and_find_shape_problems,
+    get_value_at,
+)
 
 from ..errors import Problem
 from ..images.image_declaration_rules import find_image_violations
@@ -24,6 +28,7 @@ from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_keys import find_unknown_top_key_message
 from . import schedule_declarations
+from .builder_rules import find_image_builder_violations
 from .declaration_entry_loading import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
 
@@ -75,6 +80,9 @@ def parse_declarations(
         "packages": entries["packages"],
         "secrets": stack_values.get("secrets", {}),
     }
+    # A secret that only builds read may be in Secret Manager alone.
+    remote_secrets = get_value_at(stack_values, ("builder", "cloudBuild", "secrets")) or {}
+    image_names = {**names, "secrets": {**remote_secrets, **stack_values.get("secrets", {})}}
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
     images, packages, jobs, resolutions = {}, {}, list[DeclaredJob](), list[Resolution]()
@@ -82,10 +90,12 @@ def parse_declarations(
     for entry in declared:
         if has_too_many(problems):
             break
-        resolution = resolve_and_check_references(entry, names, tables)
+        resolution = resolve_and_check_references(entry, image_names if entry.section == "images" else names, tables)
         resolutions.append(resolution)
         if entry.section == "images":
-            images[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
+            image, violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
+            images[entry.name] = image
+            violations = violations or [*find_image_builder_violations(image, stack_values)]
         elif entry.section == "packages":
             packages[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
         elif entry.section == "schedules":

@@ -42,6 +42,11 @@ def generate_role_id(project: str, pulumi_project: str, stack: str) -> str:
     return _generate_name(63, "vertex-training", project, pulumi_project, stack).replace("-", "_")
 
 
+def generate_builder_account_id(pulumi_project: str, stack: str) -> str:
+    """Return the id of the stack's account for builds."""
+    return _generate_account_id(pulumi_project, stack, "build")
+
+
 def _fill_in_range_and_attachment_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the key `network`, if there is one, with names of a range and an attachment that are created here.
 

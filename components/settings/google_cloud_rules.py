@@ -8,6 +8,7 @@ from vertex_api.validation.rules import KeyPath, Violation, common_fields, machi
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..jobs.recovery.labels import find_reserved_label_violations
+from .builder_rules import find_builder_violations
 
 PERSISTENT_RESOURCE = "persistentResource"
 """The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
@@ -61,6 +62,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     if "tensorboard" in stack_values and stack_values.get("identity", {}).get("useVertexAi") is False:
         message = "must be true with tensorboard: the account uploads to it as a user of Vertex AI"
         yield ("identity", "useVertexAi"), message
+    yield from find_builder_violations(stack_values)
     yield from _find_network_config_violations(stack_values.get("network"))
     for at, pool in iterate_resource_pools_with_paths(stack_values):
         yield from _find_resource_pool_violations(pool, at)

@@ -80,6 +80,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = None
         self.program_jobs = ProgramJobs(ProgramJobRules(settings))
         self.tensorboard_name: pulumi.Input[str] | None = None
+        self.image_builder: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
         emulator = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])

@@ -154,6 +154,7 @@ class Ground:
     job_labels: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = None
     tensorboard_name: pulumi.Input[str] | None = None
+    image_builder: Mapping[str, Any] | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()
     program_jobs: ProgramJobs = field(default_factory=ProgramJobs)

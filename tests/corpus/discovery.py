@@ -1,4 +1,4 @@
-"""What the API's discovery document says of a message: the judge of requests that no service answers here."""
+"""What an API's discovery document says of a message: the judge of requests that no service answers here."""
 
 import json
 import re
@@ -9,7 +9,8 @@ from typing import Any
 
 import googleapiclient
 
-_PREFIX = "GoogleCloudAiplatformV1"
+_PREFIXES = {"aiplatform.v1": "GoogleCloudAiplatformV1", "cloudbuild.v1": ""}
+"""Of the names of messages, by document."""
 _FORMATS = {
     "int64": r"-?\d+",
     "google-duration": r"-?\d+(\.\d+)?s",
@@ -26,21 +27,21 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 @cache
-def schemas() -> dict[str, Any]:
-    """The messages of the document (aiplatform v1), by their full names."""
+def schemas(document: str = "aiplatform.v1") -> dict[str, Any]:
+    """The messages of a document, by their full names."""
     documents = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"
-    found: dict[str, Any] = json.loads((documents / "aiplatform.v1.json").read_text())["schemas"]
+    found: dict[str, Any] = json.loads((documents / f"{document}.json").read_text())["schemas"]
     return found
 
 
-def broken(message: str, value: Any) -> list[str]:
+def broken(message: str, value: Any, document: str = "aiplatform.v1") -> list[str]:
     """Every place at which a value of a message, such as `CustomJob`, is not what the document says."""
-    return list(_broken({"$ref": f"{_PREFIX}{message}"}, value, message))
+    return list(_broken(document, {"$ref": f"{_PREFIXES[document]}{message}"}, value, message))
 
 
-def _broken(schema: dict[str, Any], value: Any, at: str) -> Iterator[str]:
+def _broken(document: str, schema: dict[str, Any], value: Any, at: str) -> Iterator[str]:
     if "$ref" in schema:
-        schema = {**schemas()[schema["$ref"]], "readOnly": schema.get("readOnly", False)}
+        schema = {**schemas(document)[schema["$ref"]], "readOnly": schema.get("readOnly", False)}
     kind = schema["type"]
     if schema.get("readOnly"):
         yield f"{at} is written by the service alone"
@@ -50,14 +51,14 @@ def _broken(schema: dict[str, Any], value: Any, at: str) -> Iterator[str]:
         yield f"{at} is no {kind}: {value!r}"
     elif kind == "array":
         for index, each in enumerate(value):
-            yield from _broken(schema["items"], each, f"{at}[{index}]")
+            yield from _broken(document, schema["items"], each, f"{at}[{index}]")
     elif kind == "object":
         for name, each in value.items():
             inner = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
             if inner is None:
                 yield f"{at} has no field {name}"
             else:
-                yield from _broken(inner, each, f"{at}.{name}")
+                yield from _broken(document, inner, each, f"{at}.{name}")
     elif "enum" in schema and value not in schema["enum"]:
         yield f"{at} has no value {value!r}"
     elif schema.get("format") in _FORMATS and not re.fullmatch(_FORMATS[schema["format"]], value):

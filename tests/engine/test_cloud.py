@@ -54,6 +54,7 @@ def first_up(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) 
         "vertex-training:tensorboard": {},
         "vertex-training:alerts": {"channels": ["ml@example.com"]},
         "vertex-training:identity": {"secrets": ["hf-token"]},
+        "vertex-training:builder": {"cloudBuild": {}},
     }
     cloud.declare()
     return cloud, cloud.up()

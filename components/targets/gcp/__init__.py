@@ -5,6 +5,7 @@ creates, and lets the caller's options win. E-mails, URIs and names are plain te
 """
 
 from .bucket import StagingBucket
+from .builder_identity import BuilderIdentity
 from .enabled_apis import Services
 from .foundation import GcpFoundation
 from .identity import TrainingIdentity
@@ -18,6 +19,7 @@ from .service_agents import ServiceAgentMembers
 from .tensorboard import Tensorboard
 
 __all__ = [
+    "BuilderIdentity",
     "GcpFoundation",
     "Grants",
     "ImageRegistry",

@@ -33,7 +33,10 @@ def get_required_api_short_names(cloud: config_types.Cloud) -> set[str]:
         apis.add("dns")
     if "alerts" in cloud:
         apis.add("monitoring")
-    if cloud["identity"].get("secrets"):
+    cloud_build = cloud.get("builder", {}).get("cloudBuild")
+    if cloud_build is not None:
+        apis.add("cloudbuild")
+    if cloud["identity"].get("secrets") or (cloud_build or {}).get("secrets"):
         apis.add("secretmanager")
     if any("kmsKey" in part for part in (cloud, cloud["registry"], cloud["bucket"])):
         apis.add("cloudkms")

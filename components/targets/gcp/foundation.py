@@ -13,10 +13,11 @@ from ...jobs.recovery.ledger import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_jobs import ProgramJobs
 from ...schema import config_types
-from ...settings.google_cloud_default_names import generate_role_id
+from ...settings.google_cloud_default_names import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
 from .bucket import StagingBucket
+from .builder_identity import BuilderIdentity, build_image_builder, list_build_secrets
 from .enabled_apis import Services, get_required_api_short_names
 from .identity import TrainingIdentity, is_account_of_project
 from .job_failure_alerts import JobFailureAlerts
@@ -67,6 +68,19 @@ class GcpFoundation(pulumi.ComponentResource):
             member=f"serviceAccount:{account}",
             opts=depend_on(training),
         )
+        builder = None
+        if (cloud_build := stack.get("builder", {}).get("cloudBuild")) is not None:
+            builder = BuilderIdentity(
+                "builder",
+                account=generate_builder_account_id(settings.pulumi_project, settings.stack),
+                existing=cloud_build.get("serviceAccount"),
+                project=project,
+                repository=registry.repository,
+                bucket=bucket.name,
+                secrets=list_build_secrets(cloud_build, settings.images.values()),
+                submitters=identity.get("submitters", []),
+                opts=depend_on(registry, bucket),
+            )
         network = None
         if "network" in stack:
             network = JobNetwork("network", stack["network"], project=project, region=region, opts=depend_on())
@@ -119,8 +133,12 @@ class GcpFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = kms_key
         self.job_labels: Mapping[str, str] = stack.get("labels", {})
         self.program_jobs = ProgramJobs(ProgramJobRules(settings))
-        self.image_dependencies: list[pulumi.Resource] = [services, registry]
-        everything = depend_on(registry, training, bucket, network, access, machines, secrets, alerts, board)
+        self.image_builder: Mapping[str, Any] | None = None
+        if builder and cloud_build is not None:
+            defaults = {"region": region, "serviceAccount": builder.email}
+            self.image_builder = build_image_builder(cloud_build, project, defaults, self.staging_folder_uri)
+        self.image_dependencies: list[pulumi.Resource] = [services, registry, *([bucket, builder] if builder else [])]
+        everything = depend_on(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self.register_outputs({})

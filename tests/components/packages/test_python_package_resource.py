@@ -1,5 +1,6 @@
 """Packages: uploaded once for a content, to the target's bucket, and never from other files than a preview showed."""
 
+import io
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,9 @@ from typing import Any
 import pytest
 
 from components.errors import UploadFailed
-from components.packages import object_store
 from components.packages.python_package_resource import PythonPackageProvider
 from components.packages.source_distribution import SourceDistribution
+from components.runtime import object_store
 from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
@@ -80,7 +81,7 @@ def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
         storage.objects[key] = b"theirs"
-        object_store.CloudStorage().create_object_if_missing(given["uri"], b"ours")
+        object_store.CloudStorage().create_object_if_missing(given["uri"], io.BytesIO(b"ours"))
         assert storage.objects == {key: b"theirs"}
 
 

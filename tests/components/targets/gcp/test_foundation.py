@@ -39,6 +39,7 @@ ALL: dict[str, Any] = {
     "persistentResource": {"name": "training", "resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}}]},
     "tensorboard": {},
     "labels": {"team": "vision"},
+    "builder": {"cloudBuild": {"secrets": {"token": "projects/acme-dev/secrets/pip-token/versions/3"}}},
 }
 PEERED = {"peering": {"network": "projects/1/global/networks/n", "prefixLength": 16}}
 JOBS = """\
@@ -56,7 +57,8 @@ CLOUD = "Gcp/gcp"
 PARTS = {
     "Services/services": {f"Service/services-{api}" for api in ("aiplatform", "artifactregistry", "iam", "logging")}
     | {f"Service/services-{api}" for api in ("storage", "compute", "dns", "cloudkms", "cloudresourcemanager")}
-    | {f"Service/services-{api}" for api in ("serviceusage", "workloadidentity", "monitoring", "secretmanager")},
+    | {f"Service/services-{api}" for api in ("serviceusage", "workloadidentity", "monitoring", "secretmanager")}
+    | {"Service/services-cloudbuild"},
     "ImageRegistry/registry": {
         "Repository/registry",
         "ServiceIdentity/registry-agent",
@@ -74,6 +76,14 @@ PARTS = {
         "BucketIAMMember/bucket-write",
         "CryptoKeyIAMMember/bucket-key",
     },
+    "BuilderIdentity/builder": {
+        "Account/builder",
+        "IAMMember/builder-logs",
+        "IAMMember/builder-group:ml@example.com",
+        "RepositoryIamMember/builder-push",
+        "BucketIAMMember/builder-sources",
+    },
+    "SecretAccess/builder-secrets": {"SecretIamMember/builder-secrets-projects/acme-dev/secrets/pip-token"},
     "JobNetwork/network": {"NetworkAttachment/network"},
     "PersistentResource/machines": {"AiPersistentResource/machines"},
     "JobFailureAlerts/alerts": {"AlertPolicy/alerts", "NotificationChannel/alerts-ml@example.com"},
@@ -144,7 +154,10 @@ def test_only_declared_resources_are_created(whole: Graph) -> None:
 
 
 def test_the_foundation_is_the_parent_of_its_components(whole: Graph) -> None:
-    assert {part: whole.parent(part) for part in PARTS} == dict.fromkeys(PARTS, CLOUD)
+    assert {part: whole.parent(part) for part in PARTS} == {
+        **dict.fromkeys(PARTS, CLOUD),
+        "SecretAccess/builder-secrets": "BuilderIdentity/builder",
+    }
     for part, made in PARTS.items():
         assert {name: whole.parent(name) for name in made} == dict.fromkeys(made, part)
 
@@ -307,7 +320,9 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
         "acme-dev-team-dev": "the bucket",
         "projects/acme-dev/serviceAccounts/team-dev@acme-dev.iam.gserviceaccount.com": "the training account",
         "artifacts.old.appspot.com": "`registry.legacyBuckets`",
+        "projects/acme-dev/serviceAccounts/team-dev-build@acme-dev.iam.gserviceaccount.com": "the builder account",
         "hf-token": "`identity.secrets`",
+        "pip-token": "`builder.cloudBuild.secrets`",
         "dns-host": "`targetProject` of each `dnsPeering`",
         f"projects/-/serviceAccounts/{theirs}": "an `identity.existing` of another project",
     }

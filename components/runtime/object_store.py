@@ -1,18 +1,19 @@
-"""Stores of the files that jobs read: Cloud Storage, or the emulator's bucket folders."""
+"""Stores of the files that jobs and builds read: Cloud Storage, or the emulator's bucket folders."""
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import UploadFailed
-from ..runtime import emulator_process
-from ..runtime.api_target import LOCAL_PREFIX
+from . import emulator_process
+from .api_target import LOCAL_PREFIX
 
 
 class ObjectStore(Protocol):
@@ -21,8 +22,8 @@ class ObjectStore(Protocol):
     def has_object(self, uri: str) -> bool:
         """Whether there is an object under this URI."""
 
-    def create_object_if_missing(self, uri: str, content: bytes) -> None:
-        """Create an object, unless someone else has created it in the meantime."""
+    def create_object_if_missing(self, uri: str, content: IO[bytes]) -> None:
+        """Create an object of what is read from `content`, unless someone else has created it in the meantime."""
 
 
 class EmulatorBuckets:
@@ -39,7 +40,7 @@ class EmulatorBuckets:
             return False
         return stat.S_ISREG(status.st_mode)
 
-    def create_object_if_missing(self, uri: str, content: bytes) -> None:
+    def create_object_if_missing(self, uri: str, content: IO[bytes]) -> None:
         if self.has_object(uri):
             return
         temporary = f".{secrets.token_hex(8)}.partial"
@@ -47,7 +48,7 @@ class EmulatorBuckets:
             with self._open_folder(uri, creates_folders=True) as folder:
                 with open(temporary, "xb", opener=partial(os.open, mode=0o644, dir_fd=folder)) as file:
                     os.fchmod(file.fileno(), 0o644)
-                    file.write(content)
+                    shutil.copyfileobj(content, file)
                 os.replace(temporary, uri.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             path = emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
@@ -82,11 +83,13 @@ class CloudStorage:
         with _open_blob_and_translate_errors(uri) as blob:
             return bool(blob.exists())
 
-    def create_object_if_missing(self, uri: str, content: bytes) -> None:
+    def create_object_if_missing(self, uri: str, content: IO[bytes]) -> None:
         from google.api_core.exceptions import PreconditionFailed
 
+        # With its size, which is what decides whether an upload takes several calls.
+        size = content.seek(0, os.SEEK_END)
         with _open_blob_and_translate_errors(uri) as blob, suppress(PreconditionFailed):
-            blob.upload_from_string(content, "application/gzip", if_generation_match=0)
+            blob.upload_from_file(content, True, size, content_type="application/gzip", if_generation_match=0)
 
 
 def get_object_store(full_location_name: str) -> ObjectStore:

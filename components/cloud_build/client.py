@@ -1,0 +1,107 @@
+"""CloudBuildClient: the calls to Cloud Build, and to Cloud Logging for the lines of its builds."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
+from typing import Any
+from urllib.parse import quote
+
+from vertex_api.calls.caller import Caller
+from vertex_api.calls.error_translation import translate_errors
+
+Build = Mapping[str, Any]
+BUILD_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD"
+LOGGING_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING"
+"""gcloud's own variables for other addresses of the two APIs."""
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+CALL_SECONDS = 60.0
+_MAX_BUILDS = 50
+"""Of one tag, the newest first: an active build is one of the first."""
+
+
+class CloudBuildClient:
+    """Cloud Build over REST. Builds are JSON objects with the API's field names. Every method raises VertexError.
+
+    Application Default Credentials for https, none for http.
+    """
+
+    def __init__(self, build_url: str, logging_url: str, caller: Caller | None = None) -> None:
+        self._build_url, self._logging_url = build_url, logging_url
+        self._caller = caller or Caller(report=partial(print, flush=True))
+
+    def create(
+        self,
+        parent: str,
+        request: Build,
+        *,
+        check_before: Callable[[], None],
+        find_created: Callable[[], Build | None],
+    ) -> Build:
+        """Start a build in `projects/P/locations/R` and return it.
+
+        `check_before` is called right before the request is sent. If its answer is lost, `find_created` looks for the
+        build before it is sent again.
+        """
+
+        def send() -> Build:
+            operation = self._send("POST", f"{self._build_url}/v1/{parent}/builds", request)
+            return dict(operation["metadata"]["build"])
+
+        return self._caller.call("create", send, check_before=check_before, find_done=find_created)
+
+    def require(self, name: str) -> Build:
+        """Return a build, `projects/P/locations/R/builds/ID`, as it is now."""
+        return self._caller.call("get", lambda: self._send("GET", f"{self._build_url}/v1/{name}"))
+
+    def list(self, parent: str, tag: str) -> Sequence[Build]:
+        """Return the newest builds with a tag, the newest first."""
+        tag_filter = quote(f'tags="{tag}"')
+        url = f"{self._build_url}/v1/{parent}/builds?filter={tag_filter}&pageSize={_MAX_BUILDS}"
+        return self._caller.call("list", lambda: list(self._send("GET", url).get("builds", [])))
+
+    def cancel(self, name: str) -> None:
+        """Request that a build is stopped."""
+        self._caller.call("cancel", lambda: self._send("POST", f"{self._build_url}/v1/{name}:cancel", {}))
+
+    def list_newest_log_entries(self, project: str, build_id: str, count: int) -> Sequence[Mapping[str, Any]]:
+        """Return at most `count` entries of a build's log, the newest first."""
+        filter = (
+            f'logName="projects/{project}/logs/cloudbuild" AND resource.type="build" '
+            f'AND resource.labels.build_id="{build_id}"'
+        )
+        body: dict[str, Any] = {"resourceNames": [f"projects/{project}"], "filter": filter}
+        body |= {"orderBy": "timestamp desc", "pageSize": count}
+        url = f"{self._logging_url}/v2/entries:list"
+        return self._caller.call("read_log", lambda: list(self._send("POST", url, body).get("entries", [])))
+
+    def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        from google.api_core.exceptions import from_http_response
+
+        with translate_errors():
+            reply = self._session.request(method, url, json=body, timeout=CALL_SECONDS)
+            if not reply.ok:
+                raise from_http_response(reply)
+            return dict(reply.json())
+
+    @cached_property
+    def _session(self) -> Any:
+        import google.auth
+        from google.auth.credentials import AnonymousCredentials
+        from google.auth.transport.requests import AuthorizedSession
+
+        is_local = self._build_url.startswith("http://")
+        with translate_errors():
+            credentials = AnonymousCredentials() if is_local else google.auth.default(scopes=[_SCOPE])[0]
+        session = AuthorizedSession(credentials)
+        session.trust_env = not is_local  # a proxy does not reach a server on this machine
+        return session
+
+
+def get_client() -> CloudBuildClient:
+    """Return the client of Google's APIs, or of those that gcloud's variables name."""
+    build = os.environ.get(BUILD_ENDPOINT_VARIABLE, "").rstrip("/") or "https://cloudbuild.googleapis.com"
+    logging = os.environ.get(LOGGING_ENDPOINT_VARIABLE, "").rstrip("/") or "https://logging.googleapis.com"
+    return _get_client(build, logging)
+
+
+_get_client = cache(CloudBuildClient)

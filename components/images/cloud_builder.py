@@ -1,0 +1,100 @@
+"""CloudBuilder: builds and pushes an image in Cloud Build, from a source archive in the staging bucket."""
+
+import gzip
+import posixpath
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+from ..cloud_build.build_log import BuildLog
+from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild, build_request
+from ..cloud_build.build_run import BuildRun
+from ..cloud_build.client import get_client
+from ..cloud_build.failure_explanations import explain_failed_build, is_failure_of_a_step
+from ..errors import BuildFailed, ContextUnusable
+from ..files.archives import ArchiveEntries
+from ..runtime.engine_cancellation import wait_unless_cancelled
+from ..runtime.object_store import CloudStorage
+from .build_context import BuildContext
+from .image_builders import MAX_QUOTED_LINES, Report, create_build_failure, iterate_lines_and_report_steps
+from .registry_api import RegistryApi
+
+
+class CloudBuilder:
+    """A builder of images for a registry of Google's. `options` are the input `builder.cloudBuild` of an image."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+
+    def build_and_get_digest(self, context: BuildContext, tagged_uri: str, report: Report) -> str:
+        """Build and push an image, and return its digest. Raises ComponentError."""
+        source_uri = f"{self._options['sourceFolder']}/{context.digest}.tar.gz"
+        entries, dockerfile = create_source_entries_and_dockerfile(context)
+        _upload_unless_stored(source_uri, entries, report)
+        build = ImageBuild(
+            tagged_uri=tagged_uri,
+            source_uri=source_uri,
+            dockerfile=dockerfile,
+            platform=context.platform,
+            build_args=context.build_args,
+            target=context.target,
+            secret_versions=self._options.get("secrets", {}),
+        )
+        parent = self._options["parent"]
+        client, request = get_client(), build_request(build, self._options)
+        run = BuildRun(client, parent, request, report)
+        started = run.find_or_start()
+        report(f"builds in Cloud Build: {started.get('logUrl', started['id'])}")
+        log = BuildLog(client, parent.split("/")[1], started["id"], report, wait_unless_cancelled)
+        ended = run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report)))
+        if ended["status"] == "SUCCESS":
+            images = ended.get("results", {}).get("images", [])
+            digest = next((image["digest"] for image in images if image["name"] == tagged_uri), None)
+        elif is_failure_of_a_step(ended):
+            if lines := log.read_last_lines(MAX_QUOTED_LINES):
+                raise create_build_failure(tagged_uri, lines)
+            raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
+        else:
+            digest = None
+        # If tags are immutable, someone else may have pushed this image first.
+        if digest := digest or RegistryApi().get_digest(tagged_uri):
+            return str(digest)
+        raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
+
+
+def create_source_entries_and_dockerfile(context: BuildContext) -> tuple[ArchiveEntries, str]:
+    """Return what the source archive holds, and the Dockerfile's path in it. Raises ContextUnusable.
+
+    A Dockerfile that `.dockerignore` excludes is beside the context's folder, so that no `COPY` sees it.
+    """
+    files = {posixpath.join(CONTEXT_FOLDER, path): file for path, file in context.files_by_context_path.items()}
+    texts = {posixpath.join(CONTEXT_FOLDER, path): text for path, text in context.generated_texts.items()}
+    dockerfile = posixpath.join(CONTEXT_FOLDER, context.dockerfile)
+    if context.is_dockerfile_ignored:
+        if (context.folder / context.dockerfile).is_symlink():
+            raise ContextUnusable(
+                f"{context.folder / context.dockerfile} is a link that .dockerignore excludes, which Cloud Build "
+                f'cannot follow; include it by a line "!{context.dockerfile}" in .dockerignore'
+            )
+        files["Dockerfile"] = files.pop(dockerfile)
+        dockerfile = "Dockerfile"
+    return ArchiveEntries(context.folder, files, texts), dockerfile
+
+
+def _upload_unless_stored(source_uri: str, entries: ArchiveEntries, report: Report) -> None:
+    store = CloudStorage()
+    if store.has_object(source_uri):
+        return
+    with _open_compressed(entries) as archive:
+        store.create_object_if_missing(source_uri, archive)
+    report(f"sent {len(entries.digests_by_path)} files to {source_uri}")
+
+
+@contextmanager
+def _open_compressed(entries: ArchiveEntries) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+            entries.write_tar(compressed)
+        file.seek(0)
+        yield file

@@ -1,0 +1,94 @@
+"""The rules for the key `builder` of a stack file and of images."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex_api.scalar_types import parse_seconds
+from vertex_api.validation.rules import Violation
+
+from ..images.image_stores import GOOGLE_HOST
+from ..images.remote_builders import (
+    build_missing_version_message,
+    get_pool_location,
+    is_built_remotely,
+    iterate_secret_names_by_id,
+    merge_cloud_build_options,
+)
+from ..schema import config_types
+
+_CLOUD_BUILD = ("builder", "cloudBuild")
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+|global")
+_MAX_SECONDS = 24 * 3600
+"""Of a build (Cloud Build's page on its configuration file, "timeout")."""
+
+
+def find_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find the rules that a stack's own `builder` breaks."""
+    builder = stack_values.get("builder")
+    if builder is None:
+        return
+    yield from _find_choice_violations(builder)
+    if (options := builder.get("cloudBuild")) is None:
+        return
+    yield from _find_option_violations(options)
+    url = stack_values.get("registry", {}).get("url")
+    if url is not None and not GOOGLE_HOST.fullmatch(url.partition("/")[0]):
+        message = "Cloud Build pushes as a Google account, which only Google's registries know; leave builder out"
+        yield ("registry", "url"), message
+
+
+def find_image_builder_violations(image: config_types.Image, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find the rules that an image breaks by its `builder` or by the stack's."""
+    own: config_types.Builder | None = image.get("builder")
+    stack_builder: Mapping[str, Any] = stack_values.get("builder", {})
+    if own is not None:
+        if stack_values.get("target") != "gcp":
+            yield ("builder",), "is for the target gcp, and the target here is local; remove it, or take it from a var"
+            return
+        choice_violations = list(_find_choice_violations(own))
+        yield from choice_violations
+        if choice_violations:
+            return
+        if "uri" in image or "stack" in image:
+            return  # a rule of images says that it is built elsewhere
+        if "cloudBuild" in own and "cloudBuild" not in stack_builder:
+            message = (
+                "needs vertex-training:builder.cloudBuild in the stack file, which creates the account of builds; "
+                "{} there is enough, and other images may have builder: {local: true}"
+            )
+            yield _CLOUD_BUILD, message
+            return
+    if not is_built_remotely(stack_builder, image):
+        return
+    options = merge_cloud_build_options(stack_builder["cloudBuild"], (own or {}).get("cloudBuild", {}))
+    if own is not None:
+        yield from _find_option_violations(options)
+    secrets = options.get("secrets", {})
+    for id_, secret_name in iterate_secret_names_by_id(image):
+        if secret_name not in secrets:
+            yield ("secrets", id_), build_missing_version_message(secret_name)
+        elif "network" in options:
+            message = "cannot be used with network: Docker's classic builder, the only one with that network, has none"
+            yield ("secrets", id_), message
+
+
+def _find_choice_violations(builder: Mapping[str, Any]) -> Iterator[Violation]:
+    if len(builder) != 1:
+        yield ("builder",), "needs exactly one of local and cloudBuild"
+    elif builder.get("local") is False:
+        yield ("builder", "local"), "must be true; to build elsewhere, write cloudBuild: {} instead"
+
+
+def _find_option_violations(options: Mapping[str, Any]) -> Iterator[Violation]:
+    region, pool = options.get("region"), options.get("pool")
+    if region is not None and not _REGION.fullmatch(region):
+        yield (*_CLOUD_BUILD, "region"), f'"{region}" is not the name of a region, such as us-central1'
+    if pool is not None:
+        location = get_pool_location(pool)
+        if region is not None and region != location:
+            yield (*_CLOUD_BUILD, "region"), f'"{region}" must be the location of the pool, {location}, or be left out'
+        if "machineType" in options:
+            yield (*_CLOUD_BUILD, "machineType"), "has no effect in a pool, which has machines of its own; remove it"
+    if "timeout" in options and parse_seconds(options["timeout"]) > _MAX_SECONDS:
+        yield (*_CLOUD_BUILD, "timeout"), f'"{options["timeout"]}" is longer than {_MAX_SECONDS}s, the most of a build'

@@ -1,0 +1,189 @@
+"""Builds in a stand-in for Cloud Build: started once, waited for slowly, cancelled, and refused in one line."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from components.cloud_build.build_log import BuildLog
+from components.cloud_build.build_request import ImageBuild, build_request
+from components.cloud_build.build_run import MAX_PAUSE_SECONDS, BuildRun
+from components.cloud_build.client import CloudBuildClient
+from components.errors import BuildFailed
+from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
+from vertex_api.calls import caller
+
+URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
+PARENT = "projects/acme-dev/locations/europe-west4"
+ACCOUNT = "team-dev-build@acme-dev.iam.gserviceaccount.com"
+REQUEST = build_request(
+    ImageBuild(URI, "gs://acme/sources/abc.tar.gz", "context/Dockerfile", "linux/amd64"),
+    {"parent": PARENT, "serviceAccount": ACCOUNT},
+)
+DONE = {"status": "SUCCESS"}
+
+
+class Waits:
+    """Takes the place of waiting: each wait calls the next of `then`, and the last one says whether to cancel."""
+
+    def __init__(self, *then: Callable[[], object]) -> None:
+        self.then, self.seconds = list(then), list[float]()
+
+    def __call__(self, seconds: float) -> bool:
+        self.seconds.append(seconds)
+        return bool(self.then and self.then.pop(0)())
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudBuildStandIn]:
+    """A service whose builds stay in the queue until a test says otherwise."""
+    monkeypatch.setattr(caller.time, "sleep", lambda seconds: None)
+    with cloud_build() as standin:
+        standin.outcome = {"status": "QUEUED"}
+        yield standin
+
+
+def start_run(service: CloudBuildStandIn, *then: Callable[[], object]) -> tuple[BuildRun, BuildLog, Waits, list[str]]:
+    waits, told = Waits(*then), list[str]()
+    client = CloudBuildClient(service.url, service.url)
+    run = BuildRun(client, PARENT, REQUEST, told.append, waits)
+    return run, BuildLog(client, "acme-dev", "00000000-0000-4000-8000-000000000000", told.append, waits), waits, told
+
+
+def update(service: CloudBuildStandIn, **fields: Any) -> Callable[[], None]:
+    return lambda: next(iter(service.builds.values())).update(fields)
+
+
+def fail_to_start(service: CloudBuildStandIn) -> str:
+    run, *_ = start_run(service)
+    with pytest.raises(BuildFailed) as failed:
+        run.find_or_start()
+    (line,) = str(failed.value).splitlines()
+    assert line.startswith(f"{URI}: ")
+    return line
+
+
+def test_a_build_is_waited_for_with_growing_pauses(service: CloudBuildStandIn) -> None:
+    run, log, waits, _ = start_run(service, *[lambda: None] * 9, update(service, **DONE))
+    assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
+    assert waits.seconds == sorted(waits.seconds) and waits.seconds[-1] == MAX_PAUSE_SECONDS
+    assert (service.count("create"), service.count("list"), service.count("get")) == (1, 1, 10)
+    assert service.count("log") == 2, "a log is read every ten seconds, and at the end"
+
+
+def test_an_active_build_of_an_earlier_run_is_waited_for(service: CloudBuildStandIn) -> None:
+    first, *_ = start_run(service)
+    again, log, _, told = start_run(service, update(service, **DONE))
+    id_ = first.find_or_start()["id"]
+    assert again.wait_for_end(again.find_or_start(), log, list)["id"] == id_
+    assert told == [f"waits for build {id_}, which an earlier run has started"]
+    third, *_ = start_run(service)
+    assert third.find_or_start()["id"] != id_, "one that has ended is not active"
+
+
+def test_a_lost_answer_starts_no_second_build(service: CloudBuildStandIn) -> None:
+    service.refusals["create"] = [Refusal(0)]
+    run, *_ = start_run(service)
+    assert run.find_or_start()["status"] == "QUEUED"
+    assert (len(service.builds), service.count("create"), service.count("list")) == (1, 1, 2)
+
+
+def test_cancelling_a_run_cancels_its_build(service: CloudBuildStandIn) -> None:
+    run, log, *_ = start_run(service, lambda: None, lambda: True)
+    with pytest.raises(BuildFailed, match=r"its build was cancelled with this run; run `pulumi up` again to build it"):
+        run.wait_for_end(run.find_or_start(), log, list)
+    assert [build["status"] for build in service.builds.values()] == ["CANCELLED"]
+
+
+def test_a_build_that_cannot_be_cancelled_is_named(service: CloudBuildStandIn) -> None:
+    service.refusals["cancel"] = [Refusal(403, "no")]
+    run, log, *_ = start_run(service, lambda: True)
+    with pytest.raises(BuildFailed, match=r"could not be cancelled and goes on: no; the next `pulumi up` waits for it"):
+        run.wait_for_end(run.find_or_start(), log, list)
+
+
+def test_too_many_looks_and_outages_pass(service: CloudBuildStandIn) -> None:
+    service.refusals["get"] = [Refusal(429, "Quota exceeded for quota metric 'Get requests'"), Refusal(503, "later")]
+    run, log, *_ = start_run(service, update(service, **DONE))
+    assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
+    assert service.count("get") == 3
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (
+            Refusal(403, "Cloud Build API has not been used in project 1 before or it is disabled"),
+            "the Cloud Build API is off: .*; enable it by `gcloud services enable cloudbuild.googleapis.com`",
+        ),
+        (
+            Refusal(403, "The caller does not have permission"),
+            f"roles/cloudbuild.builds.editor on the project and roles/iam.serviceAccountUser on {ACCOUNT}",
+        ),
+        (
+            Refusal(403, "caller does not have permission to act as service account"),
+            f"roles/iam.serviceAccountUser on {ACCOUNT}",
+        ),
+        (
+            Refusal(400, "failed precondition: due to quota restrictions, cannot run builds in this region"),
+            "name another vertex-training:builder.cloudBuild.region, or ask for quota",
+        ),
+        (
+            Refusal(
+                429, "Quota exceeded for quota metric 'Build and Operation Create requests'", "RATE_LIMIT_EXCEEDED"
+            ),
+            "Cloud Build has too many requests: Quota exceeded .*; run `pulumi up` again later, or ask for quota",
+        ),
+        (
+            Refusal(404, "worker pool not found"),
+            "check the project, vertex-training:builder.cloudBuild.region and pool",
+        ),
+        (Refusal(500, "Internal error"), "Cloud Build does not answer: Internal error; run `pulumi up` again"),
+        (Refusal(400, "invalid value"), "Cloud Build rejects the build: invalid value"),
+    ],
+    ids=lambda value: f"{value.code} {value.message[:20]}" if isinstance(value, Refusal) else "",
+)
+def test_each_refusal_is_one_line_with_a_remedy(
+    service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch, refusal: Refusal, expected: str
+) -> None:
+    # No retry: what is retried for minutes first is the caller's.
+    monkeypatch.setattr(caller, "find_retry_rule", lambda *_: None)
+    service.refusals["create"] = [refusal]
+    line = fail_to_start(service)
+    assert re.search(expected, line), line
+
+
+def test_new_grants_and_apis_are_waited_for(service: CloudBuildStandIn) -> None:
+    new = [
+        "API has not been used in project 1 before or it is disabled",
+        "caller does not have permission to act as service account",
+    ]
+    service.refusals["create"] = [Refusal(403, text) for text in new]
+    run, *_ = start_run(service)
+    assert run.find_or_start()["status"] == "QUEUED" and service.count("create") == 3
+
+
+def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> None:
+    service.logs["next"] = ['Step #0 - "build": #5 [1/2] FROM scratch', "Step #0: #6 [2/2] COPY"]
+    run, log, *_ = start_run(service)
+    run.find_or_start()
+    assert [*log.take_new_lines_if_due(is_last=True)] == ["#5 [1/2] FROM scratch", "#6 [2/2] COPY"]
+    assert [*log.take_new_lines_if_due(is_last=True)] == []
+
+
+def test_last_lines_that_arrive_late_are_read(service: CloudBuildStandIn) -> None:
+    run, log, *_ = start_run(service, lambda: service.logs[next(iter(service.logs))].append("exit code 1"))
+    run.find_or_start()
+    assert log.read_last_lines(12) == ["exit code 1"]
+
+
+def test_an_unreadable_log_fails_nothing(service: CloudBuildStandIn) -> None:
+    service.refusals["log"] = [Refusal(403, "Permission denied for all log views")]
+    run, log, _, told = start_run(service, lambda: None, update(service, **DONE))
+    assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
+    assert log.read_last_lines(12) == [] and service.count("log") == 1
+    assert told == [
+        "the log of its build cannot be read: Permission denied for all log views; your account needs "
+        "roles/logging.viewer"
+    ]
