@@ -32,6 +32,11 @@ def build_schedule_id(project: str, stack: str, name: str) -> str:
     return f"{slug[: _MAX_ID_LENGTH - _DIGEST_LENGTH - 1]}-{digest}"
 
 
+def build_job_label_value(job_name: str) -> str:
+    """Return the value of the label that names a job of a schedule."""
+    return re.sub(r"[^a-z0-9_-]", "-", job_name)
+
+
 def build_scheduled_jobs(
     schedule_name: str,
     schedule_id: str,
@@ -53,7 +58,7 @@ def build_scheduled_jobs(
         declared = whole.job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
         folder = declared or f"{foundation.staging_folder_uri}/{schedule_name}"
         whole = replace_output_folder(whole, f"{folder}/{RUN_ID}/{name}")
-        labels = {SCHEDULE_LABEL: schedule_id, JOB_LABEL: re.sub(r"[^a-z0-9_-]", "-", name)}
+        labels = {SCHEDULE_LABEL: schedule_id, JOB_LABEL: build_job_label_value(name)}
         fields = {
             **whole.fields,
             "displayName": f"{whole.fields['displayName']}-{RUN_ID}",

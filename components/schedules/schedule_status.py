@@ -1,0 +1,117 @@
+"""ScheduleStatus: when a schedule runs next and what its last run was, from the jobs that it has submitted."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from vertex_api.job_kinds import KINDS
+from vertex_api.job_results.attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.results import MODEL_DIR, build_job_results
+from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.scheduled_runs import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
+
+from ..jobs.pipeline_backing_jobs import fetch_tuning_job_or_itself
+from ..runtime import api_target
+from ..runtime.api_target import Target, translate_api_errors
+from ..runtime.dynamic_resource import DynamicResource
+from ..runtime.provider_base import Provider
+from ..runtime.pulumi_outputs import call_now_or_when_known
+from .next_times import find_next_time_or_none
+from .scheduled_requests import build_job_label_value
+
+Job = Mapping[str, Any]
+_RUN_ID = re.compile(rf"-(\d{{4}}-\d\d-\d\dT[\w-]{{{RUN_ID_LENGTH - 11}}})$")
+
+
+class ScheduleStatusProvider(Provider):
+    """Looks at the jobs with the schedule's label when it is created, changed or refreshed; it creates nothing."""
+
+    input_names = ("parent", "scheduleId", "cron", "timeZone", "paused", "jobs")
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        return dynamic.CreateResult(props["scheduleId"], {**props, "status": _fetch_status(props)})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        return self.build_read_result_with_inputs(id_, props, status=_fetch_status(props))
+
+
+class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
+    """The `status` of a schedule, as `Schedule` describes it. `parent` is the full name of its jobs' location."""
+
+    output_names = ("status",)
+    status: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        fields: Any = call_now_or_when_known(_select_fields, request)
+        inputs = {key: _get_item(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
+        super().__init__(ScheduleStatusProvider(), name, {"parent": parent, **inputs, "status": None}, opts)
+
+
+def select_last_run(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
+    """Return the id of the last run and its jobs, an empty id if there was none.
+
+    `jobs` are those with the schedule's label; their display names end with the ids of their runs.
+    """
+    runs: dict[str, list[Job]] = {}
+    for job in jobs:
+        if match := _RUN_ID.search(job["displayName"]):
+            runs.setdefault(match[1], []).append(job)
+    last = max(runs, default="")
+    return last, runs.get(last, [])
+
+
+def build_run_status(run_id: str, jobs: Iterable[Job], expected_job_names: Iterable[str]) -> dict[str, Any]:
+    """Return what a status says of a run: it has succeeded when all expected jobs have, and has failed when one has."""
+    names = {build_job_label_value(name): name for name in expected_job_names}
+    by_name = {names[label]: job for job in jobs if (label := job["labels"].get(JOB_LABEL)) in names}
+    succeeded = {name: job for name, job in by_name.items() if job["state"] in SUCCEEDED_STATES}
+    state = "RUNNING"
+    if any(job["state"] in TERMINAL_STATES for name, job in by_name.items() if name not in succeeded):
+        state = "FAILED"
+    elif succeeded.keys() == set(names.values()):
+        state = "SUCCEEDED"
+    folders = {name: build_job_results(job).get(MODEL_DIR) for name, job in succeeded.items()}
+    return {"runId": run_id, "state": state, "modelDirs": {name: folder for name, folder in folders.items() if folder}}
+
+
+def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a schedule, by one list call for each collection of its jobs. Raises SubmitFailed."""
+    with translate_api_errors(f"{props['scheduleId']}: its runs are not read"):
+        api = api_target.resolve_target_and_start_emulator(props["parent"])
+        filter_ = f'labels.{SCHEDULE_LABEL}="{props["scheduleId"]}"'
+        jobs = [
+            job
+            for collection in sorted({job["collection"] for job in props["jobs"]})
+            for job in api.client.list(KINDS[collection], api.parent, filter_)
+        ]
+        run_id, last_jobs = select_last_run(jobs)
+        attached = [_attach_tuning_job(api, job) for job in last_jobs]
+    next_time = find_next_time_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
+    last_run = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]]) if run_id else None
+    return {"nextTime": next_time, "lastRun": last_run}
+
+
+def _attach_tuning_job(api: Target, job: Job) -> Job:
+    """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
+    tuning_job = fetch_tuning_job_or_itself(api, job)
+    return job if tuning_job is job else {**job, TUNING_JOB: tuning_job}
+
+
+def _select_fields(request: ScheduleRequest) -> dict[str, Any]:
+    jobs = [{"name": job.name, "collection": job.collection} for job in request.jobs]
+    fields = request.build_json()
+    return {"scheduleId": request.id, **{key: fields[key] for key in ("cron", "timeZone", "paused")}, "jobs": jobs}
+
+
+def _get_item(fields: Any, key: str) -> Any:
+    return call_now_or_when_known(lambda known: known[key], fields)

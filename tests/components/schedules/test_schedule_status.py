@@ -1,0 +1,89 @@
+"""ScheduleStatus: the last run among all jobs of a schedule, and when it runs next."""
+
+from typing import Any
+
+import pytest
+
+from components.schedules.schedule_status import ScheduleStatusProvider, build_run_status, select_last_run
+from tests.components.fakes import FakeClient
+from vertex_api.client_errors import Unavailable
+
+FIRST, LAST = "2026-11-21T02-00-00-1a2b3c4d", "2026-11-22T02-00-00-00000000"
+PARENT = "projects/p/locations/us-central1"
+PROPS: dict[str, Any] = {
+    "parent": f"//local/{PARENT}",
+    "scheduleId": "team_dev_nightly",
+    "cron": "0 2 * * *",
+    "timeZone": "UTC",
+    "paused": True,
+    "jobs": [{"name": "a.b", "collection": "customJobs"}, {"name": "last", "collection": "trainingPipelines"}],
+}
+
+
+def job(run: str, name: str, state: str) -> dict[str, Any]:
+    folder = {"outputUriPrefix": f"gs://b/nightly/{run}/{name}"}
+    return {
+        "displayName": f"{name}-{run}",
+        "state": state,
+        "labels": {"pulumi_schedule": "team_dev_nightly", "pulumi_name": name},
+        "jobSpec": {
+            "baseOutputDirectory": folder,
+            "workerPoolSpecs": [{"replicaCount": 1, "containerSpec": {"imageUri": "x"}}],
+        },
+    }
+
+
+def pipeline(run: str, state: str) -> dict[str, Any]:
+    inputs = job(run, "last", state).pop("jobSpec")
+    return {
+        **{key: value for key, value in job(run, "last", state).items() if key != "jobSpec"},
+        "trainingTaskDefinition": "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml",
+        "trainingTaskInputs": inputs,
+    }
+
+
+def test_the_last_run_is_that_of_the_latest_time() -> None:
+    jobs = [job(LAST, "a-b", "JOB_STATE_SUCCEEDED"), job(FIRST, "a-b", "JOB_STATE_FAILED")]
+    assert select_last_run(jobs) == (LAST, jobs[:1])
+    assert select_last_run([{**jobs[0], "displayName": "by hand"}]) == ("", [])
+    assert select_last_run([]) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("states", "state"),
+    [
+        (("JOB_STATE_SUCCEEDED", "PIPELINE_STATE_SUCCEEDED"), "SUCCEEDED"),
+        (("JOB_STATE_SUCCEEDED", "PIPELINE_STATE_RUNNING"), "RUNNING"),
+        (("JOB_STATE_SUCCEEDED",), "RUNNING"),
+        (("JOB_STATE_PENDING",), "RUNNING"),
+        (("JOB_STATE_FAILED",), "FAILED"),
+        (("JOB_STATE_SUCCEEDED", "PIPELINE_STATE_CANCELLED"), "FAILED"),
+    ],
+)
+def test_a_run_succeeds_once_all_its_jobs_have(states: tuple[str, ...], state: str) -> None:
+    jobs = [job(LAST, "a-b", states[0]), *(pipeline(LAST, each) for each in states[1:])]
+    found = build_run_status(LAST, jobs, ["a.b", "last"])
+    assert (found["runId"], found["state"]) == (LAST, state)
+    folders = {"a.b": f"gs://b/nightly/{LAST}/a-b/model/", "last": f"gs://b/nightly/{LAST}/last/model/"}
+    succeeded = [name for name, each in zip(folders, states, strict=False) if each.endswith("SUCCEEDED")]
+    assert found["modelDirs"] == {name: folders[name] for name in succeeded}
+
+
+def test_a_refresh_lists_each_collection_once_by_label(api: FakeClient) -> None:
+    for number, each in enumerate((job(FIRST, "a-b", "JOB_STATE_FAILED"), job(LAST, "a-b", "JOB_STATE_RUNNING"))):
+        api.add(f"{PARENT}/customJobs/{number}", **each)
+    provider = ScheduleStatusProvider()
+    created = provider.create(PROPS)
+    assert created.outs["status"] == {"nextTime": None, "lastRun": {"runId": LAST, "state": "RUNNING", "modelDirs": {}}}
+    assert api.filters == ['labels.pulumi_schedule="team_dev_nightly"'] * 2
+    api.jobs.clear()
+    read = provider.read("team_dev_nightly", {**created.outs, "paused": False})
+    assert read.outs["status"]["lastRun"] is None
+    assert read.outs["status"]["nextTime"].endswith("T02:00:00Z")
+    assert read.inputs == {**PROPS, "paused": False}
+
+
+def test_an_api_that_does_not_answer_is_one_line(api: FakeClient) -> None:
+    api.failing["list"] = Unavailable("try later")
+    with pytest.raises(Exception, match="team_dev_nightly: its runs are not read: try later"):
+        ScheduleStatusProvider().create(PROPS)
