@@ -39,7 +39,7 @@ LAYERS = {
         ("", "errors", "locations_and_ids", "python_startup", "timestamps"),
         ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
-        ("gcs.routes", "replicas", "resource_json"),
+        ("event_files", "gcs.routes", "replicas", "resource_json"),
         ("api.logging", "replicas.docker", "pruning", "scheduling", "secret_manager", "snapshots"),
         ("api", "web_page"),
         ("app",),

@@ -84,6 +84,7 @@ def build_routes(
         _create_route("POST", "/vertex_emulator/prune", emulator.prune_jobs, parameters=None, has_body=True),
         _create_route("GET", "/vertex_emulator/jobs/{job_id}", emulator.get_job_state_and_log_ids, parameters=None),
         _create_route("GET", "/vertex_emulator/jobs/{job_id}/replicas", emulator.list_job_replicas, parameters=None),
+        _create_route("GET", "/vertex_emulator/jobs/{job_id}/log_folders", emulator.list_log_folders, parameters=None),
         _create_route("POST", "/vertex_emulator/faults", emulator.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", emulator.clear_faults, parameters=None),
     ]

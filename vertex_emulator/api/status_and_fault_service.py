@@ -11,6 +11,9 @@ from vertex_emulator.api.job_replicas import list_job_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, InvalidFault
+from vertex_emulator.event_files.event_file_search import list_event_files
+from vertex_emulator.event_files.log_folders import list_log_folders
+from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -19,9 +22,9 @@ from vertex_emulator.timestamps import now_ns
 
 @dataclass(frozen=True)
 class StatusAndFaultService:
-    """The methods behind `status`, `stop`, `logs`, `shell`, `inject` and `prune`; `capacity` is in replicas.
+    """The methods behind `status`, `stop`, `logs`, `shell`, `tensorboard`, `inject` and `prune`.
 
-    `wake` tells the scheduler that the job with an id has changed.
+    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed.
     """
 
     database: Database
@@ -64,6 +67,30 @@ class StatusAndFaultService:
     def list_job_replicas(self, job_id: str) -> dict[str, Any]:
         """Return the replicas behind a job, see `list_job_replicas`. Raises ApiError."""
         return list_job_replicas(self.database, self.executor, job_id)
+
+    def list_log_folders(self, job_id: str) -> dict[str, Any]:
+        """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.
+
+        A study has one for each trial, with the trial's name. Raises ApiError NOT_FOUND.
+        """
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
+            if job is None:
+                raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
+            folders = list_log_folders(transaction, job)
+        tree = BucketTree(self.data.buckets)
+        return {
+            "name": job.name,
+            "folders": [
+                {
+                    "name": folder.name,
+                    "uri": folder.uri,
+                    "path": str(tree.build_local_path(folder.uri)),
+                    "hasEventFiles": bool(list_event_files(tree, folder.uri)),
+                }
+                for folder in folders
+            ],
+        }
 
     def stop(self) -> dict[str, Any]:
         """Stop this process in order, as SIGTERM does."""

@@ -111,6 +111,15 @@ def build_argument_parser() -> argparse.ArgumentParser:
     shell.add_argument("--task", type=_require_task_name, metavar="TASK", help="which replica (default: workerpool0-0)")
     shell.add_argument("--trial", type=_parse_trial_number, metavar="N", help="which running trial of a tuning job")
 
+    board = add(
+        "tensorboard",
+        help="run an installed TensorBoard on the event files of a job",
+        description="Run an installed TensorBoard on AIP_TENSORBOARD_LOG_DIR of a job, of a pipeline's job, or of all\n"
+        "trials of a tuning job, a run each. It listens on this machine only.",
+    )
+    board.add_argument("job", metavar="JOB", help="id or full name of a custom job, tuning job or pipeline")
+    board.add_argument("--port", type=_parse_port, metavar="N", help="port (default: 6006, or a free one)")
+
     add_inject_parser(commands, common)
 
     export = add(

@@ -4,24 +4,19 @@ import contextlib
 import fcntl
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import vertex_emulator.python_startup
 from vertex_emulator.cli.env_command import build_environment_variables
+from vertex_emulator.cli.signal_forwarding import SignalForwarding
 from vertex_emulator.cli.start_command import start_emulator_unless_running
 from vertex_emulator.cli.status_stop_reset_commands import count_unfinished_jobs, stop_emulator_and_describe
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
-
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-_OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
 
 
 def run_command_with_emulator(data_path: Path, project: str, region: str, command: Sequence[str]) -> int:
@@ -34,7 +29,7 @@ def run_command_with_emulator(data_path: Path, project: str, region: str, comman
         raise CommandNotRun("which command? Write it after --, as in: vertex-emulator exec -- pytest", 2)
     executable = _require_executable(command[0])
     data = DataFolder(data_path.absolute())
-    with _SignalForwarding() as signals, _serve_while_in_use(data) as endpoint:
+    with SignalForwarding() as signals, _serve_while_in_use(data) as endpoint:
         environment = {
             **os.environ,
             **build_environment_variables(endpoint, data.root, project, region),
@@ -102,58 +97,3 @@ def _print_note(text: str) -> None:
 def _build_python_path_with_startup_folder(environ: Mapping[str, str]) -> str:
     (folder,) = vertex_emulator.python_startup.__path__
     return os.pathsep.join([folder, *([environ["PYTHONPATH"]] if environ.get("PYTHONPATH") else [])])
-
-
-class _SignalForwarding:
-    """Signals of this process go to its child while that runs; before, they end this process in order."""
-
-    def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
-        self._is_starting = False
-        self._pending: list[int] = []
-        self._handlers: dict[int, Any] = {}
-
-    def __enter__(self) -> "_SignalForwarding":
-        # One that is ignored, as by nohup, stays ignored in the child.
-        numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        self._handlers = {number: signal.signal(number, self._handle) for number in numbers}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def run_child(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Run the child to its end and return its exit code, negative for a signal. Raises CommandNotRun."""
-        self._is_starting = True
-        try:
-            child = self._child = subprocess.Popen(command, env=environment)
-        except OSError as error:
-            raise CommandNotRun(f"{command[0]} cannot be executed: {error.strerror}", 126) from error
-        for number in self._pending:
-            child.send_signal(number)
-        return child.wait()
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if not self._is_starting:
-            raise SystemExit(128 + number)
-        if number in _OF_TERMINALS and _is_foreground():
-            return  # the terminal has sent it to the child as well
-        if self._child is None:
-            self._pending.append(number)
-        else:
-            self._child.send_signal(number)
-
-
-def _is_foreground() -> bool:
-    """Return whether a Ctrl-C at the terminal reaches this process and its children."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)

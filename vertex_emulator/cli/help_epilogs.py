@@ -68,6 +68,13 @@ examples:
   vertex-emulator shell 1234567890 --task workerpool1-0
   echo 'ls /gcs' | vertex-emulator shell 1234567890
 """,
+    "tensorboard": """\
+It runs until Ctrl-C; the exit code is TensorBoard's. Trials that start meanwhile are added.
+
+examples:
+  vertex-emulator tensorboard 1234567890
+  vertex-emulator tensorboard --port 6007 projects/local/locations/us-central1/hyperparameterTuningJobs/1234567890
+""",
     "export": """\
 The archive is for its owner only. Specs of jobs and logs are in it as they are: look through them before you give it
 to others, or leave out values of environment variables with --redact-env.

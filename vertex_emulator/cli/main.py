@@ -72,6 +72,10 @@ def _run_command(options: argparse.Namespace) -> int:
             from vertex_emulator.cli.shell_command import run_shell
 
             return run_shell(options.data, options.job, options.task, options.trial)
+        case "tensorboard":
+            from vertex_emulator.cli.tensorboard_command import run_tensorboard
+
+            return run_tensorboard(options.data, options.job, options.port)
         case "prune":
             from vertex_emulator.cli.prune_command import prune_and_describe
 

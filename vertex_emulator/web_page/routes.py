@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from starlette.requests import Request
@@ -11,11 +12,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_tree import ROOT
+from vertex_emulator.event_files.event_log_cache import EventLogCache
+from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, event_stream, job_summaries
 from vertex_emulator.web_page.job_view import JobViews
+from vertex_emulator.web_page.scalars_view import build_scalars_view
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
 
@@ -37,6 +40,7 @@ class Page:
             Route("/vertex_emulator/page/events", self._stream_job_change_events),
             Route("/vertex_emulator/page/jobs", self._list_jobs),
             Route("/vertex_emulator/page/jobs/{collection}/{id}", self._get_job_view),
+            Route("/vertex_emulator/page/scalars/{collection}/{id}", self._get_scalars),
             Route("/vertex_emulator/page/files", self._list_folder_entries),
             Route("/vertex_emulator/page/download", self._download_file),
         ]
@@ -62,8 +66,21 @@ class Page:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
         view = JobViews(self.database, self.executor, self.buckets).build_view_or_none(collection, job_id)
         if view is None:
-            raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
+            raise _build_no_job_error(collection, job_id)
         return JSONResponse(view)
+
+    @cached_property
+    def _event_logs(self) -> EventLogCache:
+        return EventLogCache(BucketTree(self.buckets))
+
+    def _get_scalars(self, request: Request) -> Response:
+        collection, job_id = request.path_params["collection"], request.path_params["id"]
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
+        if job is None or job.kind != KINDS.get(collection):
+            raise _build_no_job_error(collection, job_id)
+        tags = request.query_params.getlist("tag")
+        return JSONResponse(build_scalars_view(self.database, self._event_logs, job, tags))
 
     def _list_folder_entries(self, request: Request) -> Response:
         return JSONResponse(bucket_files.build_folder_view(self.buckets, _get_uri_or_root(request)))
@@ -74,6 +91,10 @@ class Page:
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         return OpenFileResponse(file, "application/octet-stream", headers, filename=uri.rstrip("/").rpartition("/")[2])
+
+
+def _build_no_job_error(collection: str, job_id: str) -> ApiError:
+    return ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
 
 
 def _get_uri_or_root(request: Request) -> str:

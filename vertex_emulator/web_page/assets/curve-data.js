@@ -11,9 +11,14 @@ export function shownTrials(trials, shades) {
   return known.filter((trial) => kept.has(trial));
 }
 
-/** A trial's points over `steps` or `seconds`: `[xs, ys]`, xs rising; of several at one x, the last. */
+/** A trial's points over `steps` or `seconds`: `[xs, ys]`, as `risingPoints` returns them. */
 export function points({ curve }, metric, over) {
-  const known = curve[over].map((x, i) => [x, curve.values[metric][i]]).filter(([, y]) => y !== null);
+  return risingPoints(curve, curve.values[metric], over);
+}
+
+/** Points over `steps` or `seconds`: `[xs, ys]`, xs rising; of several at one x, the last. */
+export function risingPoints(curve, values, over) {
+  const known = curve[over].map((x, i) => [x, values[i]]).filter(([, y]) => y !== null);
   // A trainer that gives no steps reports all at step 0: then they are counted.
   const isCounted = over === "steps" && known.length > 1 && known.every(([x]) => x === known[0][0]);
   const byX = new Map(known.map(([x, y], i) => [isCounted ? i + 1 : x, y]));

@@ -1,25 +1,12 @@
 // A metric over steps or time, a curve per trial; or over trials, with the best so far.
 import { html, useEffect, useRef, useState } from "./ui.js";
+import { useChart } from "./chart.js";
 import { points, progress, shownTrials } from "./curve-data.js";
-import { property, shade, useScheme } from "./colours.js";
+import { property, shade } from "./colours.js";
 import { value } from "./format.js";
-import { persistently } from "./server.js";
 
 const HEIGHT = 300;
 const OVER = [["steps", "steps"], ["seconds", "seconds"], ["trials", "trials"]];
-let loading = null;
-
-/** The chart library, which other pages do not need. */
-function chartLibrary() {
-  loading ??= persistently(() => new Promise((done, fail) => {
-    const script = document.createElement("script");
-    script.src = "/assets/vendor/uplot/uPlot.iife.min.js";
-    script.onload = () => done(window.uPlot);
-    script.onerror = () => fail(new Error("the chart library cannot be loaded"));
-    document.head.append(script);
-  }));
-  return loading;
-}
 
 function curveChart(uPlot, { study, shades, metric, over }) {
   const trials = shownTrials(study.trials, shades).filter((trial) => points(trial, metric.id, over)[0].length);
@@ -39,53 +26,24 @@ function progressChart(uPlot, { study, shades, metric }) {
   return { data: data[0].length ? data : null, series: [dots, line], ids: [] };
 }
 
-function optionsOf({ series }, width, marks) {
-  const [text, grid] = [property("--muted"), property("--border")];
-  const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
-  return {
-    width, height: HEIGHT, legend: { show: false },
-    scales: { x: { time: false } },
-    axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(value) }],
-    series: [{}, ...series],
-    cursor: { y: false, focus: { prox: 24 }, drag: { x: true, y: false } },
-    focus: { alpha: 0.25 },
-    // A chart without the pointer in it says that no series has it too, as soon as it is drawn.
-    hooks: { setSeries: [(chart, i) => chart.cursor.left >= 0 && marks(i)] },
-  };
-}
-
 export function Curves({ study, shades, marked, mark, metric, setMetric }) {
   const [over, setOver] = useState("steps");
   const [shown, setShown] = useState({ count: 0, isEmpty: true });
   const place = useRef(null);
-  const drawn = useRef(null);
-  const scheme = useScheme();
-  useEffect(() => {
-    let isCurrent = true;
-    let chart = null;
-    const watch = new ResizeObserver(([entry]) => chart?.setSize({ width: entry.contentRect.width, height: HEIGHT }));
-    chartLibrary().then((uPlot) => {
-      if (!isCurrent) return;
-      const made = (over === "trials" ? progressChart : curveChart)(uPlot, { study, shades, metric, over });
-      setShown({ count: made.ids.length, isEmpty: !made.data });
-      if (!made.data) return;
-      const marks = (i) => drawn.current?.isOwn || mark(made.ids[i - 1] ?? null);
-      chart = new uPlot(optionsOf(made, place.current.clientWidth, marks), made.data, place.current);
-      drawn.current = { chart, ids: made.ids, isOwn: false };
-      watch.observe(place.current);
-    });
-    return () => {
-      isCurrent = false;
-      watch.disconnect();
-      chart?.destroy();
-      drawn.current = null;
-    };
-  }, [study, shades, metric.id, over, scheme]);
+  const drawn = useRef({ ids: [], isOwn: false });
+  const chart = useChart(place, HEIGHT, (uPlot) => {
+    const made = (over === "trials" ? progressChart : curveChart)(uPlot, { study, shades, metric, over });
+    setShown({ count: made.ids.length, isEmpty: !made.data });
+    drawn.current.ids = made.ids;
+    const marks = (i) => drawn.current.isOwn || mark(made.ids[i - 1] ?? null);
+    // A chart without the pointer in it says that no series has it too, as soon as it is drawn.
+    return { ...made, hooks: { setSeries: [(own, i) => own.cursor.left >= 0 && marks(i)] } };
+  }, [study, shades, metric.id, over]);
   useEffect(() => {
     const own = drawn.current;
-    if (!own?.ids.length) return;
+    if (!chart.current || !own.ids.length) return;
     own.isOwn = true; // what the table marks is not to be told back to it
-    own.chart.setSeries(own.ids.indexOf(marked) + 1 || null, { focus: true });
+    chart.current.setSeries(own.ids.indexOf(marked) + 1 || null, { focus: true });
     own.isOwn = false;
   }, [marked]);
   const measured = study.trials.filter((trial) => trial.curve.steps.length).length;

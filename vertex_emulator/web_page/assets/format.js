@@ -54,6 +54,11 @@ export function value(given) {
   return size >= 1e-3 && size < 1e5 ? String(Number(given.toPrecision(4))) : Number(given.toPrecision(3)).toExponential();
 }
 
+/** A number beside an axis, where long ones have no room. */
+export function tick(given) {
+  return Math.abs(given) >= 1e5 ? given.toExponential().replace("e+", "e") : value(given);
+}
+
 /** What a metric is for, in a word: to be improved, or to stay on one side of a threshold. */
 export function aim({ goal, threshold }) {
   if (threshold !== null) return `safe ${goal === "MINIMIZE" ? "≤" : "≥"} ${value(threshold)}`;

@@ -3,6 +3,7 @@ import { Announcement, Badge, Copy, Duration, FolderLink, html, Moment, useEffec
 import { Actions } from "./job-actions.js";
 import { isEnded, kindName, stateName } from "./format.js";
 import { Log } from "./log.js";
+import { JobScalars } from "./scalars.js";
 import { SpecTree } from "./spec-tree.js";
 import { Study } from "./study.js";
 import { useLive, useResource } from "./server.js";
@@ -18,11 +19,11 @@ export function JobPage({ Frame, collection, id }) {
     ${!shown && error && html`<h1>${error.code === 404 ? "No such job" : "The job cannot be loaded"}</h1>
       <p>${error.code === 404 ? "It may have been deleted." : error.message}</p><p><a href="/">All jobs</a></p>`}
     ${shown && error && html`<p class="notice failed" role="alert">Not current: ${error.message}</p>`}
-    ${shown && html`<${Job} shown=${shown} title=${title} />`}
+    ${shown && html`<${Job} shown=${shown} title=${title} scalars=${`/vertex_emulator/page/scalars/${collection}/${id}`} />`}
   <//>`;
 }
 
-function Job({ shown, title }) {
+function Job({ shown, title, scalars }) {
   const { job, kind, outputs, parent, replicas, log, study } = shown;
   return html`
     <nav class="crumbs" aria-label="Breadcrumb"><ol>
@@ -36,7 +37,7 @@ function Job({ shown, title }) {
     ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
       <p class="text">${job.error.message}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
     <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} />
-    ${study && html`<${Study} study=${study} />`}
+    ${study ? html`<${Study} study=${study} scalars=${scalars} isOver=${isEnded(job.state)} />` : html`<${JobScalars} path=${scalars} isOver=${isEnded(job.state)} />`}
     ${replicas.length > 0 && html`<${Replicas} replicas=${replicas} />`}
     <${Log} source=${log} trials=${study?.trials} isOver=${isEnded(job.state)} />
     ${outputs.length > 0 && html`<${Outputs} outputs=${outputs} />`}

@@ -2,6 +2,7 @@
 import { html, useMemo, useState } from "./ui.js";
 import { Curves } from "./curves.js";
 import { ParallelPlot } from "./parallel-plot.js";
+import { StudyScalars } from "./scalars.js";
 import { TrialDetails } from "./trial-details.js";
 import { TrialsTable } from "./trials-table.js";
 import { seconds, value } from "./format.js";
@@ -17,7 +18,7 @@ function ranks(trials, { id, goal }) {
   return new Map(known.map((trial, i) => [trial.id, known.length > 1 ? i / (known.length - 1) : 1]));
 }
 
-export function Study({ study }) {
+export function Study({ study, scalars, isOver }) {
   const { trials, metrics, parameters, best } = study;
   const [metricId, setMetric] = useState((metrics.find(({ threshold }) => threshold === null) ?? metrics[0]).id);
   const [marked, mark] = useState(null);
@@ -39,6 +40,7 @@ export function Study({ study }) {
           <${Curves} ...${shared} metric=${metric} setMetric=${setMetric} />
         </section>
       </div>
+      <${StudyScalars} path=${scalars} isOver=${isOver} study=${study} shades=${shades} mark=${mark} />
       <section aria-labelledby="trials-title"><h2 id="trials-title">Trials <span class="muted">${trials.length} of at most ${study.most}</span></h2>
         <${TrialsTable} study=${study} marked=${marked} mark=${mark} picked=${picked} pick=${toggle} />
       </section>

@@ -1,0 +1,95 @@
+"""`vertex-emulator tensorboard`, with a program of that name that records how it is called."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
+from tests.vertex_emulator.test_studies import study
+
+# Listens where it is told to, writes its arguments and the runs of its log folder to $CALLS, and waits for a signal.
+DOUBLE = f"""#!{sys.executable}
+import json, os, pathlib, signal, socket, sys
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+with socket.create_server((options["--host"], int(options["--port"]))):
+    folder = pathlib.Path(options["--logdir"])
+    runs = {{path.name: str(path.resolve()) for path in folder.iterdir()}} if folder.is_dir() else {{}}
+    pathlib.Path(os.environ["CALLS"]).write_text(json.dumps([options, runs]))
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Variables with the double on PATH."""
+    program = tmp_path / "bin" / "tensorboard"
+    program.parent.mkdir()
+    program.write_text(DOUBLE)
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls.json")}
+
+
+def run_until_called(
+    emulator: RunningEmulator, job: str, environment: Mapping[str, str], *options: str
+) -> tuple[Any, Any, int, str, str]:
+    """Its options, the runs that it finds, the exit code after SIGTERM, and the output."""
+    command = [sys.executable, "-m", "vertex_emulator", "tensorboard", "--data", str(emulator.data), job, *options]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout and process.stderr
+        line = process.stdout.readline()
+        calls = Path(environment["CALLS"])
+        found, runs = json.loads(until(lambda: calls.exists() and calls.read_text(), "the call"))
+        process.send_signal(signal.SIGTERM)
+        return found, runs, process.wait(timeout=30), line, process.stderr.read()
+
+
+def refused(emulator: RunningEmulator, *arguments: str, path: str = "/nowhere") -> str:
+    """The one line of a command that fails."""
+    command = [sys.executable, "-m", "vertex_emulator", "tensorboard", "--data", str(emulator.data), *arguments]
+    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    return done.stderr
+
+
+def test_it_runs_on_the_log_folder_of_a_job(shared: RunningEmulator, environment: dict[str, str]) -> None:
+    spec = {"baseOutputDirectory": {"outputUriPrefix": "gs://boards/one"}}
+    job = shared.create(custom_job(pool("pass"), **spec))
+    shared.ended(job)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    options, _, exit_code, line, notes = run_until_called(shared, job, environment, "--port", port)
+    folder = str(shared.data / "gcs" / "boards" / "one" / "logs")
+    assert options == {"--logdir": folder, "--host": "127.0.0.1", "--port": port}
+    assert (exit_code, line) == (7, f"TensorBoard of {job}: http://127.0.0.1:{port}/\n")
+    assert "no event files in gs://boards/one/logs/ yet" in notes
+
+
+def test_trials_of_a_study_are_runs_with_names(shared: RunningEmulator, environment: dict[str, str]) -> None:
+    job = shared.create(study("pass", trials=2), "hyperparameterTuningJobs")
+    shared.ended(job)
+    for number in ("1", "2"):
+        (shared.data / "gcs" / "tuning" / "out" / number / "logs").mkdir(parents=True, exist_ok=True)
+    (shared.data / "gcs" / "tuning" / "out" / "2" / "logs" / "events.out.tfevents.1").touch()
+    _, runs, exit_code, _, notes = run_until_called(shared, job, environment)
+    base = shared.data / "gcs" / "tuning" / "out"
+    assert runs == {"trial-1": str(base / "1" / "logs"), "trial-2": str(base / "2" / "logs")}
+    assert (exit_code, notes) == (7, "")
+
+
+def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment: dict[str, str]) -> None:
+    job = shared.create(custom_job(pool("pass")))
+    shared.ended(job)
+    assert "tensorboard is not installed; pip install tensorboard" in refused(shared, job)
+    assert "There is no job 123 here." in refused(shared, "123", path=environment["PATH"])
+    assert f"{job} has no folder of event files" in refused(shared, job, path=environment["PATH"])

@@ -1,0 +1,105 @@
+"""A log folder that is read while a job writes it, whatever lies in it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.event_files.events import LOG, add_to_file, plain, raw_records, records
+from vertex_emulator.event_files import event_log
+from vertex_emulator.event_files.event_log import EventLog
+from vertex_emulator.event_files.event_log_cache import EventLogCache
+from vertex_emulator.gcs.bucket_tree import BucketTree
+
+NAME = "events.out.tfevents.1.host"
+
+
+def loss(*steps: int) -> bytes:
+    return records(plain("loss", step, float(step)) for step in steps)
+
+
+def new_log(buckets: Path) -> EventLog:
+    return EventLog(BucketTree(buckets), LOG)
+
+
+def steps(log: EventLog, run: str = "", tag: str = "loss") -> Any:
+    return log.curves[run][tag].serialize()["steps"]
+
+
+def test_each_reading_takes_only_what_is_new(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    assert (log.read_more(10**9), log.has_files) == (0, False)
+    path = add_to_file(tmp_path, NAME, loss(1, 2) + loss(3)[:-5])
+    assert (log.read_more(10**9), log.has_files) == (len(loss(1, 2)), True)
+    assert steps(log) == [1, 2]
+    add_to_file(tmp_path, NAME, loss(3)[-5:] + loss(4))
+    assert log.read_more(10**9) == len(loss(3, 4))
+    assert (steps(log), log.read_more(10**9), log.problems) == ([1, 2, 3, 4], 0, [])
+    assert log.curves[""]["loss"].count == 4
+    path.write_bytes(loss(8))
+    assert (log.read_more(10**9), log.has_unread_data) == (0, True)
+    log.read_more(10**9)
+    assert steps(log) == [8]
+
+
+def test_folders_are_runs_and_their_files_one_curve(tmp_path: Path) -> None:
+    add_to_file(tmp_path, "events.out.tfevents.2.host", loss(3, 4), "train")
+    add_to_file(tmp_path, "events.out.tfevents.1.host", loss(1, 2), "train")
+    add_to_file(tmp_path, NAME, loss(5), "validation/last")
+    add_to_file(tmp_path, "checkpoint", b"no event file", "train")
+    log = new_log(tmp_path)
+    log.read_more(10**9)
+    assert (steps(log, "train"), steps(log, "validation/last")) == ([1, 2, 3, 4], [5])
+    assert log.problems == []
+
+
+def test_links_pipes_and_broken_files_are_one_line_each(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(loss(1))
+    path = add_to_file(tmp_path, NAME, loss(1), "run")
+    path.with_name("tfevents.link").symlink_to(outside)
+    path.parent.with_name("folder").symlink_to(path.parent)
+    os.mkfifo(path.with_name("tfevents.pipe"))
+    add_to_file(tmp_path, "tfevents.damaged", loss(2) + b"this is no record of events", "other")
+    add_to_file(tmp_path, "tfevents.other", raw_records([b"\xff\xff"]), "other")
+    log = new_log(tmp_path)
+    log.read_more(10**9)
+    log.read_more(10**9)
+    assert (steps(log, "run"), steps(log, "other")) == ([1], [2])
+    assert (log.curves.keys(), log.has_unread_data) == ({"run", "other"}, False)
+    assert log.problems == [
+        f"{LOG}/other/tfevents.damaged is damaged at byte {len(loss(2))}",
+        f"{LOG}/other/tfevents.other has records that are no events",
+    ]
+
+
+def test_a_folder_outside_buckets_is_never_read(tmp_path: Path) -> None:
+    add_to_file(tmp_path / "other", NAME, loss(1))
+    (tmp_path / "gcs").mkdir()
+    (tmp_path / "gcs" / "logs").symlink_to(tmp_path / "other" / "logs")
+    log = new_log(tmp_path / "gcs")
+    assert (log.read_more(10**9), log.has_files, log.curves) == (0, False, {})
+
+
+def test_more_tags_than_the_limit_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "MAX_TAGS", 2)
+    add_to_file(tmp_path, NAME, records(plain(f"tag {i}", 1, 0.5) for i in range(5)))
+    log = new_log(tmp_path)
+    log.read_more(10**9)
+    assert (len(log.curves[""]), log.problems) == (2, [f"{LOG} has more than 2 tags"])
+
+
+def test_a_cache_reads_long_logs_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vertex_emulator.event_files.event_log_cache.MAX_BYTES_PER_READ", 500)
+    monkeypatch.setattr("vertex_emulator.event_files.record_file.MAX_RECORD_BYTES", 100)
+    add_to_file(tmp_path, NAME, loss(*range(100)))
+    cache = EventLogCache(BucketTree(tmp_path))
+    read: list[int] = []
+    has_more = True
+    while has_more:
+        with cache.read_logs([LOG]) as (log,):
+            read.append(log.curves[""]["loss"].count)
+            has_more = log.has_unread_data
+    assert read == sorted(set(read))
+    assert (len(read) > 3, read[-1]) == (True, 100)

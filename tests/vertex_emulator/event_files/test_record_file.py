@@ -1,0 +1,57 @@
+"""Records of event files: complete ones only, from any offset, checked, and long ones left out."""
+
+from io import FileIO
+from pathlib import Path
+
+import pytest
+
+from tests.vertex_emulator.event_files.events import raw_records
+from vertex_emulator.event_files import record_file
+from vertex_emulator.event_files.record_file import RecordBatch, read_records
+
+
+def read(path: Path, offset: int = 0, max_bytes: int = 10**9) -> RecordBatch:
+    with FileIO(path) as file:
+        return read_records(file, offset, max_bytes)
+
+
+def test_reading_at_any_cut_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    contents = [b"", b"a", b"bc" * 50]
+    whole = raw_records(contents)
+    path = tmp_path / "file"
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        first = read(path)
+        path.write_bytes(whole)
+        then = read(path, first.end_offset)
+        assert [*first.records, *then.records] == contents
+        assert (first.problem, then.problem, then.end_offset) == ("", "", len(whole))
+
+
+@pytest.mark.parametrize("at", [0, 8, 12, 15])
+def test_a_changed_byte_stops_reading_at_its_record(tmp_path: Path, at: int) -> None:
+    good, bad = raw_records([b"good"]), bytearray(raw_records([b"bad"]))
+    bad[at] ^= 1
+    (tmp_path / "file").write_bytes(good + bad)
+    assert read(tmp_path / "file") == ([b"good"], len(good), f"is damaged at byte {len(good)}")
+
+
+def test_long_records_are_skipped_once_they_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_file, "MAX_RECORD_BYTES", 10)
+    before, image, after = (raw_records([content]) for content in (b"before", b"i" * 1000, b"after"))
+    path = tmp_path / "file"
+    path.write_bytes(before + image[:-1])
+    assert read(path) == ([b"before"], len(before), "")
+    path.write_bytes(before + image + after)
+    skipped = read(path, max_bytes=100)
+    assert skipped == ([b"before"], len(before + image), "")
+    assert read(path, skipped.end_offset).records == [b"after"]
+
+
+def test_one_call_reads_a_limited_number_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_file, "MAX_RECORD_BYTES", 10)
+    one = raw_records([b"0123456789"])
+    (tmp_path / "file").write_bytes(one * 1000)
+    batch = read(tmp_path / "file", max_bytes=5 * len(one))
+    assert (len(batch.records), batch.end_offset) == (5, 5 * len(one))
+    assert len(read(tmp_path / "file", max_bytes=1).records) == 1

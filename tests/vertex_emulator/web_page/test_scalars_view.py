@@ -1,0 +1,79 @@
+"""The scalars of jobs, studies and pipelines as the page asks for them, on a machine in memory."""
+
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.event_files.events import add_to_file, plain, records
+from tests.vertex_emulator.fakes import Emulator
+from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
+from tests.vertex_emulator.web_page.test_job_view import create, emulator
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_emulator.errors import ApiError
+from vertex_emulator.event_files.event_log_cache import EventLogCache
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.web_page import scalars_view
+
+__all__ = ["emulator"]
+BASE = {"outputUriPrefix": "gs://logs/run"}
+NAME = "events.out.tfevents.1.host"
+
+
+def view(emulator: Emulator, job_id: str, *tags: str) -> dict[str, Any]:
+    cache = EventLogCache(BucketTree(emulator.data.buckets))
+    return scalars_view.build_scalars_view(emulator.database, cache, emulator.job(job_id), tags)
+
+
+def write(emulator: Emulator, run: str, *events: Any) -> None:
+    add_to_file(emulator.data.buckets, NAME, records(events), run)
+
+
+def test_runs_and_tags_come_with_requested_lines(emulator: Emulator) -> None:
+    job = create(emulator, CUSTOM_JOB, custom_job_spec(baseOutputDirectory=BASE))
+    write(emulator, "logs/train", plain("loss", 1, 0.5), plain("rate", 1, 2.0))
+    write(emulator, "logs/validation", plain("loss", 1, 0.75))
+    found = view(emulator, job, "loss", "unknown")
+    assert (found["folder"], found["runs"], found["tags"]) == (
+        "gs://logs/run/logs/",
+        ["train", "validation"],
+        ["loss", "rate"],
+    )
+    assert [(line["run"], line["values"]) for line in found["lines"]] == [("train", [0.5]), ("validation", [0.75])]
+    assert (found["has_files"], found["has_more"], found["problems"], found["left_out"]) == (True, False, [], 0)
+
+
+def test_job_without_output_directory_has_no_folder(emulator: Emulator) -> None:
+    job = create(emulator, CUSTOM_JOB, custom_job_spec())
+    found = view(emulator, job)
+    assert (found["folder"], found["has_files"], found["tags"]) == (None, False, [])
+
+
+def test_the_latest_trials_of_a_study_are_runs(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = {"workerPoolSpecs": [pool()], "baseOutputDirectory": BASE}
+    study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec(3, 3, trialJobSpec=trial))
+    emulator.run()
+    for number in (1, 2, 3):
+        write(emulator, f"{number}/logs/train", plain("loss", 1, float(number)))
+    found = view(emulator, study, "loss")
+    assert [(line["run"], line["values"]) for line in found["lines"]] == [
+        (f"trial-{number}/train", [float(number)]) for number in (1, 2, 3)
+    ]
+    monkeypatch.setattr(scalars_view, "MAX_TRIALS", 2)
+    assert (view(emulator, study)["runs"], view(emulator, study)["left_out"]) == (["trial-2/train", "trial-3/train"], 1)
+
+
+def test_a_pipeline_shows_what_its_job_writes(emulator: Emulator) -> None:
+    inputs = {"workerPoolSpecs": [pool()], "baseOutputDirectory": BASE}
+    spec = {"displayName": "a pipeline", "trainingTaskDefinition": CUSTOM_TASK, "trainingTaskInputs": inputs}
+    pipeline = create(emulator, TRAINING_PIPELINE, spec)
+    assert view(emulator, pipeline)["folder"] is None
+    emulator.run()
+    write(emulator, "logs", plain("loss", 1, 0.5))
+    assert (view(emulator, pipeline)["runs"], view(emulator, pipeline)["tags"]) == ([""], ["loss"])
+
+
+def test_too_many_tags_in_one_request_are_refused(emulator: Emulator) -> None:
+    job = create(emulator, CUSTOM_JOB, custom_job_spec())
+    with pytest.raises(ApiError, match="tag is given 101 times"):
+        view(emulator, job, *(str(i) for i in range(101)))

@@ -1,0 +1,68 @@
+"""Event files below a folder, and the run that each belongs to."""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.gs_uri import is_utf8
+
+MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
+MAX_ENTRIES = 5000  # of one folder
+MAX_FILES = 1000  # of one log folder
+_NAME_PART = "tfevents"  # as TensorBoard finds them
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """An event file: `run` is its folder's path below the log folder, empty for files that lie in that itself."""
+
+    run: str
+    uri: str
+
+
+def list_event_files(tree: BucketTree, folder_uri: str) -> list[EventFile]:
+    """Return the event files of a log folder, in the order in which a run has written them. Links are not followed.
+
+    A folder that is missing or cannot be read has none.
+    """
+    return [*islice(_iterate_event_files(tree, folder_uri), MAX_FILES)]
+
+
+def _iterate_event_files(tree: BucketTree, folder_uri: str) -> Iterator[EventFile]:
+    base = folder_uri.rstrip("/")
+    pending = deque([""])
+    for _ in range(MAX_FOLDERS):
+        if not pending:
+            return
+        run = pending.popleft()
+        folder = f"{base}/{run}" if run else base
+        names, subfolders = _list_names(tree, folder)
+        # The names hold the time at which a file was begun.
+        yield from (EventFile(run, f"{folder}/{name}") for name in sorted(names) if _NAME_PART in name)
+        pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))
+
+
+def _list_names(tree: BucketTree, uri: str) -> tuple[list[str], list[str]]:
+    """Return the names of files and of folders."""
+    files: list[str] = []
+    folders: list[str] = []
+    try:
+        with tree.open_folder_scan(uri) as entries:
+            for entry in islice(entries, MAX_ENTRIES):
+                _add_name(entry, files, folders)
+    except (OSError, InvalidBucketUri):
+        return [], []
+    return files, folders
+
+
+def _add_name(entry: os.DirEntry[str], files: list[str], folders: list[str]) -> None:
+    if not is_utf8(entry.name):
+        return
+    if entry.is_dir(follow_symlinks=False):
+        folders.append(entry.name)
+    elif entry.is_file(follow_symlinks=False):
+        files.append(entry.name)
