@@ -1,6 +1,7 @@
 """The rooms and their folders: which may import which, what a preview loads, and what each room exports."""
 
 import ast
+import functools
 import importlib
 import json
 import subprocess
@@ -57,17 +58,23 @@ MAX_MODULES_AT_TOP, MAX_MODULES_IN_FOLDER, MAX_LINES = 12, 20, 250
 GENERATED = {"vertex_api/types.py"}
 
 
-def trees(room: str) -> Iterator[tuple[Path, ast.Module]]:
-    for file in sorted((ROOT / room).rglob("*.py")):
-        yield file.relative_to(ROOT), ast.parse(file.read_text(), str(file))
+@functools.cache
+def trees(room: str) -> list[tuple[Path, ast.Module]]:
+    files = sorted((ROOT / room).rglob("*.py"))
+    return [(file.relative_to(ROOT), ast.parse(file.read_text(), str(file))) for file in files]
+
+
+@functools.cache
+def find_imports(tree: ast.AST) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def imports(file: Path, tree: ast.AST) -> Iterator[str]:
     """Every module that is imported, at the top or inside a function, and names imported from it."""
-    for node in ast.walk(tree):
+    for node in find_imports(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = file.parent.parts[: len(file.parent.parts) - node.level + 1] if node.level else ()
             origin = ".".join((*above, *([node.module] if node.module else [])))
             yield from (f"{origin}.{alias.name}" for alias in node.names)
@@ -84,7 +91,7 @@ def importing(room: str, *forbidden: str) -> list[str]:
 
 
 def test_every_room_has_files() -> None:
-    assert all(len(list(trees(room))) > 3 for room in LAYERS)
+    assert all(len(trees(room)) > 3 for room in LAYERS)
     assert importing("components", "vertex_api") and importing("vertex_emulator", "vertex_api")
 
 
@@ -105,7 +112,7 @@ def test_imports_inside_components_are_relative() -> None:
     absolute = [
         f"{file}:{node.lineno}"
         for file, tree in trees("components")
-        for node in ast.walk(tree)
+        for node in find_imports(tree)
         if isinstance(node, ast.ImportFrom)
         if not node.level and (node.module or "").partition(".")[0] == "components"
     ]

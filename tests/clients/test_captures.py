@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform_v1
 
 from tests.clients.test_sdk import snake
 from tests.vertex_emulator import packages
@@ -31,6 +30,8 @@ print(json.dumps({"own": own, "name": name, "both": [socket.gethostbyname(own), 
 
 @pytest.fixture(scope="module")
 def client(emulator: RunningEmulator) -> Any:
+    from google.cloud import aiplatform_v1  # here because that takes a second, in each process that collects tests
+
     options = {"api_endpoint": emulator.url}
     return aiplatform_v1.JobServiceClient(transport="rest", credentials=AnonymousCredentials(), client_options=options)
 

@@ -62,9 +62,34 @@ def test_a_base_has_no_fault(base: Base, tmp_path: Path) -> None:
     assert said(base.files, base, tmp_path) == []
 
 
+class Verdicts:
+    """What is said of each case, which is asked once, and the lines of RULES that have been run for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files = {str(file) for name in RULES for file in ROOT.glob(name)}
+        self.lines: set[tuple[str, int]] = set()
+        self._said: dict[int, list[str]] = {}
+
+    def said(self, case: Case) -> list[str]:
+        number = id(case)  # of one in CASES; two may have the same name
+        if number not in self._said:
+            folder = self.folder / str(number)
+            folder.mkdir()
+            with reached(self.files) as lines:
+                self._said[number] = said(case.files(), case.base, folder)
+            self.lines |= lines
+        return self._said[number]
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    return Verdicts(tmp_path_factory.mktemp("cases"))
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_single_fault_is_named_and_nothing_else(case: Case, tmp_path: Path) -> None:
-    found = said(case.files(), case.base, tmp_path)
+def test_a_single_fault_is_named_and_nothing_else(case: Case, verdicts: Verdicts) -> None:
+    found = verdicts.said(case)
     assert len(found) == 1, found
     _, field, message = found[0].split(": ", 2)
     assert (field, case.words in message) == (case.field, True), found[0]
@@ -74,11 +99,9 @@ def test_there_are_enough_of_them() -> None:
     assert len(CASES) >= 200
 
 
-def test_every_rule_has_a_case(tmp_path_factory: pytest.TempPathFactory) -> None:
-    files = {str(file) for name in RULES for file in ROOT.glob(name)}
-    wanted = {place for file in files for place in statements(Path(file))}
-    with reached(files) as found:
-        for case in CASES:
-            said(case.files(), case.base, tmp_path_factory.mktemp("case"))
+def test_every_rule_has_a_case(verdicts: Verdicts) -> None:
+    wanted = {place for file in verdicts.files for place in statements(Path(file))}
+    for case in CASES:
+        verdicts.said(case)
     assert len(wanted) > 100
-    assert sorted(wanted - found) == []
+    assert sorted(wanted - verdicts.lines) == []

@@ -47,7 +47,7 @@ class InstalledProject:
         (site,) = venv.glob("lib/python*/site-packages")
         (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
         (site / "sitecustomize.py").write_text(_BLOCKER.format(blocked=_modules_outside(requirements | {"pip"})))
-        options = ["--quiet", "--no-index", "--no-deps", "--ignore-installed"]
+        options = ["--quiet", "--no-index", "--no-deps", "--no-compile", "--ignore-installed"]
         command = [*PIP, "--python", str(venv / "bin" / "python"), "install", *options, *arguments]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=120)
 

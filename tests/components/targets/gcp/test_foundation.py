@@ -1,5 +1,6 @@
 """The foundation of the target gcp as a whole, and what stands on it: what is made, below what, and after what."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,18 +129,19 @@ def settings(folder: Path, **stack: Any) -> Settings:
     return load(folder, yaml.safe_dump({"config": config}), jobs=JOBS)
 
 
-@pytest.fixture
-def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     """The whole program on a foundation that is asked for all there is."""
-    monkeypatch.chdir(tmp_path)
-    known = settings(tmp_path, **ALL)
+    folder = tmp_path_factory.mktemp("whole")
+    known = settings(folder, **ALL)
 
     def program() -> None:
         ground = create_foundation(known)
         images, packages = Images(known, ground), Packages(known, ground)
         export_outputs(images, Jobs(known, ground, images, packages))
 
-    return graph(program, KNOWN_LATER)
+    with contextlib.chdir(folder):
+        return graph(program, KNOWN_LATER)
 
 
 def build_foundation_graph(known: Settings, options: pulumi.ResourceOptions | None = None) -> Graph:
