@@ -41,7 +41,7 @@ LAYERS = {
         ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
         ("event_files", "gcs.routes", "replicas", "resource_json"),
-        ("api.logging", "replicas.docker", "pruning", "scheduling", "secret_manager", "snapshots"),
+        ("api.logging", "replicas.docker", "pruning", "schedules", "scheduling", "secret_manager", "snapshots"),
         ("api", "web_page"),
         ("app",),
         ("server",),

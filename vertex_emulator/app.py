@@ -4,6 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,6 +32,8 @@ from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddlew
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.http.user_and_token_authentication import Access
 from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.schedules.schedule_loop import ScheduleLoop
+from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
@@ -56,13 +59,23 @@ class App:
     page_url: str
     allowed_host: str | None = None
 
+    @cached_property
+    def jobs(self) -> JobService:
+        """The methods on jobs, which clients and schedules call."""
+        return JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake, self.page_url)
+
+    @cached_property
+    def schedule_loop(self) -> ScheduleLoop:
+        """The loop of schedules, which the server starts."""
+        return ScheduleLoop(self.database, self.jobs)
+
     def build_asgi_app(self) -> HostAndOriginMiddleware:
         """Return the ASGI application."""
         request_faults = InjectedRequestFaults(self.database)
         storage = Storage(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
-                JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake, self.page_url),
+                self.jobs,
                 ModelService(self.database, self.data.buckets),
                 ModelChangeService(self.database, FolderCopies(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
@@ -72,6 +85,7 @@ class App:
                 ),
                 request_faults,
                 SecretValues(self.data.secrets),
+                ScheduleService(self.database, self.jobs, self.schedule_loop.wake),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             ShellPage(self.database, self.data.root).build_route(),

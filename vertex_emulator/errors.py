@@ -100,6 +100,14 @@ class AnswerLost(EmulatorError):
     """The connection of a request is to be cut before its answer, as an injected fault says."""
 
 
+class ScheduleRunEnded(EmulatorError):
+    """A run of a schedule needs the job no more that is being submitted for it: the schedule has been deleted."""
+
+
+class TooManyScheduleTimes(EmulatorError):
+    """A clock cannot be moved over that many times of a schedule at once."""
+
+
 class SearchSpaceExhausted(EmulatorError):
     """Every point of the grid has a trial already."""
 

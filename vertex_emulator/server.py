@@ -107,6 +107,7 @@ def _run_server(
             endpoint.write(data.endpoint)
             secrets.resume()
             scheduler.start()
+            app.schedule_loop.start_if_needed()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
             if allow_remote:
                 _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", data.token)
@@ -133,6 +134,7 @@ def _run_server(
     with _suppress_stop_signals():
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
+    app.schedule_loop.stop(_STOP_SECONDS)
     scheduler.stop(_STOP_SECONDS)
     _try_to_remove_firewall_rules_at_stop(executor)
     _log.info("stopped; containers keep running, and the next start finds them")

@@ -6,7 +6,7 @@ Such a process is another one in nothing else, and a start costs a tenth of the 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -31,9 +31,11 @@ _CONTEXT.set_forkserver_preload(
 class ForkedProcess:
     """A process that runs `vertex-emulator` with arguments, in a session of its own; has the methods of Popen."""
 
-    def __init__(self, arguments: Sequence[str], output: Path, errors: Path) -> None:
-        """Start it; what it prints is appended to the files `output` and `errors`."""
-        given = (list(arguments), dict(os.environ), output, errors)
+    def __init__(
+        self, arguments: Sequence[str], output: Path, errors: Path, prepare: Callable[[], object] | None = None
+    ) -> None:
+        """Start it; what it prints is appended to the files `output` and `errors`. `prepare` is called in it first."""
+        given = (list(arguments), dict(os.environ), output, errors, prepare)
         self._process = _CONTEXT.Process(target=_run, args=given, daemon=True)
         self._process.start()
         assert self._process.pid is not None
@@ -58,7 +60,13 @@ class ForkedProcess:
         self._process.kill()
 
 
-def _run(arguments: list[str], environment: Mapping[str, str], output: Path, errors: Path) -> None:
+def _run(
+    arguments: list[str],
+    environment: Mapping[str, str],
+    output: Path,
+    errors: Path,
+    prepare: Callable[[], object] | None,
+) -> None:
     os.setsid()
     for path, number in ((output, 1), (errors, 2)):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -69,4 +77,6 @@ def _run(arguments: list[str], environment: Mapping[str, str], output: Path, err
     sys.argv = ["vertex-emulator", *arguments]
     from vertex_emulator.cli.main import main
 
+    if prepare is not None:
+        prepare()
     sys.exit(main())

@@ -58,10 +58,13 @@ class RunningEmulator:
 
     process: subprocess.Popen[bytes] | ForkedProcess
 
-    def __init__(self, data: Path, *options: str, program: Sequence[str] = ()) -> None:
-        """Start it; `program` are arguments of Python for one that is not as it is installed."""
+    def __init__(
+        self, data: Path, *options: str, program: Sequence[str] = (), prepare: Callable[[], object] | None = None
+    ) -> None:
+        """Start it; `program` are arguments of Python for one that is not as it is installed, `prepare` changes it."""
         self.data = data
         self.program = program
+        self.prepare = prepare
         self.options = options
         self.http = requests.Session()
         self.http.trust_env = False
@@ -76,7 +79,7 @@ class RunningEmulator:
                     [sys.executable, *self.program, *arguments], stdout=log, stderr=log, start_new_session=True
                 )
         else:
-            self.process = ForkedProcess(arguments, log_path, log_path)
+            self.process = ForkedProcess(arguments, log_path, log_path, self.prepare)
         endpoint = self.data / "endpoint.json"
 
         def announced() -> Any:

@@ -56,11 +56,18 @@ class JobService:
     wake: Callable[[str], None]
     page_url: str
 
-    def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
+    def create(
+        self,
+        kind: Kind,
+        location: Location,
+        body: Mapping[str, Any],
+        record: Callable[[Transaction, Job], object] = lambda _transaction, _job: None,
+    ) -> dict[str, Any]:
         """Queue a job and return it. Raises ApiError with every problem of the request.
 
         As on the service, its state is PENDING, though the job may wait in the queue; and a pipeline that exceeds a
-        quota is created, and then fails.
+        quota is created, and then fails. `record` stores in the same transaction what the job is for; if it raises,
+        there is no job.
         """
         spec = validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
         if kind == TRAINING_PIPELINE:
@@ -76,10 +83,15 @@ class JobService:
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
                 job = transaction.update_and_get_job(job, ending=ending)
+            record(transaction, job)
             admitted_ids = admit_jobs(transaction, self.capacity)
         for changed_id in dict.fromkeys([job_id, *admitted_ids]):
             self.wake(changed_id)
         return serialize_job(replace(job, state=PENDING))
+
+    def validate(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
+        """Raise ApiError with every problem of a request that creates a job."""
+        validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Return a job. Raises ApiError NOT_FOUND."""

@@ -32,6 +32,7 @@ from vertex_emulator.http.responses import respond_with_json_from_thread
 from vertex_emulator.http.user_and_token_authentication import ABORT_CONNECTION
 from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
+from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 
 _COLLECTIONS = (*KINDS, "models")
@@ -47,6 +48,7 @@ def build_routes(
     emulator: StatusAndFaultService,
     request_faults: InjectedRequestFaults,
     secrets: SecretValues,
+    schedules: ScheduleService,
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
     apply_faults = request_faults.wrap_handler
@@ -87,6 +89,24 @@ def build_routes(
         _create_route("GET", "/vertex_emulator/jobs/{job_id}/log_folders", emulator.list_log_folders, parameters=None),
         _create_route("POST", "/vertex_emulator/faults", emulator.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", emulator.clear_faults, parameters=None),
+        *_build_schedule_routes(schedules),
+    ]
+
+
+def _build_schedule_routes(schedules: ScheduleService) -> list[BaseRoute]:
+    some, clock = "/vertex_emulator/{location:location}/schedules", "/vertex_emulator/clock"
+    one = f"{some}/{{schedule:id}}"
+    return [
+        _create_route("GET", "/vertex_emulator/schedules", schedules.list_schedules, parameters=None),
+        _create_route("GET", some, schedules.list_schedules, parameters=None),
+        _create_route("GET", one, schedules.get, parameters=None),
+        _create_route("PUT", one, schedules.put, parameters=None, has_body=True),
+        _create_route("DELETE", one, schedules.delete, parameters=None),
+        _create_route("POST", f"{one}:fire", schedules.fire, parameters=None),
+        _create_route("POST", f"{one}:pause", schedules.pause, parameters=None),
+        _create_route("POST", f"{one}:resume", schedules.resume, parameters=None),
+        _create_route("PUT", clock, schedules.set_clock, parameters=None, has_body=True),
+        _create_route("DELETE", clock, schedules.give_back_clock, parameters=None),
     ]
 
 
@@ -105,7 +125,7 @@ def _create_route(
     """
 
     async def respond(request: Request) -> Response:
-        body = await read_json_object(request) if method in ("POST", "PATCH") else {}
+        body = await read_json_object(request) if method in ("POST", "PATCH", "PUT") else {}
 
         def call_handler() -> Mapping[str, Any]:
             arguments = dict(request.path_params)

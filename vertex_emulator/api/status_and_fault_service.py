@@ -17,7 +17,8 @@ from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
+from vertex_emulator.timestamps import format_time_briefly, now_ns
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,21 @@ class StatusAndFaultService:
     wake: Callable[[str], None]
 
     def get_status(self) -> dict[str, Any]:
-        """Return job counts by state (without jobs of trials), the replicas in use, what they reach, pending faults."""
+        """Return job counts by state (without jobs of trials), replicas, what they reach, schedules, and faults."""
         with self.database.read_transaction() as transaction:
             counts = transaction.count_non_trial_jobs_by_state()
             active = len(transaction.list_unfinished_job_ids())
             slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
             faults = transaction.injected_faults.list_remaining_job_counts_and_faults()
+            schedules = transaction.schedules.count_schedules_by_paused()
+            clock = format_time_briefly(read_clock(transaction)) if is_clock_set(transaction) else None
         return {
             "data": str(self.data.root),
             "jobs": counts,
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
             "network": self.executor.describe_reachable_networks(),
+            "schedules": {"active": schedules.get(False, 0), "paused": schedules.get(True, 0), "clock": clock},
             "faults": [{"remaining": count, "fault": fault.to_json_without_defaults()} for count, fault in faults],
         }
 

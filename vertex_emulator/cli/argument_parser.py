@@ -161,7 +161,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
     prune.add_argument("--yes", "-y", action="store_true", help="do not ask before --outputs")
     _add_json_option(prune, "print a JSON object")
 
-    reset = add("reset", help="remove all jobs, containers and logs; keep buckets")
+    reset = add("reset", help="remove all jobs, containers, logs and schedules; keep buckets")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
     return parser
 

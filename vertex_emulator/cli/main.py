@@ -98,7 +98,9 @@ def _run_command(options: argparse.Namespace) -> int:
         case "stop":
             return _print_lines_and_return_zero([commands.stop_emulator_and_describe(options.data, options.if_idle)])
         case _:  # reset
-            if not _is_confirmed(options, f"Remove all jobs, their containers and logs in {options.data}?"):
+            if not _is_confirmed(
+                options, f"Remove all jobs, their containers and logs, and all schedules in {options.data}?"
+            ):
                 return 1
             return _print_lines_and_return_zero([commands.reset_emulator_keeping_buckets(options.data)])
 
@@ -107,7 +109,7 @@ def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
     from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets
     from vertex_emulator.snapshots.snapshot_import import import_snapshot
 
-    question = f"Remove all jobs, their containers, logs and all buckets in {options.data}?"
+    question = f"Remove all jobs, their containers and logs, and all schedules and buckets in {options.data}?"
     if options.replace and not _is_confirmed(options, question):
         return 1
     remove = (lambda: reset_emulator_keeping_buckets(options.data)) if options.replace else None

@@ -39,6 +39,11 @@ def fetch_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
     yield f"replicas   {status['replicas']['running']} running, room for {status['replicas']['capacity']}"
     yield f"network    {status['network']}"
     yield f"jobs       {counts or 'none'}"
+    schedules = status["schedules"]
+    if schedules["active"] or schedules["paused"]:
+        yield f"schedules  {schedules['active']} active, {schedules['paused']} paused"
+    if schedules["clock"]:
+        yield f"clock      of schedules: stands at {schedules['clock']}"
     for pending in status["faults"]:
         yield f"injected   {describe_fault(pending['fault'], pending['remaining'])}"
 
@@ -71,7 +76,7 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
 
 
 def reset_emulator_keeping_buckets(data_path: Path) -> str:
-    """Remove all jobs with their containers and logs, keep buckets, and return a line about it.
+    """Remove all jobs with their containers and logs, and schedules, keep buckets, and return a line about it.
 
     Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
     """
@@ -92,7 +97,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
             data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
         for folder in (data.logs, data.trials):
             shutil.rmtree(folder, ignore_errors=True)
-    return f"reset {data_path}: removed jobs, containers and logs, kept buckets"
+    return f"reset {data_path}: removed jobs, containers, logs and schedules, kept buckets"
 
 
 def _read_emulator_id_or_none(database_path: Path) -> str | None:

@@ -15,8 +15,10 @@ from vertex_emulator.database.job_change_triggers import create_live_set_of_chan
 from vertex_emulator.database.transaction_statements import Transaction
 from vertex_emulator.errors import StartError
 
-SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 3
-_SCHEMA = Path(__file__).with_name("schema.sql")
+SCHEMA_VERSION = 5  # checkouts before the first release wrote 1 to 4
+SNAPSHOT_SCHEMA_VERSION = 4
+"""The version of the tables that snapshots have: those of version 4, which has no schedules."""
+_SCHEMA, _SCHEDULE_TABLES = (Path(__file__).with_name(name) for name in ("schema.sql", "schedule_tables.sql"))
 
 
 class Database:
@@ -40,7 +42,7 @@ class Database:
 
     def _check_version_and_create_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, SCHEMA_VERSION):
+        if version not in (0, SNAPSHOT_SCHEMA_VERSION, SCHEMA_VERSION):
             newer = f"a newer emulator (schema {version}): upgrade this one"
             reset = f"vertex-emulator reset --data {path.parent}"
             older = f"an older emulator (schema {version}): remove its jobs with `{reset}`"
@@ -48,10 +50,10 @@ class Database:
                 f"the database {path} was written by {newer if version > SCHEMA_VERSION else older}, or choose another "
                 "folder with --data"
             )
-        if version == 0:
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA.read_text()} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            )
+        if version != SCHEMA_VERSION:
+            scripts = [*([_SCHEMA] if version == 0 else []), _SCHEDULE_TABLES]
+            tables = " ".join(script.read_text() for script in scripts)
+            self._connection.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
     def close(self) -> None:
         """Close the file; nothing may use the database afterwards."""

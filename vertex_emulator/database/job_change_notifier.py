@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 
 class JobChangeNotifier:
@@ -15,7 +15,13 @@ class JobChangeNotifier:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._subscriptions: set[Subscription] = set()
+        self._listeners: list[Callable[[frozenset[str]], object]] = []
         self._closed = False
+
+    def add_listener(self, listener: Callable[[frozenset[str]], object]) -> None:
+        """Call a function with the ids of changed jobs, in the thread that changes them; it must return at once."""
+        with self._lock:
+            self._listeners.append(listener)
 
     @contextlib.contextmanager
     def subscribe(self) -> "Iterator[Subscription]":
@@ -38,6 +44,8 @@ class JobChangeNotifier:
             with self._lock:
                 for subscription in self._subscriptions:
                     subscription.notify(changed_jobs)
+                for listener in self._listeners:
+                    listener(changed_jobs)
 
     def close(self) -> None:
         """End all subscriptions, also later ones."""

@@ -46,9 +46,10 @@ class Pruning(Statements):
         self._connection.execute("DELETE FROM operations WHERE created < ?", (before,))
 
     def iterate_specs_of_other_jobs_and_models(self, job_ids: Collection[str]) -> Iterator[str]:
-        """Yield the specs, as JSON, of all models and of all jobs but some and the trials of those."""
+        """Yield the specs, as JSON, of all models and schedules, and of all jobs but some and the trials of those."""
         for row in self._connection.execute("SELECT id, study, spec FROM jobs"):
             if row["id"] not in job_ids and row["study"] not in job_ids:
                 yield row["spec"]
-        for row in self._connection.execute("SELECT spec FROM models"):
-            yield row["spec"]
+        for table, column in (("models", "spec"), ("schedules", "jobs"), ("schedule_runs", "jobs")):
+            for row in self._connection.execute(f"SELECT {column} AS spec FROM {table}"):
+                yield row["spec"]

@@ -8,7 +8,7 @@ from vertex_emulator.database.statement_base import Statements
 TABLES = ("jobs", "trials", "service_messages", "operations", "pipelines", "models")
 """What a snapshot has of the database, in an order in which each table refers to earlier ones only.
 
-Settings are of one data folder, and injected faults of jobs to come.
+Settings are of one data folder, injected faults of jobs to come, and schedules of a stack: an archive starts no job.
 """
 
 

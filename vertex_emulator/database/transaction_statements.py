@@ -9,6 +9,7 @@ from vertex_emulator.database.model_statements import Models
 from vertex_emulator.database.operation_statements import Operations
 from vertex_emulator.database.pipeline_progress_statements import Pipelines
 from vertex_emulator.database.pruning_statements import Pruning
+from vertex_emulator.database.schedule_statements import Schedules
 from vertex_emulator.database.table_row_statements import TableRows
 
 
@@ -24,6 +25,7 @@ class Transaction(JobStatements):
         self.pipelines = Pipelines(connection)
         self.pruning = Pruning(connection)
         self.rows = TableRows(connection)
+        self.schedules = Schedules(connection)
 
     def find_setting(self, key: str) -> str | None:
         """Return a setting of the data folder; None if it was never set."""
@@ -33,3 +35,7 @@ class Transaction(JobStatements):
     def set_setting(self, key: str, value: str) -> None:
         """Store a setting of the data folder."""
         self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))
+
+    def remove_setting(self, key: str) -> None:
+        """Remove a setting of the data folder, as if it had never been set."""
+        self._connection.execute("DELETE FROM settings WHERE key = ?", (key,))

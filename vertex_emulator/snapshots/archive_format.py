@@ -15,7 +15,7 @@ import re
 from dataclasses import asdict, dataclass
 
 from vertex_api import __version__
-from vertex_emulator.database import SCHEMA_VERSION
+from vertex_emulator.database import SNAPSHOT_SCHEMA_VERSION
 from vertex_emulator.errors import SnapshotInvalid
 
 FORMAT = 1
@@ -32,7 +32,7 @@ class Manifest:
     files: int
     size: int
     format: int = FORMAT
-    database_schema: int = SCHEMA_VERSION
+    database_schema: int = SNAPSHOT_SCHEMA_VERSION
     emulator_version: str = __version__
 
     def to_json(self) -> bytes:
@@ -46,11 +46,12 @@ class Manifest:
             fields = json.loads(text)
             version = str(fields["emulator_version"])[:40]
             formats = (fields["format"], fields["database_schema"])
-            if formats == (FORMAT, SCHEMA_VERSION):
+            if formats == (FORMAT, SNAPSHOT_SCHEMA_VERSION):
                 return cls(int(fields["files"]), int(fields["size"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise SnapshotInvalid(f"{archive_name} is no snapshot: its {MANIFEST} is not valid") from error
         raise SnapshotInvalid(
             f"{archive_name} was written by version {version!a} (format {formats[0]!a}, database {formats[1]!a}), and "
-            f"this is version {__version__} (format {FORMAT}, database {SCHEMA_VERSION}): import it with that version"
+            f"this is version {__version__} (format {FORMAT}, database {SNAPSHOT_SCHEMA_VERSION}): import it with "
+            "that version"
         )

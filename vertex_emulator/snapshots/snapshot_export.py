@@ -67,6 +67,7 @@ def export_snapshot(data_path: Path, archive: Path, redacts_env: bool) -> Iterat
         database.read_transaction() as transaction,
     ):
         jobs = [*transaction.iterate_non_trial_jobs()]
+        schedules = len(transaction.schedules.list_schedules())
         _require_ended_jobs_with_saved_logs(transaction, data)
         try:
             entries = [
@@ -81,6 +82,8 @@ def export_snapshot(data_path: Path, archive: Path, redacts_env: bool) -> Iterat
             raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
     objects = sum(entry.name.startswith(BUCKETS_PREFIX) and entry.open_file is not None for entry in entries)
     yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
+    if schedules:
+        yield f"it has none of the {schedules} schedules of the folder"
     if not redacts_env:
         yield "it has the environment variables of jobs as they were submitted; --redact-env leaves their values out"
 

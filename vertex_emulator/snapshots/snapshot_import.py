@@ -63,9 +63,10 @@ def _require_empty(data: DataFolder) -> None:
     with closing(Database(data.database)) as database, database.read_transaction() as transaction:
         jobs = sum(transaction.count_non_trial_jobs_by_state().values())
         has_models = next(transaction.rows.iterate("models"), None) is not None
+        has_schedules = bool(transaction.schedules.count_schedules_by_paused())
     has_buckets = any(data.buckets.iterdir())
-    if jobs or has_models or has_buckets:
-        found = [*([f"{jobs} jobs"] * bool(jobs)), *(["models"] * has_models), *(["buckets"] * has_buckets)]
+    kinds = {f"{jobs} jobs": bool(jobs), "models": has_models, "schedules": has_schedules, "buckets": has_buckets}
+    if found := [kind for kind, is_there in kinds.items() if is_there]:
         raise EmulatorError(
             f"the data folder {data.root} has {' and '.join(found)}; import into another one (--data), or replace all "
             "that it has with --replace"

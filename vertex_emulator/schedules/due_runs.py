@@ -1,0 +1,119 @@
+"""The runs that schedules need at their times: begun, or skipped with the reason."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from secrets import token_hex
+
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.schedule_records import RunState, Schedule
+from vertex_emulator.errors import TooManyScheduleTimes
+from vertex_emulator.timestamps import format_time_briefly
+
+MAX_TIMES_AT_ONCE = 1000
+_GRACE_NS = 60 * 10**9
+"""How late a run may begin, so that a restart loses none: cron's unit of time."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_log = logging.getLogger("vertex_emulator.schedules")
+
+
+@dataclass(frozen=True)
+class MissedTimes:
+    """The times that a schedule has missed, in ns since 1970; there may be more than `count`."""
+
+    count: int
+    first: int
+    last: int
+
+    @property
+    def reason(self) -> str:
+        """Why there are no runs at these times."""
+        first, last = format_time_briefly(self.first), format_time_briefly(self.last)
+        at_least = "at least " if self.count == MAX_TIMES_AT_ONCE else ""
+        times = first if self.count == 1 else f"{at_least}{self.count} times from {first} to {last}"
+        return f"missed {times}: the emulator was not running"
+
+
+def iterate_times_of_schedule(schedule: Schedule, after: int) -> Iterator[int]:
+    """Yield the times of a schedule later than `after`, in ns since 1970."""
+    # Imported here because an emulator without schedules needs no rules of cron.
+    from vertex_api.schedules.cron import iterate_times
+
+    request = schedule.request
+    for time in iterate_times(request.cron, request.time_zone, convert_to_datetime(after)):
+        yield (time - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def find_next_time_or_none(schedule: Schedule) -> int | None:
+    """Return the next time of a schedule in ns since 1970; None if it is paused, or has no more."""
+    return None if schedule.request.paused else next(iterate_times_of_schedule(schedule, schedule.handled_until), None)
+
+
+def add_due_runs(transaction: Transaction, schedule: Schedule, now: int) -> None:
+    """Begin the runs of a schedule that are due at `now`, and skip its missed times as one.
+
+    A time is missed if it is more than a minute past: the emulator did not run then, or its machine slept.
+    """
+    if schedule.request.paused:
+        return
+    on_time_after = max(schedule.handled_until, now - _GRACE_NS)
+    missed = _find_missed_times_or_none(schedule, on_time_after)
+    if missed is not None:
+        _log.warning("the schedule %s has %s", schedule.request.id, missed.reason)
+        transaction.schedules.add_run(schedule, generate_run_id(missed.last), missed.last, "SKIPPED", missed.reason)
+    due = [*takewhile(lambda time: time <= now, iterate_times_of_schedule(schedule, on_time_after))]
+    _add_runs_at_times(transaction, schedule, due)
+    if missed is not None or due:
+        transaction.schedules.set_handled_until(schedule, now)
+
+
+def add_runs_up_to(transaction: Transaction, schedule: Schedule, now: int) -> None:
+    """Begin the runs at all times of a schedule up to `now`, as a clock that passes them does.
+
+    Raises TooManyScheduleTimes.
+    """
+    if not schedule.request.paused:
+        times = takewhile(lambda time: time <= now, iterate_times_of_schedule(schedule, schedule.handled_until))
+        due = [*islice(times, MAX_TIMES_AT_ONCE + 1)]
+        if len(due) > MAX_TIMES_AT_ONCE:
+            message = (
+                f"{schedule.name} has more than {MAX_TIMES_AT_ONCE} times until then; move the clock in smaller steps"
+            )
+            raise TooManyScheduleTimes(message)
+        _add_runs_at_times(transaction, schedule, due)
+    transaction.schedules.set_handled_until(schedule, now)
+
+
+def generate_run_id(time: int) -> str:
+    """Generate the id of a run at a time in ns since 1970."""
+    from vertex_api.schedules.scheduled_runs import build_run_id
+
+    return build_run_id(convert_to_datetime(time), token_hex(4))
+
+
+def convert_to_datetime(time: int) -> datetime:
+    """Return a time in ns since 1970 as a datetime in UTC."""
+    return _EPOCH + timedelta(microseconds=time // 1000)
+
+
+def describe_run_under_way(transaction: Transaction, schedule: Schedule) -> str | None:
+    """Describe why the schedule's overlap lets no run begin now; None if one may."""
+    if schedule.request.overlap == "allow":
+        return None
+    run = transaction.schedules.find_run_under_way(schedule)
+    return None if run is None else f"the run {run.run_id} is still under way (overlap: skip)"
+
+
+def _find_missed_times_or_none(schedule: Schedule, until: int) -> MissedTimes | None:
+    times = takewhile(lambda time: time <= until, iterate_times_of_schedule(schedule, schedule.handled_until))
+    missed = [*islice(times, MAX_TIMES_AT_ONCE)]
+    return MissedTimes(len(missed), missed[0], missed[-1]) if missed else None
+
+
+def _add_runs_at_times(transaction: Transaction, schedule: Schedule, times: list[int]) -> None:
+    for time in times:
+        reason = describe_run_under_way(transaction, schedule)
+        state: RunState = "RUNNING" if reason is None else "SKIPPED"
+        transaction.schedules.add_run(schedule, generate_run_id(time), time, state, reason)

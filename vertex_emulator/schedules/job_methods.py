@@ -1,0 +1,24 @@
+"""The methods on jobs that runs of schedules call, as clients call them over HTTP."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from vertex_api.job_kinds import Kind
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.locations_and_ids import Location
+
+
+class JobMethods(Protocol):
+    """Creates and reads jobs. All methods raise ApiError."""
+
+    def create(
+        self, kind: Kind, location: Location, body: Mapping[str, Any], record: Callable[[Transaction, Job], object]
+    ) -> Mapping[str, Any]:
+        """Create a job and return it; `record` is called in the same transaction."""
+
+    def validate(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
+        """Check a request as `create` does."""
+
+    def get(self, kind: Kind, location: Location, job_id: str) -> Mapping[str, Any]:
+        """Return a job as GET returns it."""

@@ -1,0 +1,96 @@
+"""The progress of a run: its jobs are submitted one after another, as the ones before succeed."""
+
+import logging
+from dataclasses import dataclass, replace
+
+from vertex_api.job_kinds import KINDS
+from vertex_api.job_states import SUCCEEDED_STATES, strip_state_prefix
+from vertex_api.resource_names import ResourceName
+from vertex_api.schedules.schedule_request import ScheduledJob
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
+from vertex_emulator.errors import ApiError, ScheduleRunEnded
+from vertex_emulator.schedules.earlier_results import collect_values_by_result, find_model_dir_or_none
+from vertex_emulator.schedules.job_methods import JobMethods
+
+_log = logging.getLogger("vertex_emulator.schedules")
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """Advances runs. A job and its record in the run are stored in one transaction, so each is submitted once."""
+
+    database: Database
+    jobs: JobMethods
+
+    def advance_and_get_awaited_job_id(self, run_sequence: int) -> str | None:
+        """Submit what a run can submit; return the id of the job that it then waits for, None if it has ended."""
+        while True:
+            with self.database.read_transaction() as transaction:
+                run = transaction.schedules.get_run(run_sequence)
+                schedule = None if run is None else transaction.schedules.get_schedule_of_run(run)
+            if run is None or schedule is None or run.state != "RUNNING":
+                return None
+            unfinished = (job for job in run.jobs if not _has_succeeded(run, job))
+            job = next(unfinished, None)
+            if job is None:
+                self._end_run(run, "SUCCEEDED")
+            elif job.name not in run.submitted:
+                self._submit(schedule, run, job)
+            elif awaited := self._settle_and_get_awaited_job_id(run, job.name):
+                return awaited
+
+    def _submit(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
+        # Imported here, as all that only an emulator with schedules needs.
+        from vertex_api.schedules.scheduled_runs import fill_in_results, fill_in_run_id, list_result_references
+
+        def record(transaction: Transaction, created: Job) -> None:
+            current = transaction.schedules.get_run(run.sequence)
+            if current is None or current.state != "RUNNING" or job.name in current.submitted:
+                raise ScheduleRunEnded(f"the run {run.run_id} needs no {job.name} any more")
+            transaction.schedules.set_submitted_job(current, job.name, SubmittedJob(created.name))
+
+        try:
+            body = fill_in_run_id(job.body, run.run_id)
+            if list_result_references(body):
+                body = fill_in_results(body, collect_values_by_result(self.jobs, run))
+            if missing := list_result_references(body):
+                names = ", ".join(f"${{jobs.{name}}}" for name in missing)
+                self._end_run(run, "FAILED", f"{job.name} was not submitted: there is no {names}")
+                return
+            self.jobs.create(KINDS[job.collection], schedule.location, body, record)
+        except ApiError as error:
+            self._end_run(run, "FAILED", f"{job.name} was not submitted: {error.message.strip()}")
+        except ScheduleRunEnded as error:
+            _log.info("%s", error)
+
+    def _settle_and_get_awaited_job_id(self, run: ScheduleRun, name: str) -> str | None:
+        """Store how a submitted job of a run has ended; return its id if it has not."""
+        submitted = run.submitted[name]
+        job_id = ResourceName.parse(submitted.resource_name).id
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
+        if job is None:
+            self._end_run(run, "FAILED", f"{name} was deleted")
+        elif not job.is_terminal:
+            return job_id
+        elif job.state not in SUCCEEDED_STATES:
+            message = f": {job.ending.message}" if job.ending and job.ending.message else ""
+            self._end_run(run, "FAILED", f"{name} is {strip_state_prefix(job.state)}{message}")
+        else:
+            model_dir = find_model_dir_or_none(self.jobs, submitted.resource_name)
+            with self.database.write_transaction() as transaction:
+                ended = replace(submitted, has_succeeded=True, model_dir=model_dir)
+                transaction.schedules.set_submitted_job(run, name, ended)
+        return None
+
+    def _end_run(self, run: ScheduleRun, state: RunState, reason: str | None = None) -> None:
+        with self.database.write_transaction() as transaction:
+            transaction.schedules.end_run(run, state, reason)
+        if reason:
+            _log.warning("the run %s has failed: %s", run.run_id, reason)
+
+
+def _has_succeeded(run: ScheduleRun, job: ScheduledJob) -> bool:
+    return job.name in run.submitted and run.submitted[job.name].has_succeeded
