@@ -80,6 +80,10 @@ class ReplicaCannotStart(EmulatorError):
     """A container cannot be started although its image exists, for example without its executable or package."""
 
 
+class DebuggerUnavailable(ReplicaCannotStart):
+    """A replica cannot be debugged, because debugpy is not installed."""
+
+
 class ReplicaNotRunning(EmulatorError):
     """A replica's container does not run, or ends while a command uses it."""
 

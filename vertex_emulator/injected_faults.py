@@ -14,17 +14,20 @@ FAULT_KINDS = {
     "preempt": "the job's machines are preempted: a SPOT job is restarted, any other fails for lack of resources",
     "oom": "a replica runs out of memory",
     "stockout": "a job with a machine of this type fails before it starts, as its region is out of such machines",
+    "debug": "Python in the job's replicas starts under debugpy, and the job's log says where a debugger attaches",
     "rate": "creating and deleting jobs is limited to a number a minute for a project and region (429), until cleared",
     "unavailable": "a request about jobs is rejected with 503 UNAVAILABLE",
     "lost-answer": "a job is created, and the connection is cut before the answer",
     "slow": "the answer to a request about jobs is late by some seconds",
 }
-RUN_FAULT_KINDS = ("fail", "preempt", "oom", "stockout")
+RUN_FAULT_KINDS = ("fail", "preempt", "oom", "stockout", "debug")
 REQUEST_FAULT_KINDS = ("rate", "unavailable", "lost-answer", "slow")
 _OWN_FIELDS = {"per_minute": "rate", "seconds": "slow", "machine_type": "stockout"}
 """Fields that one kind of fault needs, and that belong to no other."""
 _HIT_BY_KIND = {"unavailable": "request", "slow": "request"}
 _MAX_TIMES = 1000
+DEFAULT_DEBUG_PORT = 5678
+"""The port of debugpy's documentation, which editors propose."""
 _TASK = re.compile(r"workerpool[0-9]-[0-9]+")
 _CODES = range(1, 17)  # google.rpc.Code without OK
 
@@ -34,8 +37,10 @@ class InjectedFault:
     """A fault of the next `count` jobs whose display name matches the pattern `name` (`*` and `?` are wildcards).
 
     It hits a job `after` seconds after its start or restart, `times` times if the job is restarted. Kind `fail` has
-    either the `code` and `message` of the job's error, or the `exit_code` of `replica`; kind `oom` has `replica`.
-    Kind `stockout` hits jobs with a machine of `machine_type`, `after` seconds after their creation.
+    either the `code` and `message` of the job's error, or the `exit_code` of `replica`; kind `oom` has `replica`, too,
+    by default the first. Kind `stockout` hits jobs with a machine of `machine_type`, `after` seconds after their
+    creation. Kind `debug` debugs `replica`, by default all of them, on ports of this machine from `port` on; with
+    `wait`, Python waits for a debugger before it runs the program.
 
     Faults of requests: kind `rate` stays until it is cleared and allows `per_minute` submissions; `unavailable` and
     `slow`, by `seconds`, hit the next `count` requests about jobs, whatever their names.
@@ -49,10 +54,17 @@ class InjectedFault:
     code: int | None = None
     message: str | None = None
     exit_code: int | None = None
-    replica: str = "workerpool0-0"
+    replica: str | None = None
     per_minute: int | None = None
     seconds: float | None = None
     machine_type: str | None = None
+    wait: bool = False
+    port: int | None = None
+
+    @property
+    def task_name(self) -> str:
+        """The replica that a fault of one replica hits."""
+        return self.replica or "workerpool0-0"
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> "InjectedFault":
@@ -64,7 +76,7 @@ class InjectedFault:
             allowed = get_args(types[key]) or (types[key],)
             type_name = allowed[0].__name__
             allowed = (int, *allowed) if float in allowed else allowed
-            if isinstance(value, bool) or not isinstance(value, allowed):
+            if isinstance(value, bool) != (bool in allowed) or not isinstance(value, allowed):
                 raise InvalidFault(f"{key} is {value!r}; it must be of type {type_name}")
         if body.get("kind") not in FAULT_KINDS:
             source = f"kind is {body['kind']!r}" if "kind" in body else "kind is missing"
@@ -79,7 +91,7 @@ class InjectedFault:
                 raise InvalidFault(f"{field} is {value}; it must be from 1 to {_MAX_TIMES}")
         if not 0 <= self.after < 10**9:
             raise InvalidFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
-        if not _TASK.fullmatch(self.replica):
+        if self.replica is not None and not _TASK.fullmatch(self.replica):
             raise InvalidFault(f"replica is {self.replica}; it must be a task such as workerpool1-0")
         if self.kind != "fail" and (self.code is not None or self.message is not None or self.exit_code is not None):
             raise InvalidFault(f"code, message and exit_code belong to kind fail, not to {self.kind}")
@@ -89,6 +101,10 @@ class InjectedFault:
             value = getattr(self, field)
             if (value is not None) != (self.kind == kind):
                 raise InvalidFault(f"kind {self.kind} {f'needs {field}' if value is None else f'has no {field}'}")
+        if self.kind != "debug" and (self.wait or self.port is not None):
+            raise InvalidFault(f"wait and port belong to kind debug, not to {self.kind}")
+        if self.port is not None and not 0 < self.port < 1 << 16:
+            raise InvalidFault(f"port is {self.port}; it must be from 1 to 65535")
         if self.per_minute is not None and not 1 <= self.per_minute <= 10**6:
             raise InvalidFault(f"per_minute is {self.per_minute}; it must be from 1 to {10**6}")
         if self.seconds is not None and not 0 <= self.seconds <= 600:

@@ -22,6 +22,7 @@ from vertex_api import __version__
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
+from vertex_emulator.debugging.debug_ports import DebugPorts
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
@@ -97,7 +98,10 @@ def _run_server(
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
     token = read_or_create_token(data.token)
     secrets = ContainerListener(database, executor, SecretValues(data.secrets), token)
-    scheduler = Scheduler(database, executor, data, queue, capacity, secrets.build_environment)
+    debugging = DebugPorts(database, executor)
+    scheduler = Scheduler(
+        database, executor, data, queue, capacity, secrets.build_environment, debugging.open, debugging.close
+    )
     allowed_host = host if allow_remote else None
     app = App(database, executor, data, capacity, scheduler.wake, Access(token), endpoint.url, allowed_host)
 
@@ -106,6 +110,7 @@ def _run_server(
             await super().startup(sockets)
             endpoint.write(data.endpoint)
             secrets.resume()
+            debugging.resume()
             scheduler.start()
             app.schedule_loop.start_if_needed()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)

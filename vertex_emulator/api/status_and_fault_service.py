@@ -10,12 +10,13 @@ from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_replicas import list_job_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.errors import ApiError, InvalidFault
+from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_search import list_event_files
 from vertex_emulator.event_files.log_folders import list_log_folders
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs
+from vertex_emulator.replicas.debugged_replica import find_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
 from vertex_emulator.timestamps import format_time_briefly, now_ns
@@ -125,8 +126,12 @@ class StatusAndFaultService:
         """Add a fault for jobs and requests to come. Raises ApiError."""
         try:
             fault = InjectedFault.parse(body)
+            if fault.kind == "debug":
+                find_debugpy_folder()
         except InvalidFault as error:
             raise ApiError("INVALID_ARGUMENT", str(error)) from error
+        except DebuggerUnavailable as error:
+            raise ApiError("FAILED_PRECONDITION", str(error)) from error
         with self.database.write_transaction() as transaction:
             transaction.injected_faults.add(fault)
         self.request_faults.reload()

@@ -8,6 +8,10 @@ from typing import Any
 from vertex_emulator import injected_faults as faults
 from vertex_emulator.errors import InvalidFault
 
+_DEBUG_HINT = (
+    "attach to 127.0.0.1:{port}, and to the following ports for further replicas; if a port is in use, the next\n"
+    "free one is taken. The job's log has the addresses: vertex-emulator logs JOB --task service"
+)
 FAULTS_PATH = "/vertex_emulator/faults"
 _EPILOG = """\
 kinds:
@@ -20,6 +24,7 @@ examples:
   vertex-emulator inject preempt --after 10 --times 2
   vertex-emulator inject oom --count 3
   vertex-emulator inject stockout --machine-type a2-highgpu-1g
+  vertex-emulator inject debug --wait --name 'train-*'
   vertex-emulator inject rate --per-minute 60
   vertex-emulator inject unavailable --count 5
   vertex-emulator inject lost-answer
@@ -34,7 +39,7 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "inject",
         parents=[common],
-        help="make the next jobs or requests fail as the service's do, to test how your code handles it",
+        help="make the next jobs or requests fail as the service's do, or run the next jobs under a debugger",
         description="Inject a fault into the next job that you create, or the next request. Pending faults are kept\n"
         "in the data folder and survive a restart; each is used once. A trial of a tuning job counts as a job.",
         epilog=_EPILOG.format(
@@ -59,7 +64,20 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--message", metavar="TEXT", help="fail: message of the job's error")
     parser.add_argument("--exit-code", type=int, metavar="N", help="fail: exit code of a replica, 1 to 255")
-    parser.add_argument("--replica", metavar="TASK", help="fail, oom: which replica (default: workerpool0-0)")
+    parser.add_argument(
+        "--replica",
+        metavar="TASK",
+        help="fail, oom: which replica (default: workerpool0-0); debug: the only one (default: all)",
+    )
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        default=None,
+        help="debug: Python waits for a debugger before it runs the program",
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help=f"debug: port of the first replica (default: {faults.DEFAULT_DEBUG_PORT})"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--list", action="store_true", help="list the pending faults")
     which.add_argument("--clear", action="store_true", help="remove the pending faults")
@@ -90,4 +108,8 @@ def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) ->
         return lines or ["no pending faults"]
     fault = faults.InjectedFault.parse(fields)
     send_request(require_running_endpoint(data_path), FAULTS_PATH, fault.to_json_without_defaults())
-    return [f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"]
+    lines = [f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"]
+    return [
+        *lines,
+        *([_DEBUG_HINT.format(port=fault.port or faults.DEFAULT_DEBUG_PORT)] if fault.kind == "debug" else []),
+    ]

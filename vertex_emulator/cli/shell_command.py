@@ -15,7 +15,8 @@ from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import ReplicaNotRunning
 from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
 from vertex_emulator.replicas.docker.docker_client import create_docker_client
-from vertex_emulator.replicas.docker.exec_stream import STDOUT, ExecStream
+from vertex_emulator.replicas.docker.exec_stream import ExecStream
+from vertex_emulator.replicas.executor_protocol import STDOUT
 
 _FIRST_TASK = "workerpool0-0"
 _FIND_SHELL = ("/bin/sh", "-c", "command -v bash || command -v sh")

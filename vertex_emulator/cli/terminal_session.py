@@ -11,7 +11,8 @@ import threading
 import tty
 from collections.abc import Iterator
 
-from vertex_emulator.replicas.docker.exec_stream import STDERR, ExecStream
+from vertex_emulator.replicas.docker.exec_stream import ExecStream
+from vertex_emulator.replicas.executor_protocol import STDERR
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _CHUNK = 1 << 16

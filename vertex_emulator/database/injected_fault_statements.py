@@ -29,7 +29,7 @@ class InjectedFaults(Statements):
             lambda fault: (
                 fault.kind in RUN_FAULT_KINDS
                 and fault.matches(display_name)
-                and fault.replica in tasks
+                and fault.task_name in tasks
                 and (fault.machine_type is None or fault.machine_type in machine_types)
             )
         )

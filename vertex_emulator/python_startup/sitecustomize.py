@@ -1,7 +1,8 @@
 """What Python does at its start below `vertex-emulator exec`: Google's SDK gets the emulator as its default.
 
-The SDK reads no endpoint from the environment (google-cloud-aiplatform 2.x). This file runs in whatever environment the
-command has, so it imports only what Python has imported by then.
+The SDK reads no endpoint from the environment (google-cloud-aiplatform 2.x). In a container of a replica that is
+debugged, Python starts debugpy instead. This file runs in whatever environment the command or the container has, in
+Python 3.7 or later, so it imports only what Python has imported by then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes 10 ms
 _URL = os.environ.get("STORAGE_EMULATOR_HOST", "")  # the emulator serves both
+_DEBUGGER = "VERTEX_EMULATOR_DEBUGGER"  # PORT,wait or PORT, as replicas/debugged_replica.py sets it
+_OLDEST_DEBUGGED = (3, 10)  # found by trying debugpy 1.8.22, whose metadata says 3.8
 _TOKEN_FILE = os.environ.get("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE")
 
 
@@ -74,6 +77,42 @@ def _import_next_sitecustomize() -> None:
             sys.modules.setdefault("sitecustomize", this)
 
 
-if _URL:
+def _start_debugger_unless_pip() -> None:
+    """Start debugpy, and leave the environment to child processes as if it had not been started: debugpy finds them."""
+    if _is_pip(getattr(sys, "orig_argv", sys.argv)):
+        return  # an installation before the program, which needs the port
+    port, _, mode = os.environ.pop(_DEBUGGER).partition(",")
+    folders = [folder for folder in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if folder != _FOLDER]
+    if folders:
+        os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # which warns in each log
+    libraries = os.path.join(os.path.dirname(_FOLDER), "libraries")  # noqa: PTH118, PTH120
+    sys.path.insert(0, libraries)
+    try:
+        if sys.version_info < _OLDEST_DEBUGGED:
+            raise RuntimeError("debugpy needs Python " + ".".join(map(str, _OLDEST_DEBUGGED)))
+        import debugpy
+
+        debugpy.listen(("127.0.0.1", int(port)))
+        if mode == "wait":
+            debugpy.wait_for_client()
+    except Exception as error:  # noqa: BLE001 - the program has to run, with or without it
+        sys.stderr.write(f"vertex-emulator: this Python process is not debugged: {error}\n")
+    finally:
+        sys.path[:] = [folder for folder in sys.path if folder != libraries]
+
+
+def _is_pip(command: list[str]) -> bool:
+    for word, following in zip(command[1:], [*command[2:], ""]):  # noqa: B905 - Python 3.10
+        if word == "-m":
+            return following == "pip"
+        if not word.startswith("-"):
+            return os.path.basename(word).rstrip("0123456789.") == "pip"  # noqa: PTH119
+    return False
+
+
+if _URL and "VERTEX_EMULATOR_DATA" in os.environ:  # not in a container
     sys.meta_path.insert(0, _ActionsAfterImport())
 _import_next_sitecustomize()
+if _DEBUGGER in os.environ:
+    _start_debugger_unless_pip()

@@ -1,12 +1,14 @@
 """The executor protocol between the scheduler and Docker, and the data that it exchanges."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from vertex_emulator.database.records import Replica
 
 Phase = Literal["created", "running", "exited"]
+STDOUT, STDERR = 1, 2
+"""The streams that a program in a container writes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class ReplicaSpec:
 
     `command` None keeps the image's ENTRYPOINT, `args` None its CMD. `mounts` maps folders on this machine to folders
     in the container. `hostname` is that of the container; `peers` are the names of all of the job's replicas in
-    CLUSTER_SPEC, its own, `cluster_name`, among them.
+    CLUSTER_SPEC, its own, `cluster_name`, among them. `python_path` is a folder that comes first on PYTHONPATH, before
+    those of the environment or else of the image.
     """
 
     job: str
@@ -58,6 +61,8 @@ class ReplicaSpec:
     mounts: Mapping[str, str]
     peers: Sequence[str]
     resources: ResourceLimits = ResourceLimits()
+    read_only_mounts: Mapping[str, str] = field(default_factory=dict)
+    python_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,22 @@ class LogLine:
     at: int
     stream: str
     text: str
+
+
+class ByteStream(Protocol):
+    """A connection to a program in a container."""
+
+    def write(self, data: bytes) -> None:
+        """Write to the program's input. Raises OSError once it has ended."""
+
+    def close_input(self) -> None:
+        """Let the program find the end of its input."""
+
+    def iterate_output(self) -> Iterator[tuple[int, bytes]]:
+        """Yield what the program writes, each time with its stream, STDOUT or STDERR, until it ends."""
+
+    def close(self) -> None:
+        """Close the connection, which ends the program's input and output."""
 
 
 class Executor(Protocol):
@@ -112,6 +133,9 @@ class Executor(Protocol):
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
         """Return up to which size a replica's log loses no line; None without a limit, or if it is removed."""
+
+    def connect_to_port(self, job_id: str, replica: Replica, port: int) -> ByteStream:
+        """Connect to a port on which a program in a replica listens, or soon will. Raises ReplicaNotRunning."""
 
     def describe_reachable_networks(self) -> str:
         """Describe in one line what containers reach."""

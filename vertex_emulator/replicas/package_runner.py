@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+_DEBUGGER, _DEBUGGER_OF_MODULE = "VERTEX_EMULATOR_DEBUGGER", "VERTEX_EMULATOR_DEBUGGER_OF_MODULE"
+
 
 def main(package_uris: list[str], module: str, arguments: list[str]) -> None:
     """Install the packages in order, then replace this process by the module; exit with pip's status if pip fails."""
@@ -28,6 +30,8 @@ def main(package_uris: list[str], module: str, arguments: list[str]) -> None:
         _ensure_writable_user_base()
     for uri in package_uris:
         _install_package_or_exit(pip_command, uri)
+    if _DEBUGGER_OF_MODULE in os.environ:
+        os.environ[_DEBUGGER] = os.environ.pop(_DEBUGGER_OF_MODULE)
     command = [sys.executable, "-m", module, *arguments]
     _print_python_command(command)
     os.execv(command[0], command)

@@ -15,6 +15,7 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, E
 from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.debugged_replica import add_debugger_if_injected
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.log_size import MIN_LOG_LIMIT_BYTES, StoredSizeCounter
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
@@ -35,7 +36,8 @@ _Statuses = Mapping[Replica, ReplicaStatus]
 class CustomJobReconciler:
     """Advances custom jobs; `wake` schedules a step for another job.
 
-    `build_secret_environment` returns the variables by which a job's containers find their secrets.
+    `build_secret_environment` returns the variables by which a job's containers find their secrets; `open_debug_ports`
+    and `close_debug_ports` are called when debugged replicas have started, and when a job has ended.
     """
 
     database: Database
@@ -43,6 +45,8 @@ class CustomJobReconciler:
     data: DataFolder
     wake: Callable[[str], None]
     build_secret_environment: Callable[[Job], Mapping[str, str]]
+    open_debug_ports: Callable[[Job], None]
+    close_debug_ports: Callable[[str], None]
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
     def reconcile_and_get_delay(self, job: Job) -> float | None:
@@ -104,6 +108,7 @@ class CustomJobReconciler:
                     return None
             for replica in job.current_replicas:
                 self.executor.start_replica_unless_started(self._build_spec(job, replica, host, metric_id))
+            self.open_debug_ports(job)
         except ImageUnavailable as error:
             text = failure_messages.render_image_error(image, str(error), job.location)
             return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
@@ -131,7 +136,7 @@ class CustomJobReconciler:
         # Every attempt of a replica has the same spec.
         spec = make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id)
         environment = {**spec.environment, **self.build_secret_environment(job)}
-        return replace(spec, replica=replica, environment=environment)
+        return add_debugger_if_injected(job, replace(spec, replica=replica, environment=environment), self.data)
 
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()
@@ -191,6 +196,7 @@ class CustomJobReconciler:
 
     def _save_logs_and_clean_up_or_get_delay(self, job: Job) -> float | None:
         """Save the logs of an ended job, then remove its containers. On a full disk they stay until then."""
+        self.close_debug_ports(job.id)
         for outcome in job.replica_outcomes:
             replica = Replica(outcome["pool"], outcome["index"], outcome["attempt"])
             self._signalled.discard((job.id, replica))

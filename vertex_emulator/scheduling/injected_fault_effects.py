@@ -13,7 +13,7 @@ _OUT_OF_MEMORY = 137
 def compute_fault_time_or_none(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
     """Return when the job's fault hits (ns), counted from the start of its primary replica; None if none is left."""
     fault = job.fault
-    if fault is None or fault.kind == "stockout" or _is_used_up(job, fault):
+    if fault is None or fault.kind in ("stockout", "debug") or _is_used_up(job, fault):
         return None
     primary = statuses.get(job.current_replicas[0])
     if primary is None or primary.started is None:
@@ -37,7 +37,7 @@ def simulate_fault_exit(
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
     return {
         replica: replace(status, phase="exited", exit_code=code, out_of_memory=out_of_memory, finished=exit_time)
-        if replica.task_name == fault.replica
+        if replica.task_name == fault.task_name
         else status
         for replica, status in statuses.items()
     }
@@ -47,4 +47,4 @@ def _is_used_up(job: Job, fault: InjectedFault) -> bool:
     """Return whether the fault has hit as often as it should, by the job's restart history."""
     if fault.kind == "preempt":
         return job.restarts.preemptions >= fault.times
-    return fault.code is None and job.restarts.attempts.get(fault.replica, 0) >= fault.times
+    return fault.code is None and job.restarts.attempts.get(fault.task_name, 0) >= fault.times

@@ -38,7 +38,7 @@ _log = logging.getLogger("vertex_emulator.scheduler")
 class Scheduler:
     """Runs jobs; `capacity` is the maximum number of running replicas.
 
-    `build_secret_environment` returns the variables by which a job's containers find their secrets.
+    `build_secret_environment`, `open_debug_ports` and `close_debug_ports` are those of CustomJobReconciler.
     """
 
     database: Database
@@ -47,10 +47,18 @@ class Scheduler:
     queue: WorkQueue
     capacity: int
     build_secret_environment: Callable[[Job], Mapping[str, str]] = lambda _job: {}
+    open_debug_ports: Callable[[Job], None] = lambda _job: None
+    close_debug_ports: Callable[[str], None] = lambda _job_id: None
 
     def __post_init__(self) -> None:
         self._custom_jobs = CustomJobReconciler(
-            self.database, self.executor, self.data, self.wake, self.build_secret_environment
+            self.database,
+            self.executor,
+            self.data,
+            self.wake,
+            self.build_secret_environment,
+            self.open_debug_ports,
+            self.close_debug_ports,
         )
         self._studies = StudyReconciler(self.database, self.data, self.wake)
         self._pipelines = PipelineReconciler(self.database, self.data, self.wake)

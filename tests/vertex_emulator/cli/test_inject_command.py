@@ -81,6 +81,10 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
         ({"kind": "slow", "seconds": -1}, "seconds is -1"),
         ({"kind": "slow", "seconds": "1"}, "seconds is '1'; it must be of type float"),
         ({"kind": "stockout"}, "kind stockout needs machine_type"),
+        ({"kind": "oom", "wait": True}, "wait and port belong to kind debug, not to oom"),
+        ({"kind": "debug", "wait": "yes"}, "wait is 'yes'; it must be of type bool"),
+        ({"kind": "debug", "port": 65536}, "port is 65536"),
+        ({"kind": "debug", "port": True}, "port is True; it must be of type int"),
     ],
 )
 def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told: str) -> None:

@@ -50,6 +50,15 @@ class Runner:
         return [[word for word in call if word != "--user"] for call in calls]
 
 
+def test_the_module_alone_is_debugged(runner: Runner, tmp_path: Path) -> None:
+    show = "import os; print(os.environ.get('VERTEX_EMULATOR_DEBUGGER'))"
+    (tmp_path / "task.py").write_text(show)
+    (tmp_path / "pip" / "__main__.py").write_text(show)
+    with runner.start(["gs://b/x-1.whl"], VERTEX_EMULATOR_DEBUGGER_OF_MODULE="25678,wait") as process:
+        lines = process.communicate(timeout=30)[0].splitlines()
+    assert [line for line in lines if line in ("None", "25678,wait")] == ["None", "None", "25678,wait"]
+
+
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
     return Runner(tmp_path)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
+from vertex_emulator.replicas.docker.container_creation import build_environment, build_host_config
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.docker_client import create_docker_client
@@ -20,6 +21,7 @@ from vertex_emulator.replicas.docker.docker_errors import (
     is_container_at_fault,
     translate_connection_errors,
 )
+from vertex_emulator.replicas.docker.exec_stream import open_port_stream
 from vertex_emulator.replicas.docker.fixed_address_network import (
     build_endpoint_options,
     ensure_network_and_get_subnet,
@@ -28,9 +30,15 @@ from vertex_emulator.replicas.docker.fixed_address_network import (
 from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
-from vertex_emulator.replicas.docker.security_options import build_security_options, get_log_limit_bytes_or_none
-from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
+from vertex_emulator.replicas.docker.security_options import get_log_limit_bytes_or_none
+from vertex_emulator.replicas.executor_protocol import (
+    ByteStream,
+    HostResources,
+    LogLine,
+    Phase,
+    ReplicaSpec,
+    ReplicaStatus,
+)
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 if TYPE_CHECKING:
@@ -112,6 +120,11 @@ class DockerExecutor:
             container = self._connect_and_call(lambda client: client.inspect_container(name))
         return get_log_limit_bytes_or_none(container["HostConfig"]) if container else None
 
+    def connect_to_port(self, job_id: str, replica: Replica, port: int) -> ByteStream:
+        name = self.get_container_name(job_id, replica)
+        stream: ByteStream = self._connect_and_call(lambda client: open_port_stream(client, name, port))
+        return stream
+
     def describe_reachable_networks(self) -> str:
         obstacle = self._firewall.find_obstacle()
         if obstacle is None:
@@ -164,13 +177,6 @@ class DockerExecutor:
         from docker.errors import APIError, ImageNotFound
 
         name = self.get_container_name(spec.job, spec.replica)
-        host = client.create_host_config(
-            binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
-            network_mode=network,
-            extra_hosts=addresses_by_hostname,
-            **build_limit_options(spec.resources),
-            **build_security_options(self._settings),
-        )
         address = addresses_by_hostname[spec.cluster_name] if len(spec.peers) > 1 else None
         mac_address = self._firewall.build_mac_address(name)
         try:
@@ -179,10 +185,10 @@ class DockerExecutor:
                 name=name,
                 entrypoint=list(spec.command) if spec.command is not None else None,
                 command=list(spec.args) if spec.args is not None else None,
-                environment=dict(spec.environment),
+                environment=build_environment(client, spec),
                 hostname=spec.hostname,
                 labels=self._build_job_labels(spec.job) | build_replica_labels(spec.replica),
-                host_config=host,
+                host_config=build_host_config(client, spec, network, addresses_by_hostname, self._settings),
                 **build_endpoint_options(client, network, address, mac_address),
             )
         except ImageNotFound as error:

@@ -5,15 +5,19 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ReplicaNotRunning
+from vertex_emulator.replicas import port_relay
 from vertex_emulator.replicas.docker.docker_errors import get_docker_error_text, translate_connection_errors
+from vertex_emulator.replicas.executor_protocol import STDOUT
 
-STDOUT, STDERR = 1, 2
 _HEADER = struct.Struct(">BxxxL")  # of Docker's multiplexed streams: which stream, length
 _CHUNK = 1 << 16
 _EXIT_SECONDS = 10.0
+# Not every image has its Python as python3; $0 is the source of the program.
+_RUN_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)" -I -c "$0" "$@"'
 # No key ends the connection: Docker's own ctrl-p ctrl-q would hold back each ctrl-p, which recalls a shell's last line.
 _DETACH_KEYS = "ctrl-@,ctrl-^,ctrl-@"
 
@@ -63,7 +67,7 @@ class ExecStream:
         self._connection.shutdown(socket.SHUT_WR)
 
     def iterate_output(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what the program writes, each time with its stream, STDOUT or STDERR, until it ends."""
+        """Yield what the program writes, each time with its stream, until it ends; a terminal has STDOUT only."""
         if self._is_terminal:
             while data := self._reader.read1(_CHUNK):
                 yield STDOUT, data
@@ -101,3 +105,9 @@ class ExecStream:
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._response.close()
+
+
+def open_port_stream(client: Any, container_name: str, port: int) -> ExecStream:
+    """Return a stream to a port of a container, by a program of Python in it; see ExecStream for what is raised."""
+    source = Path(port_relay.__file__).read_text()
+    return ExecStream(client, container_name, ["/bin/sh", "-c", _RUN_PYTHON, source, str(port)])

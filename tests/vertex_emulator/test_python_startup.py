@@ -1,0 +1,59 @@
+"""The sitecustomize of containers, with a debugpy that only says what is called."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vertex_emulator.python_startup
+
+DEBUGPY = """
+def listen(address):
+    print("listens on", *address)
+def wait_for_client():
+    print("waits")
+"""
+PROGRAM = "import os, subprocess, sys; print('runs', os.environ.get('PYTHONPATH'), flush=True)\n"
+PARENT = PROGRAM + "subprocess.run([sys.executable, __file__.replace('parent', 'child')])\n"
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Path:
+    """The folder as containers have it, and programs beside it."""
+    shutil.copytree(vertex_emulator.python_startup.__path__[0], tmp_path / "startup")
+    (tmp_path / "libraries" / "debugpy").mkdir(parents=True)
+    (tmp_path / "libraries" / "debugpy" / "__init__.py").write_text(DEBUGPY)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("print('own')")
+    for name, text in {"parent.py": PARENT, "child.py": PROGRAM, "pip3.11": PROGRAM, "pipeline": PROGRAM}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str, setting: str) -> list[str]:
+    path = os.pathsep.join(str(folder / name) for name in ("startup", "own"))
+    environment = {**os.environ, "PYTHONPATH": path, "VERTEX_EMULATOR_DEBUGGER": setting, "COVERAGE_PROCESS_START": ""}
+    done = subprocess.run([sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return (done.stdout + done.stderr).splitlines()
+
+
+def test_a_program_is_debugged_and_its_environment_restored(mounted: Path) -> None:
+    runs = f"runs {mounted}/own"
+    lines = run(mounted, "parent.py", setting="25678,wait")
+    assert lines == ["own", "listens on 127.0.0.1 25678", "waits", runs, "own", runs]
+    assert run(mounted, "-u", "pipeline", "-m", "pip", setting="1,") == ["own", "listens on 127.0.0.1 1", runs]
+
+
+@pytest.mark.parametrize("command", [["pip3.11"], ["-u", "-m", "pip", "--version"]])
+def test_pip_takes_no_debugger_from_the_program(mounted: Path, command: list[str]) -> None:
+    assert not any("listens" in line for line in run(mounted, *command, setting="25678,wait"))
+
+
+def test_a_program_runs_also_if_it_cannot_be_debugged(mounted: Path) -> None:
+    (mounted / "libraries" / "debugpy" / "__init__.py").write_text("def listen(_): raise RuntimeError('port in use')")
+    *_, complaint = run(mounted, "child.py", setting="25678,wait")
+    assert complaint == "vertex-emulator: this Python process is not debugged: port in use"

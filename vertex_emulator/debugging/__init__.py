@@ -1,0 +1,1 @@
+"""The ports of this machine on which debuggers reach replicas."""

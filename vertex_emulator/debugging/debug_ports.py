@@ -1,0 +1,121 @@
+"""A port for each debugged replica, on the loopback address and for the emulator's own user and root."""
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+from dataclasses import dataclass, field
+
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import RUNNING, Job, Replica
+from vertex_emulator.debugging.connection_relay import relay_connection
+from vertex_emulator.errors import EmulatorError
+from vertex_emulator.http.peer_user import can_identify_local_users, find_user_id_of_peer
+from vertex_emulator.injected_faults import DEFAULT_DEBUG_PORT
+from vertex_emulator.replicas.debugged_replica import CONTAINER_PORT, list_debugged_replicas
+from vertex_emulator.replicas.executor_protocol import Executor
+
+_HOST = "127.0.0.1"
+_MAX_PORT = 65535
+_log = logging.getLogger("vertex_emulator.debugging")
+
+
+@dataclass
+class _Listener:
+    """The listening socket of a replica; `replica` is its latest attempt."""
+
+    replica: Replica
+    socket: socket.socket
+
+
+@dataclass
+class DebugPorts:
+    """The ports of all debugged replicas of an emulator."""
+
+    database: Database
+    executor: Executor
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _listeners: dict[str, dict[str, _Listener]] = field(default_factory=dict)
+
+    def open(self, job: Job) -> None:
+        """Open a port for each debugged replica of a job unless it has one, and write the addresses to the job's log.
+
+        Replica N gets the N-th port from that of the fault on, or the next free one.
+        """
+        replicas = list_debugged_replicas(job)
+        if job.fault is None or not replicas:
+            return
+        with self._lock:
+            listeners = self._listeners.setdefault(job.id, {})
+            port = job.fault.port or DEFAULT_DEBUG_PORT
+            for replica in replicas:
+                if replica.task_name in listeners:
+                    listeners[replica.task_name].replica = replica
+                    continue
+                listener = listeners[replica.task_name] = _Listener(replica, _listen_from(port))
+                used_port = listener.socket.getsockname()[1]
+                port = used_port + 1
+                self._serve_in_thread(job.id, listener)
+                waits = "; it waits for one" if job.fault.wait else ""
+                self._log_message(job.id, f"Attach a debugger to {replica.task_name} at {_HOST}:{used_port}{waits}.")
+
+    def resume(self) -> None:
+        """Open the ports of the jobs that run already, after a restart of the emulator."""
+        with self.database.read_transaction() as transaction:
+            jobs = [transaction.get_job(job_id) for job_id in transaction.list_unfinished_job_ids()]
+        for job in jobs:
+            if job is not None and job.state == RUNNING:
+                self.open(job)
+
+    def close(self, job_id: str) -> None:
+        """Close the ports of a job; do nothing if it has none."""
+        with self._lock:
+            listeners = self._listeners.pop(job_id, {})
+        for listener in listeners.values():
+            listener.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+            listener.socket.close()
+
+    def _serve_in_thread(self, job_id: str, listener: _Listener) -> None:
+        threading.Thread(target=self._accept, args=(job_id, listener), daemon=True, name="debugger").start()
+
+    def _accept(self, job_id: str, listener: _Listener) -> None:
+        while True:
+            try:
+                client, address = listener.socket.accept()
+            except OSError:  # closed
+                return
+            if not _may_connect(address, listener.socket.getsockname()):
+                _log.warning("a debugger of another user was refused at job %s", job_id)
+                client.close()
+                continue
+            threading.Thread(target=self._relay, args=(client, job_id, listener), daemon=True, name="relay").start()
+
+    def _relay(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
+        task = listener.replica.task_name
+        try:
+            relay_connection(client, self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT))
+        except (EmulatorError, OSError) as error:
+            _log.warning("the debugger of %s of job %s is not connected: %s", task, job_id, error)
+        finally:
+            client.close()
+
+    def _log_message(self, job_id: str, text: str) -> None:
+        with self.database.write_transaction() as transaction:
+            transaction.log_service_message(job_id, text)
+
+
+def _listen_from(port: int) -> socket.socket:
+    """Listen on the first free port from `port` on, else on any."""
+    for candidate in range(port, _MAX_PORT + 1):
+        with contextlib.suppress(OSError):
+            return socket.create_server((_HOST, candidate))
+    return socket.create_server((_HOST, 0))
+
+
+def _may_connect(peer_address: tuple[str, int], own_address: tuple[str, int]) -> bool:
+    """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
+    user_id = find_user_id_of_peer(peer_address, own_address)
+    if user_id is None:
+        return not can_identify_local_users()
+    return user_id in (os.geteuid(), 0)
