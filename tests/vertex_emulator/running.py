@@ -24,12 +24,13 @@ Value = TypeVar("Value")
 
 def until(look: Callable[[], Value], what: str = "it") -> Value:
     """The first true value that `look` gives; fails after a minute."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline, pause = time.monotonic() + PATIENCE_SECONDS, 0.02
     while time.monotonic() < deadline:
         found = look()
         if found:
             return found
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.25)  # most look at an emulator, which takes the processor from what is waited for
     raise AssertionError(f"{what} does not happen")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, line_of, pool, until
 from vertex_api import __version__
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
@@ -96,6 +97,8 @@ def test_status_and_logs_of_a_running_emulator(shared: RunningEmulator) -> None:
     logs = command("logs", name, data=shared.data)
     assert logs.returncode == 0
     assert "workerpool0-0  to be seen" in logs.stdout
+    lines = command("logs", name, "--task=workerpool0-0", "--json", data=shared.data).stdout.splitlines()
+    assert [line_of(json.loads(line)) for line in lines] == ["to be seen"]
     unknown = command("logs", "123", data=shared.data)
     assert (unknown.returncode, "123" in unknown.stderr) == (1, True)
 
@@ -194,9 +197,6 @@ def test_commands_show_examples_and_exit_codes(shared: RunningEmulator) -> None:
 
 
 def test_json_output_parses(shared: RunningEmulator) -> None:
-    name = shared.create(custom_job(pool("print('to be parsed')")))
-    shared.ended(name)
-
     def parse(*arguments: str) -> Any:
         done = command(*arguments, "--json", data=shared.data)
         assert done.returncode == 0, done.stderr
@@ -204,10 +204,9 @@ def test_json_output_parses(shared: RunningEmulator) -> None:
 
     status = parse("status")
     assert (status["url"], status["docker"], status["data"]) == (shared.url, {"status": "ok"}, str(shared.data))
-    assert status["jobs"]["JOB_STATE_SUCCEEDED"] >= 1
+    shared.ended(shared.create(absent("counted")))
+    assert parse("status")["jobs"]["JOB_STATE_FAILED"] >= 1
     assert parse("env")["STORAGE_EMULATOR_HOST"] == shared.url
-    lines = command("logs", name, "--task=workerpool0-0", "--json", data=shared.data).stdout.splitlines()
-    assert [line_of(json.loads(line)) for line in lines] == ["to be parsed"]
     assert command("inject", "oom", "--name=nobody", data=shared.data).returncode == 0
     assert parse("inject", "--list") == [{"remaining": 1, "fault": {"kind": "oom", "name": "nobody"}}]
     assert command("inject", "--clear", "--json", data=shared.data).stderr.endswith("--json needs --list\n")

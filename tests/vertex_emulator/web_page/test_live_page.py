@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import RunningEmulator, custom_job, labelled, pool, until
 
 Visit = Callable[..., Page]
@@ -29,7 +30,7 @@ def test_new_jobs_and_states_appear_without_reload(shared: RunningEmulator, visi
     page = visit(f"{shared.url}/?text=appearing")
     expect(page.get_by_text("No job matches the search.")).to_be_visible()
     page.evaluate("window.untouched = true")
-    name = shared.create(custom_job(pool("input()"), name="appearing job"))
+    name = shared.create(absent("appearing job"))
     row = page.get_by_role("row", name="appearing job")
     expect(row).to_be_visible()
     shared.ended(name)
@@ -39,7 +40,7 @@ def test_new_jobs_and_states_appear_without_reload(shared: RunningEmulator, visi
 
 def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit: Visit) -> None:
     for i in range(2):
-        shared.ended(shared.create(custom_job(pool("pass"), name=f"needle {i}")))
+        shared.ended(shared.create(absent(f"needle {i}")))
     page = visit(shared.url)
     page.get_by_role("searchbox").fill("NEEDLE 1")
     expect(page.get_by_role("row", name="needle 1")).to_be_visible()
@@ -53,7 +54,7 @@ def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit:
 
 
 def test_a_deleted_job_leaves_the_list(shared: RunningEmulator, visit: Visit) -> None:
-    name = shared.create(custom_job(pool("pass"), name="to be deleted"))
+    name = shared.create(absent("to be deleted"))
     shared.ended(name)
     page = visit(shared.url)
     row = page.get_by_role("row", name="to be deleted")

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 from vertex_emulator.web_page.static_assets import FOLDER
 
@@ -99,13 +100,13 @@ def test_file_is_sent_as_download_without_scripts(shared: RunningEmulator) -> No
 
 def test_events_name_changed_jobs_or_the_requested_one(shared: RunningEmulator) -> None:
     with events(shared) as all_jobs:
-        first = shared.create(custom_job(pool("pass"), name="first"))
+        first = shared.create(absent("first"))
         assert first.rpartition("/")[2] in next(all_jobs)
         shared.ended(first)
-        second = shared.create(custom_job(pool("pass"), name="second"))
+        second = shared.create(absent("second"))
         other = second.rpartition("/")[2]
         with events(shared, f"?job={other}") as one_job:
-            third = shared.create(custom_job(pool("pass"), name="third"))
+            third = shared.create(absent("third"))
             shared.ended(third)
             shared.call("DELETE", f"v1/{shared.ended(second)['name']}")
             assert next(one_job) == f'["{other}"]'

@@ -121,7 +121,7 @@ def test_trial_links_to_its_job_and_back(shared: RunningEmulator, visit: Visit, 
     expect(page.get_by_role("heading", name="a study for the page")).to_be_visible()
 
 
-def test_accessibility_rules_hold_in_both_schemes(
+def test_pages_are_accessible_and_fit_every_window(
     shared: RunningEmulator, visit: Visit, job: Any, failure: str
 ) -> None:
     found = {}
@@ -136,17 +136,11 @@ def test_accessibility_rules_hold_in_both_schemes(
             page.emulate_media(color_scheme=scheme)
             rules = Axe().run(page).response["violations"]
             found[url, scheme] = [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
-    assert len(found) == 10
-    assert [violations for violations in found.values() if violations] == []
-
-
-def test_nothing_is_wider_than_the_window(shared: RunningEmulator, visit: Visit, job: Any, failure: str) -> None:
-    for url in (shared.url, address(shared, job), failure, f"{shared.url}/files"):
-        page = visit(url)
-        expect(page.locator("h1")).to_be_visible()
         for width in (360, 1280, 1600):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, width)
+    assert len(found) == 10
+    assert [violations for violations in found.values() if violations] == []
 
 
 def test_skip_link_is_first_and_skips_header(shared: RunningEmulator, visit: Visit) -> None:
