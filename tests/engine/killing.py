@@ -24,12 +24,12 @@ def kill_pulumi_at(project: Project, method: str, path: str, verb: str, calls: i
         run.kill()
         run.communicate()
         proxy.release.set()
-        until(lambda: not _providers(project), "the end of the provider")
+        until(lambda: not find_providers(project), "the end of the provider")
         file.write_text(json.dumps(started))
     project.pulumi("cancel", "--yes", project.name)
 
 
-def _providers(project: Project) -> list[str]:
+def find_providers(project: Project) -> list[str]:
     """Return the provider processes that run in the project's folder."""
     found = []
     for process in Path("/proc").iterdir():

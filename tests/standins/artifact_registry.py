@@ -28,7 +28,7 @@ _CONFIG = """\
 version: 0.1
 log: {{level: error}}
 storage: {{filesystem: {{rootdirectory: {folder}/images}}}}
-http: {{addr: "{address}:443", tls: {{certificate: {folder}/certificate.pem, key: {folder}/key.pem}}}}
+http: {{addr: "{address}", tls: {{certificate: {folder}/certificate.pem, key: {folder}/key.pem}}}}
 auth: {{htpasswd: {{realm: google, path: {folder}/htpasswd}}}}
 """
 
@@ -82,17 +82,22 @@ def tokens(folder: Path, token: str) -> Iterator[TokensStandIn]:
         server.shutdown()
 
 
-@contextmanager
-def artifact_registry(token: str) -> Iterator[DockerDaemon]:
-    """A daemon for which HOST is a registry that takes this token."""
-    # A short path: a socket's is limited to 107 characters.
-    folder = Path(tempfile.mkdtemp(prefix="vertex-google-"))
+def write_registry_files(folder: Path, address: str, token: str) -> None:
+    """Write what a registry under HOST's name needs in its folder to serve at an address; its file is config.yml."""
     certificate = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={HOST}", "-days", "2"]
     certificate += ["-addext", f"subjectAltName=DNS:{HOST}", "-keyout", "key.pem", "-out", "certificate.pem"]
     subprocess.run(certificate, cwd=folder, check=True, capture_output=True)
     login = ["htpasswd", "-Bbn", "oauth2accesstoken", token]
     (folder / "htpasswd").write_text(subprocess.run(login, check=True, capture_output=True, text=True).stdout)
-    (folder / "config.yml").write_text(_CONFIG.format(folder=folder, address=ADDRESS))
+    (folder / "config.yml").write_text(_CONFIG.format(folder=folder, address=address))
+
+
+@contextmanager
+def artifact_registry(token: str) -> Iterator[DockerDaemon]:
+    """A daemon for which HOST is a registry that takes this token."""
+    # A short path: a socket's is limited to 107 characters.
+    folder = Path(tempfile.mkdtemp(prefix="vertex-google-"))
+    write_registry_files(folder, f"{ADDRESS}:443", token)
     (folder / "docker").mkdir()
     variables = {"SSL_CERT_FILE": f"{folder}/certificate.pem"}
     daemon = DockerDaemon(folder / "docker", f"{ADDRESS} {HOST}\n", variables)
