@@ -26,6 +26,7 @@ _FAILURES = {
 }
 """By `failureInfo.type`."""
 _STATUSES = {
+    "SUCCESS": "Cloud Build reports no digest of the image; run `pulumi up` again",
     "TIMEOUT": f"its build took longer than its timeout of {{timeout}}; raise {_SETTING}.timeout, or name a larger "
     "machineType",
     "CANCELLED": "its build was cancelled in Cloud Build; run `pulumi up` again to build it",
@@ -62,7 +63,7 @@ def explain_refusal(error: VertexError, request: Mapping[str, Any]) -> str:
 
 
 def explain_failed_build(build: Build) -> str:
-    """Return why a build in a terminal state has no image, and what to do."""
+    """Return why a build in a terminal state gives no image, and what to do."""
     info = build.get("failureInfo", {})
     values = {
         "account": build.get("serviceAccount", "").rpartition("/")[2],

@@ -46,7 +46,7 @@ def cloud_storage() -> Iterator[CloudStorageStandIn]:
     """The stand-in, on a port of this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     standin = _Handler.standin = CloudStorageStandIn(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=[0.02])
     thread.start()
     try:
         yield standin

@@ -143,3 +143,39 @@ def test_digests_of_few_files_are_shortened() -> None:
     files = {f"f{number}": f"{number:064}" for number in range(MAX_LISTED_FILES)}
     assert get_short_digests_unless_many(files) == {name: digest[:10] for name, digest in files.items()}
     assert get_short_digests_unless_many(files | {"one more": "0" * 64}) is None
+
+
+def test_how_an_image_is_built_is_no_change(props: dict[str, Any]) -> None:
+    provider, olds = TrainingImageProvider(), {**props, "secrets": {"token": "1"}, "digest": "sha256:1"}
+    for news in (olds, props, {**props, "builder": {"cloudBuild": {}}}, {**props, "secrets": {"token": "2"}}):
+        assert provider.diff("id", olds, news).changes is False
+        assert provider.diff("id", {**news, "digest": "sha256:1"}, olds).changes is False
+    for name, value in {"uri": "other", "platform": "linux/arm64", "files": {}, "target": "slim"}.items():
+        assert provider.diff("id", olds, {**props, name: value}).changes is None, "the engine shows which"
+
+
+def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[tuple[str, tuple[str, ...]]] = []
+    digests = {"other": "sha256:theirs"}
+
+    class Builder:
+        def __init__(self, options: Mapping[str, Any]) -> None:
+            self.options = options
+
+        def build_and_get_digest(self, context: BuildContext, tagged_uri: str, report: Report) -> str:
+            built.append((tagged_uri, context.secret_ids))
+            return "sha256:remote"
+
+    monkeypatch.setattr(training_image, "CloudBuilder", Builder)
+    monkeypatch.setattr(training_image.RegistryApi, "get_digest", lambda self, uri: digests.get(uri))
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    secrets = {"token": "projects/p/secrets/pip/versions/1"}
+    context = create_build_context(Path.cwd(), {"context": "trainer", "secrets": secrets})
+    uri = f"host/team/digits:{context.tag}"
+    given = {**props, "uri": uri, "builder": {"cloudBuild": {"secrets": secrets}}}
+    provider = TrainingImageProvider()
+    assert provider.create(given).outs == {**given, "digest": "sha256:remote"}
+    assert built == [(uri, ("token",))]
+    assert provider.create({**given, "uri": "other"}).outs["digest"] == "sha256:theirs"
+    assert provider.read("id", {**given, "uri": "other"}).outs["digest"] == "sha256:theirs"
+    assert len(built) == 1, "an image that is there is not built"

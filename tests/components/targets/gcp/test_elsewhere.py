@@ -54,3 +54,11 @@ def test_a_stack_has_what_is_around_its_jobs(tmp_path: Path) -> None:
     assert (foundations[0].job_spec_defaults["tensorboard"], foundations[0].tensorboard_name) == (board, None)
     assert made.of("AiTensorboard") == {}
     assert len(made.of("AlertPolicy")) == len(made.of("NotificationChannel")) == len(made.of("SecretIamMember")) == 1
+    assert foundations[0].image_builder["cloudBuild"] == {
+        "project": "acme-dev",
+        "region": "us-central1",
+        "serviceAccount": "team-around-build@acme-dev.iam.gserviceaccount.com",
+        "sourceFolder": "gs://acme-dev-team-around/team/around/build-sources",
+        "machineType": "E2_HIGHCPU_8",
+        "timeout": "1800s",
+    }

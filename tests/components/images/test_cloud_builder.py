@@ -1,0 +1,167 @@
+"""Builds by Cloud Build: the source that is sent once, and what each end of a build says, over the stand-ins."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.cloud_build import build_log
+from components.cloud_build.client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from components.errors import BuildFailed, ContextUnusable
+from components.images import cloud_builder
+from components.images.build_context import BuildContext, DockerfileContext
+from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile
+from components.images.registry_api import RegistryApi
+from components.runtime import engine_cancellation
+from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
+from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
+
+URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
+ACCOUNT = "team-dev-build@acme-dev.iam.gserviceaccount.com"
+OPTIONS: dict[str, Any] = {
+    "parent": "projects/acme-dev/locations/europe-west4",
+    "serviceAccount": ACCOUNT,
+    "sourceFolder": "gs://acme/team/dev/build-sources",
+}
+BUILT = {"status": "SUCCESS", "results": {"images": [{"name": URI, "digest": "sha256:1"}]}}
+
+
+@pytest.fixture
+def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorageStandIn]:
+    with cloud_storage() as standin:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", standin.url)
+        yield standin
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the registry has: digests by URI."""
+    images: dict[str, str] = {}
+    monkeypatch.setattr(RegistryApi, "get_digest", lambda self, uri: images.get(uri))
+    return images
+
+
+@pytest.fixture
+def service(
+    monkeypatch: pytest.MonkeyPatch, storage: CloudStorageStandIn, registry: dict[str, str]
+) -> Iterator[CloudBuildStandIn]:
+    """A service whose builds have ended when they are started."""
+    for module in (engine_cancellation, cloud_builder):
+        monkeypatch.setattr(module, "wait_unless_cancelled", lambda seconds: False)
+    monkeypatch.setattr(build_log, "READ_INTERVAL_SECONDS", 0.0)
+    with cloud_build() as standin:
+        for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
+            monkeypatch.setenv(variable, standin.url)
+        standin.outcome = BUILT
+        yield standin
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> BuildContext:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
+    (tmp_path / "train.py").write_text("print()\n")
+    return DockerfileContext(tmp_path, "Dockerfile", {"A": "1"}, None, "linux/amd64", ("token",))
+
+
+def list_source(storage: CloudStorageStandIn) -> list[str]:
+    (archive,) = storage.objects.values()
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive))) as tar:
+        return sorted(tar.getnames())
+
+
+def fail(context: BuildContext) -> str:
+    with pytest.raises(BuildFailed) as failed:
+        CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
+    return str(failed.value)
+
+
+def test_a_source_is_sent_once_and_the_build_s_digest_counts(
+    context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
+) -> None:
+    told: list[str] = []
+    for _ in range(2):
+        assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, told.append) == "sha256:1"
+    assert (storage.uploads, service.count("create")) == (1, 2)
+    assert list(storage.objects) == [("acme", f"team/dev/build-sources/{context.digest}.tar.gz")]
+    assert list_source(storage) == ["context/Dockerfile", "context/train.py"]
+    assert told[0] == f"sent 2 files to gs://acme/team/dev/build-sources/{context.digest}.tar.gz"
+    assert told[1].startswith("builds in Cloud Build: https://console.cloud.google.com/cloud-build/builds/")
+
+
+@pytest.mark.usefixtures("service")
+def test_equal_files_make_an_equal_source(context: BuildContext, storage: CloudStorageStandIn, tmp_path: Path) -> None:
+    CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
+    first = dict(storage.objects)
+    storage.objects.clear()
+    (tmp_path / "train.py").touch()
+    (tmp_path / "train.py").chmod(0o600)
+    CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
+    assert storage.objects == first
+
+
+def test_no_copy_sees_an_ignored_dockerfile(context: BuildContext, tmp_path: Path) -> None:
+    (tmp_path / ".dockerignore").write_text("Dockerfile\n")
+    entries, dockerfile = create_source_entries_and_dockerfile(context)
+    assert dockerfile == "Dockerfile"
+    assert sorted(entries.digests_by_path) == ["Dockerfile", "context/.dockerignore", "context/train.py"]
+
+
+def test_an_ignored_dockerfile_must_be_a_file(context: BuildContext, tmp_path: Path) -> None:
+    (tmp_path / ".dockerignore").write_text("Dockerfile\n")
+    (tmp_path / "Dockerfile").rename(tmp_path / "other")
+    (tmp_path / "Dockerfile").symlink_to("other")
+    with pytest.raises(ContextUnusable, match=r'include it by a line "!Dockerfile" in \.dockerignore'):
+        create_source_entries_and_dockerfile(context)
+
+
+def test_a_failing_step_ends_with_its_last_lines(context: BuildContext, service: CloudBuildStandIn) -> None:
+    service.logs["next"] = [f"line {number}" for number in range(30)]
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": "step 0"}}
+    first, *lines = fail(context).splitlines()
+    assert first == f"{URI} cannot be built; the last lines of its build:"
+    assert lines == [f"  line {number}" for number in range(18, 30)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (
+            {"status": "TIMEOUT", "timeout": "60s"},
+            "longer than its timeout of 60s; raise vertex-training:builder",
+        ),
+        ({"status": "CANCELLED"}, "its build was cancelled in Cloud Build; run `pulumi up` again to build it"),
+        ({"status": "EXPIRED"}, "its build got no worker in time; run `pulumi up` again, or name another"),
+        ({"status": "INTERNAL_ERROR", "statusDetail": "worker\nlost"}, "had an internal error (worker lost); run"),
+        ({"failureInfo": {"type": "PUSH_NOT_AUTHORIZED"}}, f"{ACCOUNT} needs roles/artifactregistry.writer on the"),
+        (
+            {"failureInfo": {"type": "PUSH_FAILED", "detail": "reset"}},
+            "was built and cannot be pushed (reset)",
+        ),
+        ({"failureInfo": {"type": "LOGGING_FAILURE"}}, f"{ACCOUNT} needs roles/logging.logWriter on the project"),
+        (
+            {"failureInfo": {"type": "FETCH_SOURCE_FAILED"}},
+            f"{ACCOUNT} needs roles/storage.objectViewer on",
+        ),
+        ({"failureInfo": {"type": "SOMETHING_NEW", "detail": "why"}}, "cannot be built: why"),
+        ({"status": "SUCCESS", "results": {}}, "Cloud Build reports no digest of the image; run `pulumi up` again"),
+    ],
+    ids=lambda value: str(value.get("status") or value["failureInfo"]["type"]) if isinstance(value, dict) else "",
+)
+def test_each_end_without_an_image_is_one_line(
+    context: BuildContext, service: CloudBuildStandIn, outcome: dict[str, Any], expected: str
+) -> None:
+    service.outcome = {"status": "FAILURE", **outcome}
+    (line,) = fail(context).splitlines()
+    assert line.startswith(f"{URI}: ") and expected in line and line.endswith("000000000000)")
+
+
+def test_an_image_that_someone_else_pushed_first_counts(
+    context: BuildContext, service: CloudBuildStandIn, registry: dict[str, str]
+) -> None:
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "PUSH_FAILED", "detail": "tag is immutable"}}
+    registry[URI] = "sha256:theirs"
+    assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print) == "sha256:theirs"
