@@ -70,7 +70,7 @@ class TestFirstUp:
         kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
         services = [index for index, kind in enumerate(kinds) if kind == "Service"]
         assert services == list(range(len(services))), kinds
-        assert [line["operation"] for line in made].count("refuse") == 3  # once for each account
+        assert [line["operation"] for line in made].count("refuse") == 4  # once for each account
         resources = cloud.resources()
         needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
         assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write", "secrets-hf-token", "alerts"} <= needed
