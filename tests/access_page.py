@@ -23,7 +23,15 @@ def principals(number: str, project: str, account: str) -> dict[str, str]:
 
 def grants() -> set[Grant]:
     """What the page says that stacks grant."""
-    table = PAGE[PAGE.index("## What the stack grants") : PAGE.index("## What the deployer needs")]
+    return _grants_in(PAGE[PAGE.index("## What the stack grants") : PAGE.index("## What schedules add")])
+
+
+def schedule_grants() -> set[Grant]:
+    """What the page says that stacks with schedules grant beside."""
+    return _grants_in(PAGE[PAGE.index("## What schedules add") : PAGE.index("## What the deployer needs")])
+
+
+def _grants_in(table: str) -> set[Grant]:
     rows = re.findall(r"^\| `(roles/\S+)` \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
     return {(role, who, on) for role, everyone, on in rows for who in everyone.split(", ")}
 

@@ -4,6 +4,7 @@ from vertex_api.deferred_packages import register_deferred_package
 
 _PACKAGES = (
     "artifactregistry",
+    "cloudscheduler",
     "compute",
     "iam",
     "kms",
@@ -14,6 +15,7 @@ _PACKAGES = (
     "servicenetworking",
     "storage",
     "vertex",
+    "workflows",
 )
 
 

@@ -21,7 +21,7 @@ MAX_SUBMISSIONS = 5
 _SECONDS_UNTIL_LISTED = 30
 """After a lost answer, a job that was created all the same is listed by then."""
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 30, 300
-"""A job of seven days takes some 8,000 of the 100,000 steps that an execution may have."""
+"""A job of seven days takes some 20,000 of the 100,000 steps that an execution may have."""
 
 
 def build_read(result: str, url: str, query: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -13,6 +13,9 @@ from .network_config_types import Attachment as Attachment
 from .network_config_types import DnsPeering as DnsPeering
 from .network_config_types import Network as Network
 from .network_config_types import Peering as Peering
+from .schedule_config_types import CloudScheduling as CloudScheduling
+from .schedule_config_types import Schedule as Schedule
+from .schedule_config_types import ScheduleAccount as ScheduleAccount
 
 
 class Package(ClosedTypedDict, total=False):
@@ -60,17 +63,6 @@ class Lifecycle(ClosedTypedDict, total=False):
     onDelete: Literal["delete", "cancel", "keep"]
     rerun: formats.NotNegative
     adopt: formats.JobId
-
-
-class Schedule(ClosedTypedDict, total=False):
-    """When jobs with `lifecycle.run: scheduled` run: one `job`, or several `jobs`, one after another."""
-
-    cron: Required[formats.Cron]
-    timeZone: formats.TimeZone
-    job: String
-    jobs: list[String]
-    paused: Boolean
-    overlap: Literal["skip", "allow"]
 
 
 class SpecFile(ClosedTypedDict, total=False):
@@ -208,6 +200,7 @@ class Cloud(ClosedTypedDict, total=False):
     network: Network
     persistentResource: PersistentResource
     tensorboard: Tensorboard
+    scheduling: CloudScheduling
     alerts: Alerts
     kmsKey: formats.KeyName
     labels: dict[str, String]

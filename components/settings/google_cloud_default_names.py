@@ -34,6 +34,10 @@ def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapp
             part["labels"] = {**labels, **part.get("labels", {})}
     if "tensorboard" in values:
         cloud["tensorboard"] = board
+    cloud["scheduling"] = dict(values.get("scheduling", {}))
+    for key in ("scheduler", "workflow"):
+        default = {"account": _generate_account_id(pulumi_project, stack, key)}
+        cloud["scheduling"][key] = cloud["scheduling"].get(key) or default
     return cast(config_types.Cloud, {**cloud, **network, "registry": registry, "identity": identity, "bucket": bucket})
 
 

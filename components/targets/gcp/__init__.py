@@ -13,6 +13,7 @@ from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry, RepositoryName
+from .schedule_accounts import ScheduleAccounts
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .service_agents import ServiceAgentMembers
@@ -27,6 +28,7 @@ __all__ = [
     "JobNetwork",
     "PersistentResource",
     "RepositoryName",
+    "ScheduleAccounts",
     "SecretAccess",
     "ServiceAgentAccess",
     "ServiceAgentMembers",

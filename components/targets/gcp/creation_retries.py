@@ -17,6 +17,11 @@ _TRANSIENT_REFUSALS: dict[str, re.Pattern[str]] = {
     "IAM does not know the account yet": re.compile(
         r"service account\b.{0,200}(does not exist|not found|is not ready)|gaia id not found", re.IGNORECASE | re.DOTALL
     ),
+    # Workflows' page on troubleshooting, and terraform-provider-google on the first workflow of a project.
+    "IAM does not know the account or the right to use it yet": re.compile(
+        r"serviceaccounts\.actAs\b.{0,300}may not exist|service agent\b.{0,100}does not exist",
+        re.IGNORECASE | re.DOTALL,
+    ),
     "IAM does not know the role yet": re.compile(r"role \S+ does not exist in the resource's hierarchy", re.IGNORECASE),
     # Cloud Storage's words, then those of Artifact Registry and Vertex AI (terraform-provider-google #11913, #15572).
     "Cloud KMS does not know the grant of the key yet": re.compile(

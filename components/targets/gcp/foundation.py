@@ -12,6 +12,7 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 from ...jobs.recovery.ledger import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_jobs import ProgramJobs
+from ...schedules.schedule_status import ScheduleStatus
 from ...schema import config_types
 from ...settings.google_cloud_default_names import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules import ProgramJobRules
@@ -24,6 +25,8 @@ from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry
+from .schedule_accounts import ScheduleAccounts
+from .schedule_resources import create_schedule_resources
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .tensorboard import Tensorboard
@@ -141,11 +144,41 @@ class GcpFoundation(pulumi.ComponentResource):
         everything = depend_on(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
+        self._settings, self._stack, self._account = settings, stack, account
+        self._schedule_accounts: ScheduleAccounts | None = None
+        self._schedule_upstream = depend_on(training)
         self.register_outputs({})
 
     def register_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
-        """Refuse a schedule."""
-        del request, opts
-        raise pulumi.RunError(f"schedules.{name}: schedules are for the target local in this version")
+        """Create the workflow of a schedule, what starts it, and the accounts that all schedules share."""
+        starter = create_schedule_resources(
+            name,
+            request,
+            project=self._settings.project,
+            region=self._settings.region,
+            accounts=self._create_schedule_accounts_once(),
+            labels=self.job_labels,
+            protect=self._stack["scheduling"].get("protect", False),
+            opts=opts,
+        )
+        options = ResourceOptions.merge(opts, ResourceOptions(depends_on=[starter]))
+        status = ScheduleStatus(name, self.full_location_name, request, options)
+        return status.recover_output("status", lambda _: None)
+
+    def _create_schedule_accounts_once(self) -> ScheduleAccounts:
+        """Return what all schedules share; a stack without schedules does without."""
+        if self._schedule_accounts is None:
+            is_created_here = "account" in self._stack["identity"]
+            project = self._settings.project
+            self._schedule_accounts = ScheduleAccounts(
+                "schedules",
+                self._stack["scheduling"],
+                project=project,
+                project_number=self._stack["projectNumber"],
+                training_account_name=f"projects/{project if is_created_here else '-'}/serviceAccounts/{self._account}",
+                submitters=self._stack["identity"].get("submitters", []),
+                opts=self._schedule_upstream,
+            )
+        return self._schedule_accounts

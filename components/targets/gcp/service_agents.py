@@ -46,6 +46,11 @@ class ServiceAgentMembers:
         return self._format_member("gs-project-accounts")
 
     @property
+    def workflows(self) -> str:
+        """The agent of Workflows, which runs workflows as their accounts."""
+        return self._format_member("gcp-sa-workflows")
+
+    @property
     def image_readers_by_name(self) -> dict[str, str]:
         """Both agents that need to read training images, by a short name (vertex-ai-samples#2176)."""
         return {"vertex": self.vertex, "custom-code": self.custom_code}

@@ -32,6 +32,8 @@ SECTIONS = {
     "ResourcePool": "Resource pool",
     "AutoscalingSpec": "Autoscaling",
     "Tensorboard": "TensorBoard",
+    "CloudScheduling": "Scheduling",
+    "ScheduleAccount": "Accounts of schedules",
     "Alerts": "Alerts",
     "Declarations": "Declarations",
     "Image": "Images",

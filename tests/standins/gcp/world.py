@@ -34,6 +34,8 @@ _APIS = {
     "vertex": "aiplatform",
     "monitoring": "monitoring",
     "secretmanager": "secretmanager",
+    "workflows": "workflows",
+    "cloudscheduler": "cloudscheduler",
 }
 _AGENT = re.compile(r"serviceAccount:service-(\d+)@(.+?)[.]iam[.]gserviceaccount[.]com")
 
@@ -110,6 +112,15 @@ class World:
             role = inputs["role"]
             if role.startswith("projects/") and (role not in self._roles or self._is_new(role)):
                 yield f"Error 400: Role ({role}) does not exist in the resource's hierarchy., badRequest"
+        if account := _used_account(kind, inputs):
+            member = f"serviceAccount:{account}"
+            if member in self._attempts and self._is_new(f"{member} used by a {kind}"):
+                refused = f"Permission 'iam.serviceaccounts.actAs' denied on service account {account}"
+                yield f"Error 403: {refused} (or it may not exist)."
+        if kind == "Workflow":
+            agent = _agent(project, "gcp-sa-workflows")
+            if project in NUMBERS and (agent not in self._agents or self._is_new(f"{agent} as an agent")):
+                yield "Error 400: Workflows service agent does not exist. Try again in a few minutes."
         for key, service in _keys(kind, inputs):
             member = _agent(project, service)
             is_granted = any(on == key and to == member for on, _, to in self._grants)
@@ -182,6 +193,14 @@ def _keys(kind: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield spec["kmsKeyName"], VERTEX_AGENTS[1]
 
 
+def _used_account(kind: str, inputs: Mapping[str, Any]) -> str | None:
+    """The account that a resource acts as, which whoever creates it must be allowed to use."""
+    if kind == "Workflow":
+        return str(inputs["serviceAccount"])
+    token = inputs.get("httpTarget", {}).get("oauthToken") if kind == "Job" else None
+    return str(token["serviceAccountEmail"]) if token else None
+
+
 def _unique_name(kind: str, inputs: Mapping[str, Any]) -> tuple[str, ...] | None:
     """What a second resource of the kind must not have in common with it; `None` if there is no such thing."""
     names = {
@@ -191,5 +210,7 @@ def _unique_name(kind: str, inputs: Mapping[str, Any]) -> tuple[str, ...] | None
         "GlobalAddress": ("project", "name"),
         "NetworkAttachment": ("project", "region", "name"),
         "IAMCustomRole": ("project", "roleId"),
+        "Workflow": ("project", "region", "name"),
+        "Job": ("project", "region", "name"),
     }
     return (kind, *(str(inputs.get(key)) for key in names[kind])) if kind in names else None

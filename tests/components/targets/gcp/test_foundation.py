@@ -16,8 +16,10 @@ from components.targets.choice import create_foundation
 from components.targets.gcp import GcpFoundation, Services
 from tests import access_page
 from tests.components.projects import load
+from tests.components.scheduled_workflow.schedules import request, scheduled
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.standins.gcp.properties import problems
+from vertex_api.schedules.schedule_request import ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -144,11 +146,19 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Graph:
         return graph(program, KNOWN_LATER)
 
 
-def build_foundation_graph(known: Settings, options: pulumi.ResourceOptions | None = None) -> Graph:
-    """The foundation alone."""
+def build_foundation_graph(known: Settings, *schedules: ScheduleRequest) -> Graph:
+    """The foundation alone, or with schedules on it."""
     assert known.cloud
     cloud = known.cloud
-    return graph(lambda: GcpFoundation(known, cloud, options))
+
+    def program() -> None:
+        ground = GcpFoundation(known, cloud)
+        for number, schedule in enumerate(schedules):
+            above = pulumi.ComponentResource("vertex:schedules:Schedule", f"nightly{number or ''}")
+            options = pulumi.ResourceOptions(parent=above, depends_on=[*ground.job_dependencies])
+            ground.register_schedule(f"nightly{number or ''}", schedule, options)
+
+    return graph(program)
 
 
 def test_only_declared_resources_are_created(whole: Graph) -> None:
@@ -238,7 +248,8 @@ def short_module(token: str) -> str:
 
 
 def test_the_deployers_roles_are_documented_for_all_resources(whole: Graph, tmp_path: Path) -> None:
-    graphs = [whole, *(build_foundation_graph(settings(tmp_path, **stack)) for stack in STACKS)]
+    schedule = request("team_dev_nightly", scheduled("team_dev_nightly", "train", {"jobSpec": {}}))
+    graphs = [whole, *(build_foundation_graph(settings(tmp_path, **stack), schedule) for stack in STACKS)]
     tokens = {request.type for made in graphs for request in made.requests.values() if request.custom}
     tokens |= {f"pulumi-python:dynamic/vertex:{name}" for name in ("HyperparameterTuningJob", "TrainingPipeline")}
     types = {f"{short_module(token)}.{token.rpartition(':')[2]}" for token in tokens}

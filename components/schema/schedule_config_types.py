@@ -1,0 +1,34 @@
+"""Types of schedules in declarations, and of their accounts in stack files."""
+
+from typing import Literal, Required
+
+from vertex_api.scalar_types import Boolean, String
+
+from . import formats
+from .closed_typed_dict import ClosedTypedDict
+
+
+class Schedule(ClosedTypedDict, total=False):
+    """When jobs with `lifecycle.run: scheduled` run: one `job`, or several `jobs`, one after another."""
+
+    cron: Required[formats.Cron]
+    timeZone: formats.TimeZone
+    job: String
+    jobs: list[String]
+    paused: Boolean
+    overlap: Literal["skip", "allow"]
+
+
+class ScheduleAccount(ClosedTypedDict, total=False):
+    """A service account for schedules: an `account` to create, or an `existing` one."""
+
+    account: formats.AccountId
+    existing: formats.AccountEmail
+
+
+class CloudScheduling(ClosedTypedDict, total=False):
+    """The accounts of Cloud Scheduler and of workflows for all schedules, and whether these are protected."""
+
+    scheduler: ScheduleAccount
+    workflow: ScheduleAccount
+    protect: Boolean

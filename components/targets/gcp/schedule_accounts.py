@@ -1,0 +1,102 @@
+"""ScheduleAccounts: what the schedules of a stack share: APIs, the agent of Workflows, and two accounts."""
+
+from __future__ import annotations  # loads the provider's types only if they are used
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_gcp import projects, serviceaccount
+
+from ...schema import config_types
+from .creation_retries import create_retrying_options
+from .enabled_apis import Services
+from .identity import ACT_AS, build_account_email
+from .service_agents import ServiceAgentMembers
+
+APIS = ("cloudscheduler", "workflowexecutions", "workflows")
+STARTER_ROLES = {"start": "roles/workflows.invoker"}
+"""Of Cloud Scheduler's account. On the project: workflows have no policies of their own (discovery document, v1)."""
+SUBMITTER_ROLES = {"submit": "roles/aiplatform.user", "executions": "roles/workflows.viewer"}
+"""Of the workflows' account: it submits and reads jobs, and looks for other executions of its workflow."""
+WORKFLOWS_AGENT_ROLE = "roles/workflows.serviceAgent"
+
+
+class ScheduleAccounts(pulumi.ComponentResource):
+    """The accounts with which Cloud Scheduler starts workflows, and workflows submit jobs: `scheduler`, `workflow`.
+
+    Both are e-mails, as plain text. An account that exists already gets no grants, except that `workflow` may submit
+    jobs as `training_account`, which is `training_account_name` in full. `submitters` may use both accounts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        accounts: config_types.CloudScheduling,
+        *,
+        project: str,
+        project_number: str,
+        training_account_name: str,
+        submitters: Sequence[str] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("vertex:gcp:ScheduleAccounts", name, None, opts)
+        self._name, self._project, self._submitters = name, project, submitters
+        services = Services(f"{name}-services", APIS, project=project, opts=pulumi.ResourceOptions(parent=self))
+        self._upstream: list[pulumi.Resource] = [services]
+        self._create_workflows_agent(project_number)
+        self.scheduler = self._create_account("scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_ROLES)
+        self.workflow = self._create_account("workflow", accounts["workflow"], "Workflows", SUBMITTER_ROLES)
+        serviceaccount.IAMMember(
+            f"{name}-act-as",
+            service_account_id=training_account_name,
+            role=ACT_AS,
+            member=f"serviceAccount:{self.workflow}",
+            opts=create_retrying_options(self, self._upstream),
+        )
+        self.register_outputs({"scheduler": self.scheduler, "workflow": self.workflow})
+
+    def _create_account(
+        self, key: str, account: config_types.ScheduleAccount, purpose: str, roles: dict[str, str]
+    ) -> str:
+        """Create an account with its grants, unless it exists, and return its e-mail."""
+        if "existing" in account:
+            return account["existing"]
+        name, project = f"{self._name}-{key}", self._project
+        email = build_account_email(account["account"], project)
+        title = f"Vertex AI training: {purpose}"
+        options = create_retrying_options(self, self._upstream)
+        created = serviceaccount.Account(
+            name, project=project, account_id=account["account"], display_name=title, opts=options
+        )
+        self._upstream.append(created)
+        options = create_retrying_options(self, [created])
+        for suffix, role in roles.items():
+            projects.IAMMember(
+                f"{name}-{suffix}", project=project, role=role, member=f"serviceAccount:{email}", opts=options
+            )
+        for submitter in self._submitters:
+            serviceaccount.IAMMember(
+                f"{name}-{submitter}",
+                service_account_id=f"projects/{project}/serviceAccounts/{email}",
+                role=ACT_AS,
+                member=submitter,
+                opts=options,
+            )
+        return email
+
+    def _create_workflows_agent(self, project_number: str) -> None:
+        """Let the service agent exist before the first workflow, which is refused without it.
+
+        It may not exist for minutes after its API is enabled (terraform-google-bigquery #226, #232), and an agent that
+        is created on request does not get its role. It stays after the stack, as other workflows need it.
+        """
+        name = f"{self._name}-agent"
+        kept = pulumi.ResourceOptions(retain_on_delete=True)
+        options = pulumi.ResourceOptions.merge(create_retrying_options(self, self._upstream), kept)
+        agent = projects.ServiceIdentity(name, project=self._project, service="workflows.googleapis.com", opts=options)
+        options = pulumi.ResourceOptions.merge(create_retrying_options(self, [agent]), kept)
+        member = ServiceAgentMembers(project_number).workflows
+        granted = projects.IAMMember(
+            f"{name}-role", project=self._project, role=WORKFLOWS_AGENT_ROLE, member=member, opts=options
+        )
+        self._upstream.append(granted)

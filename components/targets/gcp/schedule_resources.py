@@ -1,0 +1,106 @@
+"""The resources of one schedule on Google Cloud: a workflow that submits its jobs, and what starts it."""
+
+from __future__ import annotations  # loads the provider's types only if they are used
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi_gcp import cloudscheduler, workflows
+
+from vertex_api.resource_names import build_parent
+from vertex_api.schedules.cron import find_shortest_gap
+from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.validation.shape_validation import format_path
+
+from ...errors import DeclarationErrors, Problem
+from ...runtime.pulumi_outputs import call_now_or_when_known
+from ...scheduled_workflow.limits import find_request_violations, find_source_violation_or_none
+from ...scheduled_workflow.source import MAX_WINDOW, WorkflowPlace, build_workflow_source, compute_window
+from .creation_retries import create_retrying_options
+from .schedule_accounts import ScheduleAccounts
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_ATTEMPT_DEADLINE = "60s"
+_RETRIES = 3
+"""Of a start that fails. All attempts take at most six minutes, and within `MAX_WINDOW` a workflow submits once."""
+
+
+def create_schedule_resources(
+    name: str,
+    request: pulumi.Input[ScheduleRequest],
+    *,
+    project: str,
+    region: str,
+    accounts: ScheduleAccounts,
+    labels: Mapping[str, str],
+    protect: bool,
+    opts: pulumi.ResourceOptions,
+) -> cloudscheduler.Job:
+    """Create the workflow of a schedule, and the job of Cloud Scheduler that starts it, which is returned.
+
+    Raises DeclarationErrors for a schedule whose workflow would exceed a limit of Workflows.
+    """
+
+    def get(field: str) -> pulumi.Input[Any]:
+        return call_now_or_when_known(lambda known: getattr(known, field), request)
+
+    assert opts.parent
+    ours = pulumi.ResourceOptions.merge(
+        create_retrying_options(opts.parent, [accounts], protect=protect or None),
+        pulumi.ResourceOptions(depends_on=opts.depends_on),
+    )
+    workflow = workflows.Workflow(
+        f"{name}-workflow",
+        name=get("id"),
+        project=project,
+        region=region,
+        description=f"Submits the jobs of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
+        service_account=accounts.workflow,
+        source_contents=call_now_or_when_known(lambda known: _build_source(name, known, project, region), request),
+        labels=dict(labels) or None,
+        # The provider would refuse `pulumi destroy`.
+        deletion_protection=protect,
+        opts=ours,
+    )
+    place = f"https://workflowexecutions.googleapis.com/v1/{build_parent(project, region)}/workflows"
+    return cloudscheduler.Job(
+        f"{name}-scheduler",
+        name=get("id"),
+        project=project,
+        region=region,
+        description=f"Starts the workflow of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
+        schedule=get("cron"),
+        time_zone=get("time_zone"),
+        paused=get("paused"),
+        attempt_deadline=_ATTEMPT_DEADLINE,
+        retry_config=call_now_or_when_known(_build_retry_config, request),
+        http_target={
+            "uri": call_now_or_when_known(lambda known: f"{place}/{known.id}/executions", request),
+            "http_method": "POST",
+            "headers": {"Content-Type": "application/json"},
+            "body": base64.b64encode(b"{}").decode(),
+            "oauth_token": {"service_account_email": accounts.scheduler, "scope": _SCOPE},
+        },
+        opts=pulumi.ResourceOptions.merge(ours, pulumi.ResourceOptions(depends_on=[workflow])),
+    )
+
+
+def _build_source(name: str, request: ScheduleRequest, project: str, region: str) -> str:
+    """Return the source of a workflow. Raises DeclarationErrors if Workflows would not take it."""
+    place = f"schedules.{name}"
+    if violations := list(find_request_violations(request)):
+        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
+    window = compute_window(find_shortest_gap(request.cron, request.time_zone))
+    source = build_workflow_source(request, WorkflowPlace(project, region, request.id), window)
+    if message := find_source_violation_or_none(source):
+        raise DeclarationErrors([Problem(place, "", message)])
+    return source
+
+
+def _build_retry_config(request: ScheduleRequest) -> cloudscheduler.JobRetryConfigArgsDict:
+    """Return the retries of a start that fails: none if the next time comes before they would be over."""
+    is_frequent = compute_window(find_shortest_gap(request.cron, request.time_zone)) < MAX_WINDOW
+    count = 0 if is_frequent else _RETRIES
+    return {"retry_count": count, "min_backoff_duration": "15s", "max_backoff_duration": "60s"}

@@ -1,0 +1,155 @@
+"""What a schedule is on Google Cloud: its workflow, what starts it, and the accounts of both."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.errors import DeclarationErrors
+from tests import access_page
+from tests.components.scheduled_workflow.schedules import scheduled
+from tests.components.targets.gcp.graph import Graph, forget_loops
+from tests.components.targets.gcp.test_first_run import bring_up
+from tests.components.targets.gcp.test_foundation import build_foundation_graph, list_upstream, settings
+from tests.standins.gcp.properties import problems
+from tests.standins.gcp.world import World
+from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+ID = "team_dev_nightly"
+WORKFLOW, STARTER, ACCOUNTS = "Workflow/nightly-workflow", "Job/nightly-scheduler", "ScheduleAccounts/schedules"
+MADE = {
+    *(f"Service/schedules-services-{api}" for api in ("cloudscheduler", "workflowexecutions", "workflows")),
+    "Services/schedules-services",
+    "ServiceIdentity/schedules-agent",
+    "IAMMember/schedules-agent-role",
+    *(f"Account/schedules-{key}" for key in ("scheduler", "workflow")),
+    *(f"IAMMember/schedules-{suffix}" for suffix in ("scheduler-start", "workflow-submit", "workflow-executions")),
+    "IAMMember/schedules-act-as",
+    ACCOUNTS,
+    WORKFLOW,
+    STARTER,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Nothing of the mocks' event loops is left for a later test."""
+    yield
+    forget_loops()
+
+
+def job(*args: str) -> ScheduledJob:
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "r/i", "args": list(args)}}
+    return scheduled(ID, "train", {"jobSpec": {"workerPoolSpecs": [pool]}})
+
+
+def schedule(cron: str = "0 2 * * *", paused: bool = False, *args: str) -> ScheduleRequest:
+    return ScheduleRequest(ID, cron, "Europe/Berlin", paused, "skip", (job(*args),))
+
+
+def resources(folder: Path, *schedules: ScheduleRequest, **stack: Any) -> Graph:
+    return build_foundation_graph(settings(folder, include=[], **stack), *schedules)
+
+
+def test_a_schedule_is_a_workflow_and_what_starts_it(tmp_path: Path) -> None:
+    without, made = resources(tmp_path), resources(tmp_path, schedule(), labels={"team": "vision"})
+    assert made.inputs.keys() - without.inputs.keys() >= MADE
+    workflow, starter = made.inputs[WORKFLOW], made.inputs[STARTER]
+    assert workflow["serviceAccount"] == "team-dev-workflow@acme-dev.iam.gserviceaccount.com"
+    assert (workflow["name"], workflow["region"], workflow["labels"]) == (ID, "europe-west4", {"team": "vision"})
+    assert workflow["deletionProtection"] is False
+    assert "r/i" in json.dumps(json.loads(workflow["sourceContents"])["main"])
+    assert (starter["schedule"], starter["timeZone"], starter["paused"]) == ("0 2 * * *", "Europe/Berlin", False)
+    target = starter["httpTarget"]
+    executions = f"projects/acme-dev/locations/europe-west4/workflows/{ID}/executions"
+    assert target["uri"] == f"https://workflowexecutions.googleapis.com/v1/{executions}"
+    assert base64.b64decode(target["body"]) == b"{}"
+    assert target["headers"] == {"Content-Type": "application/json"}
+    assert target["oauthToken"]["serviceAccountEmail"] == "team-dev-scheduler@acme-dev.iam.gserviceaccount.com"
+
+
+def test_the_real_provider_has_every_property_of_a_schedule(tmp_path: Path) -> None:
+    made = resources(tmp_path, schedule())
+    found = {name: list(problems(made.requests[name].type, made.inputs[name])) for name in (WORKFLOW, STARTER)}
+    assert found == {WORKFLOW: [], STARTER: []}
+
+
+def test_a_schedule_comes_after_its_accounts_and_all_that_jobs_need(tmp_path: Path) -> None:
+    made = resources(tmp_path, schedule())
+    needed = list_upstream(made, WORKFLOW)
+    assert needed >= MADE - {WORKFLOW, STARTER, ACCOUNTS} | {"Ledger/ledger", "Bucket/bucket"}
+    assert WORKFLOW in made.needs(STARTER)
+    services = {name for name in MADE if name.startswith("Service/")}
+    for name in MADE - services - {ACCOUNTS, "Services/schedules-services"}:
+        assert services <= list_upstream(made, name), name
+
+
+def test_schedules_share_their_accounts(tmp_path: Path) -> None:
+    other = ScheduleRequest("team_dev_weekly", "0 3 * * SUN", "UTC", True, "allow", (job(),))
+    made = resources(tmp_path, schedule(), other)
+    assert len(made.of("ScheduleAccounts")) == 1 and len(made.of("Workflow")) == 2
+    assert made.inputs["Job/nightly1-scheduler"]["paused"] is True
+
+
+def test_existing_accounts_get_no_grants_but_act_as(tmp_path: Path) -> None:
+    existing = {key: {"existing": f"{key}@acme-dev.iam.gserviceaccount.com"} for key in ("scheduler", "workflow")}
+    made = resources(tmp_path, schedule(), scheduling={**existing, "protect": True})
+    assert made.inputs[WORKFLOW]["serviceAccount"] == existing["workflow"]["existing"]
+    assert made.inputs[WORKFLOW]["deletionProtection"] is True
+    assert made.requests[WORKFLOW].protect and made.requests[STARTER].protect
+    grants = {name for name in made.of("IAMMember") if "schedules" in name}
+    assert grants == {"IAMMember/schedules-agent-role", "IAMMember/schedules-act-as"}
+    act_as = made.inputs["IAMMember/schedules-act-as"]
+    assert act_as["member"] == "serviceAccount:workflow@acme-dev.iam.gserviceaccount.com"
+
+
+def test_an_existing_training_account_may_be_used_by_workflows(tmp_path: Path) -> None:
+    theirs = "trainer@other.iam.gserviceaccount.com"
+    made = resources(tmp_path, schedule(), identity={"existing": theirs})
+    assert made.inputs["IAMMember/schedules-act-as"]["serviceAccountId"] == f"projects/-/serviceAccounts/{theirs}"
+
+
+@pytest.mark.parametrize(("cron", "retries"), [("0 2 * * *", 3), ("*/20 * * * *", 3), ("*/19 * * * *", 0)])
+def test_a_frequent_start_is_not_retried(tmp_path: Path, cron: str, retries: int) -> None:
+    made = resources(tmp_path, schedule(cron))
+    assert made.inputs[STARTER]["retryConfig"]["retryCount"] == retries
+    assert made.inputs[STARTER]["attemptDeadline"] == "60s"
+
+
+@pytest.mark.parametrize(
+    ("arg", "message"),
+    [
+        ("echo ${HOME}", 'train.jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "${HOME}" would be evaluated'),
+        ("x" * 140_000, "its workflow has 14"),
+    ],
+)
+def test_a_preview_refuses_what_workflows_does_not_take(tmp_path: Path, arg: str, message: str) -> None:
+    with pytest.raises(DeclarationErrors, match="1 problem in what is declared") as failure:
+        resources(tmp_path, schedule("0 2 * * *", False, arg))
+    assert f"schedules.nightly: {message}" in str(failure.value)
+
+
+def test_the_first_schedule_passes_in_a_fresh_project(tmp_path: Path) -> None:
+    passed = bring_up(World(unknown_attempts=2), resources(tmp_path, schedule()))
+    assert any("actAs" in refusal for refusal in passed)
+    assert any("service agent does not exist" in refusal for refusal in passed)
+
+
+def test_the_grants_of_schedules_equal_the_documented_table(tmp_path: Path) -> None:
+    submitters = {"submitters": ["group:ml@example.com"]}
+    without, made = (resources(tmp_path, *given, identity=submitters) for given in ((), (schedule(),)))
+    who = access_page.principals("123456789012", "acme-dev", "team-dev")
+    who |= {"group:ml@example.com": "`identity.submitters`"}
+    accounts = {"team-dev": "the training account", "team-dev-scheduler": "the scheduler account"}
+    accounts |= {"team-dev-workflow": "the workflow account"}
+    on = {
+        f"projects/acme-dev/serviceAccounts/{name}@acme-dev.iam.gserviceaccount.com": accounts[name]
+        for name in accounts
+    }
+    new = [inputs for name, inputs in made.inputs.items() if name not in without.inputs]
+    assert access_page.made(new, who, {**on, "acme-dev": "the project"}) == access_page.schedule_grants()
