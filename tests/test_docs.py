@@ -23,7 +23,7 @@ PAGES = (
     "install",
     "interrupted",
 )
-PAGES += ("first-run", "python", "regions", "security")
+PAGES += ("first-run", "python", "regions", "schedules", "security")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -34,7 +34,7 @@ def test_the_program_for_adopting_runs() -> None:
     assert len(made.of("Repository")) == 1 and len(made.of("RepositoryIamMember")) == 2
 
 
-@pytest.mark.parametrize("page", ["configuration", "environments", "cost", "regions"])
+@pytest.mark.parametrize("page", ["configuration", "environments", "cost", "regions", "schedules"])
 def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert blocks

@@ -27,7 +27,8 @@ def warn_of_unavailable_accelerators(settings: Settings) -> None:
     """Warn in a preview of the target gcp about accelerators that the region may not have."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
         machines = [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud)]
-        if lines := render_availability_warning_lines(settings.region, settings.jobs, machines):
+        jobs = (*settings.jobs, *settings.scheduled_jobs)
+        if lines := render_availability_warning_lines(settings.region, jobs, machines):
             pulumi.warn("\n".join(lines))
 
 

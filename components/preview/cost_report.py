@@ -13,6 +13,7 @@ from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estim
 
 from ..settings import google_cloud_rules
 from ..settings.settings import Settings
+from .schedule_cost import render_schedule_cost_lines
 
 MAX_LINES = 10
 """How many jobs are shown: the most expensive ones."""
@@ -22,14 +23,20 @@ _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 def show_cost(settings: Settings) -> None:
     """Log in a preview of the target gcp what the stack costs and which quotas it needs."""
     if settings.costs and pulumi.runtime.is_dry_run():
+        scheduled = {job.name for job in settings.scheduled_jobs}
+        costs = {name: cost for name, cost in settings.costs.items() if name not in scheduled}
         quotas = estimate_quotas_by_job_and_metric(settings)
-        lines = render_cost_lines(settings.region, settings.costs, quotas, date.today())
+        lines = []
+        if costs:
+            lines += render_cost_lines(settings.region, costs, {name: quotas[name] for name in costs}, date.today())
+        lines += render_schedule_cost_lines(settings.region, settings.schedules, settings.costs)
         pulumi.log.info("\n".join(lines))
 
 
 def estimate_quotas_by_job_and_metric(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
-    quotas = {job.name: estimate_quota_by_metric(job.required_valid_spec) for job in settings.jobs}
+    jobs = (*settings.jobs, *settings.scheduled_jobs)
+    quotas = {job.name: estimate_quota_by_metric(job.required_valid_spec) for job in jobs}
     if machines := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
         quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_quota_by_metric(machines)
     return quotas

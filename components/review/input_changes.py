@@ -56,6 +56,11 @@ def find_input_changes(step: Step) -> list[InputChange]:
     return changes + [InputChange((key,), step.old_inputs.get(key), step.new_inputs.get(key)) for key in hidden]
 
 
+def find_value_changes(old: Any, new: Any) -> list[InputChange]:
+    """Find what differs between two values, with its paths in them."""
+    return list(_iterate_changes(old, new, ()))
+
+
 def format_value(value: Any) -> str | None:
     """Return a value of a preview as one short line, or None for no value."""
     if value is None:

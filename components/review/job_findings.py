@@ -83,13 +83,14 @@ def _build_job_finding(
     action = "update" if step.op == "update" else "adopt" if is_adopted else "run again"
     upstream_folders = [folders[name] for name in step.new_inputs.get("jobs") or {} if name in folders]
     changes = [each for each in find_input_changes(step) if not _is_consequence_of_upstream(each, upstream_folders)]
-    causes = _find_causes(changes, nouns_and_names_by_uri)
+    causes = find_causes(changes, nouns_and_names_by_uri)
     return JobFinding(step.name, type_name, action, causes or (Cause("request"),), policy)
 
 
-def _find_causes(
+def find_causes(
     changes: Iterable[InputChange], nouns_and_names_by_uri: Mapping[str, tuple[str, str]]
 ) -> tuple[Cause, ...]:
+    """Return the causes that changes of inputs amount to, each once. Images and packages are named by their URIs."""
     causes = [(_build_cause(change, nouns_and_names_by_uri), change.path[-2:] == _OUTPUT_FOLDER) for change in changes]
     own = [cause for cause, is_output_folder in causes if not is_output_folder]
     return tuple(dict.fromkeys(own or [cause for cause, _ in causes]))

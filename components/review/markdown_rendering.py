@@ -13,6 +13,7 @@ from .markdown_code_spans import count_noun, render_code, render_code_list
 from .markdown_totals import render_totals
 from .resource_findings import DataLoss, Grant, OtherChange
 from .review import Review
+from .schedule_findings import ScheduleFinding
 
 T = TypeVar("T")
 
@@ -71,6 +72,7 @@ def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield from _render_section("Images and packages", review.images, limits.items, partial(_render_image, limits.names))
     groups = group_jobs_by_all_causes_or_commonest(review.jobs, limits.items)
     yield from _render_section("Jobs", groups, limits.items, partial(_render_job_group, limits.names))
+    yield from _render_section("Schedules", review.schedules, limits.items, _render_schedule)
     yield from _render_section("Grants", review.grants, limits.items, _render_grant)
     yield from render_totals(review, limits.items)
     yield from _render_section("Warnings", review.warnings, limits.items, _render_message)
@@ -91,9 +93,8 @@ def _render_summary(review: Review) -> str:
     for action, phrase in _ACTIONS.items():
         if count := sum(job.action == action for job in review.jobs):
             parts.append(f"{count_noun(count, 'job')} {phrase.partition(',')[0]}")
-    for noun, count in (("grant", len(review.grants)), ("other resource", len(review.other_changes))):
-        if count:
-            parts.append(f"{count_noun(count, noun)} to change")
+    nouns = {"schedule": review.schedules, "grant": review.grants, "other resource": review.other_changes}
+    parts += [f"{count_noun(len(found), noun)} to change" for noun, found in nouns.items() if found]
     return ", ".join(parts) + "." if parts else "Nothing changes."
 
 
@@ -183,6 +184,15 @@ def _render_action(job: JobFinding, causes: Sequence[Cause]) -> str:
     shown = "; ".join(map(_render_cause, causes[:_MAX_CAUSES]))
     more = f"; and {len(causes) - _MAX_CAUSES:,} more" if len(causes) > _MAX_CAUSES else ""
     return f"{phrase} because of {shown}{more}"
+
+
+def _render_schedule(schedule: ScheduleFinding) -> str:
+    times = f"{render_code(schedule.cron)} in {schedule.time_zone}{', paused' if schedule.is_paused else ''}"
+    if schedule.change != "changed":
+        return f"{render_code(schedule.name)} is {schedule.change}: {times}"
+    causes = "; ".join(map(_render_cause, schedule.causes[:_MAX_CAUSES]))
+    more = f"; and {len(schedule.causes) - _MAX_CAUSES:,} more" if len(schedule.causes) > _MAX_CAUSES else ""
+    return f"{render_code(schedule.name)} ({times}) changes because of {causes}{more}"
 
 
 def _render_cause(cause: Cause) -> str:

@@ -8,6 +8,7 @@ from .changed_images_and_packages import IMAGE_TYPE, PACKAGE_TYPE
 from .input_changes import find_input_changes, format_value
 from .job_findings import KINDS_BY_TYPE
 from .preview_document import Step
+from .schedule_findings import is_part_of_schedule
 
 DATA_BY_TYPE = {
     "gcp:artifactregistry/repository:Repository": "images",
@@ -90,7 +91,7 @@ def find_grant_changes(steps: Iterable[Step]) -> list[Grant]:
 
 
 def find_changes_of_other_resources(steps: Iterable[Step]) -> list[OtherChange]:
-    """Find the changes of resources that are neither jobs, images, packages nor grants, and more than a group."""
+    """Find the changes of resources that no other finding describes, and that are more than a group of others."""
     return [
         OtherChange(
             step.op,
@@ -100,7 +101,7 @@ def find_changes_of_other_resources(steps: Iterable[Step]) -> list[OtherChange]:
         )
         for step in steps
         if step.op not in _OPERATIONS_WITHOUT_CHANGE and step.type not in _OWN_TYPES and not _is_grant(step)
-        if not step.is_component
+        if not step.is_component and not is_part_of_schedule(step)
     ]
 
 

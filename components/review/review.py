@@ -24,6 +24,7 @@ from .resource_findings import (
     find_data_losses,
     find_grant_changes,
 )
+from .schedule_findings import ScheduleFinding, find_changed_schedules
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Review:
     warnings: tuple[str, ...] = ()
     images: tuple[ImageFinding, ...] = ()
     jobs: tuple[JobFinding, ...] = ()
+    schedules: tuple[ScheduleFinding, ...] = ()
     data_losses: tuple[DataLoss, ...] = ()
     grants: tuple[Grant, ...] = ()
     other_changes: tuple[OtherChange, ...] = ()
@@ -82,6 +84,7 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         warnings=tuple(warnings),
         images=tuple(find_changed_images_and_packages(steps)),
         jobs=tuple(find_changed_jobs(steps, preview.steps) if base else all_jobs),
+        schedules=tuple(find_changed_schedules(steps, preview.steps)),
         data_losses=tuple(find_data_losses(steps)),
         grants=tuple(find_grant_changes(steps)),
         other_changes=tuple(find_changes_of_other_resources(steps)),

@@ -71,12 +71,9 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
 
 def build_status(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a schedule from the emulator's answer, as `Schedule.status` describes it."""
-    times, runs = answer.get("nextTimes") or [None], answer.get("runs") or [None]
-    last = runs[0]
-    return {
-        "nextTime": None if answer.get("paused") else times[0],
-        "lastRun": last and {key: last.get(key) for key in ("runId", "state", "modelDirs")},
-    }
+    times, runs = answer.get("nextTimes", []), answer.get("runs", [])
+    next_time = {"nextTime": times[0]} if times and not answer.get("paused") else {}
+    return next_time | ({"lastRun": {key: runs[0][key] for key in ("runId", "state", "modelDirs")}} if runs else {})
 
 
 def _get_item(fields: Any, key: str) -> Any:

@@ -58,8 +58,8 @@ class Schedule(pulumi.ComponentResource):
     another; a later one may refer to results of an earlier one, such as `${jobs.train.model}`. With `overlap="skip"`
     there is no run while the last one is under way. A `paused` schedule stays and does not run.
 
-    `status` has the `nextTime` in UTC, None if paused, and the `lastRun`: its `runId`, `state` and `modelDirs` by job,
-    or None. It is that of the last `pulumi up` that changed the schedule, or of the last refresh.
+    `status` has the `nextTime` in UTC unless it is paused, and the `lastRun` if there was one: its `runId`, `state`
+    and `modelDirs` by job. It is that of the last `pulumi up` that changed the schedule, or of the last refresh.
     """
 
     status: pulumi.Output[Mapping[str, Any]]

@@ -97,8 +97,10 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
         run_id, last_jobs = select_last_run(jobs)
         attached = [_attach_tuning_job(api, job) for job in last_jobs]
     next_time = find_next_time_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
-    last_run = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]]) if run_id else None
-    return {"nextTime": next_time, "lastRun": last_run}
+    status: dict[str, Any] = {"nextTime": next_time} if next_time else {}
+    if run_id:
+        status["lastRun"] = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]])
+    return status
 
 
 def _attach_tuning_job(api: Target, job: Job) -> Job:

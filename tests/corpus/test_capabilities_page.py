@@ -10,7 +10,7 @@ from tests.corpus.specs import FOLDER, specs
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "capabilities.md").read_text()
 ROWS = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
-CAPABILITIES = 19
+CAPABILITIES = 20
 HERE = FOLDER.parent / "capabilities"
 RUN = "corpus/test_accepted.py::test_requests_follow_the_discovery_document"
 RUN_HERE = "engine/test_capabilities.py::test_every_declaration_runs_and_prints_what_it_says"

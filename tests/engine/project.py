@@ -229,9 +229,9 @@ class Project:
         return dict(json.loads((self.data / "endpoint.json").read_text()))
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Call the emulator's API below `/v1`, and return the answer."""
+        """Call the emulator's API below `/v1`, or at an absolute path, and return the answer."""
         request = urllib.request.Request(
-            f"{self.endpoint()['url']}/v1/{path}",
+            self.endpoint()["url"] + (path if path.startswith("/") else f"/v1/{path}"),
             method=method,
             data=json.dumps(body).encode() if body else None,
             headers={"Content-Type": "application/json"},

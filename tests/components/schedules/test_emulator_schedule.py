@@ -46,9 +46,9 @@ def test_create_and_update_put_the_schedule(admin: Admin) -> None:
     provider = EmulatorScheduleProvider()
     created = provider.create(PROPS)
     assert created.id == "team_dev_nightly"
-    assert created.outs["status"] == {"nextTime": "2026-11-23T02:00:00Z", "lastRun": None}
+    assert created.outs["status"] == {"nextTime": "2026-11-23T02:00:00Z"}
     updated = provider.update(created.id, created.outs, {**PROPS, "paused": True})
-    assert updated.outs["status"]["nextTime"] is None
+    assert updated.outs["status"] == {}
     bodies = [body for method, path, body in admin.calls if (method, path) == ("PUT", PATH)]
     assert [body["paused"] for body in bodies] == [False, True]
     assert bodies[0].keys() == {"cron", "timeZone", "paused", "overlap", "jobs"}
@@ -79,4 +79,4 @@ def test_a_schedule_that_is_gone_leaves_the_state(admin: Admin) -> None:
 
 
 def test_a_paused_schedule_has_no_next_time() -> None:
-    assert build_status({"paused": True, "nextTimes": ["2026-11-23T02:00:00Z"]}) == {"nextTime": None, "lastRun": None}
+    assert build_status({"paused": True, "nextTimes": ["2026-11-23T02:00:00Z"]}) == {}

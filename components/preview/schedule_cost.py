@@ -1,0 +1,31 @@
+"""What schedules cost at most: a run, and a month with as many runs as their cron expressions have times."""
+
+from collections.abc import Iterable, Mapping
+
+from vertex_api.estimates.cost import Cost
+
+from ..schema.declared_schedule import DeclaredSchedule
+
+_MONTHS = 12
+
+
+def render_schedule_cost_lines(
+    region: str, schedules: Iterable[DeclaredSchedule], costs: Mapping[str, Cost]
+) -> list[str]:
+    """Return a heading and a line for each schedule, none without schedules. `costs` are those of the jobs by name."""
+    lines = [_render_line(schedule, costs) for schedule in schedules]
+    return [f"Schedules in {region}, at most by list price:", *lines] if lines else []
+
+
+def _render_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
+    from vertex_api.schedules.cron import count_times_per_year
+
+    per_month = count_times_per_year(schedule.cron) / _MONTHS
+    runs = f"{per_month:,.1f}".removesuffix(".0") + " runs a month"
+    unpriced = [item for name in schedule.job_names for item in costs[name].unpriced]
+    if unpriced:
+        amount = f"no price on file for {', '.join(dict.fromkeys(unpriced))}, {runs}"
+    else:
+        usd = sum(costs[name].total for name in schedule.job_names)
+        amount = f"{usd:,.2f} USD a run, {usd * per_month:,.2f} USD a month ({runs})"
+    return f"  {schedule.name}: {amount}{', paused' if schedule.paused else ''}"

@@ -1,0 +1,106 @@
+"""The schedules that a preview adds, changes or removes, and why: by the resources of either target."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .changed_images_and_packages import get_image_and_package_names_by_uri
+from .input_changes import InputChange, find_input_changes, find_value_changes
+from .job_findings import Cause, find_causes
+from .preview_document import Step
+
+_EMULATOR_SCHEDULE = "pulumi-python:dynamic/vertex:EmulatorSchedule"
+_SCHEDULER_JOB = "gcp:cloudscheduler/job:Job"
+_WORKFLOW = "gcp:workflows/workflow:Workflow"
+_STATUS = "pulumi-python:dynamic/vertex:ScheduleStatus"
+_SUFFIXES = {_EMULATOR_SCHEDULE: "", _SCHEDULER_JOB: "-scheduler", _WORKFLOW: "-workflow", _STATUS: ""}
+"""The types of a schedule's resources, and what their names have after the schedule's."""
+_COMPONENT = "vertex:schedules:Schedule$"
+_FIELDS = {"schedule": "cron", "jobs": "requests"}
+"""What declarations, and this review, call inputs of these resources."""
+_BODY = "body"
+_SOURCE = "sourceContents"
+
+
+@dataclass(frozen=True)
+class ScheduleFinding:
+    """A schedule that is `new`, `changed` or `removed`. `cron`, `time_zone` and `is_paused` are those after the update.
+
+    Of a schedule that is removed they are those before it.
+    """
+
+    name: str
+    change: str
+    cron: str
+    time_zone: str
+    is_paused: bool
+    causes: tuple[Cause, ...] = ()
+
+
+def is_part_of_schedule(step: Step) -> bool:
+    """Return whether a step is of one of the resources that a schedule consists of."""
+    return step.type in _SUFFIXES and _COMPONENT in step.urn
+
+
+def find_changed_schedules(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[ScheduleFinding]:
+    """Find the schedules among `steps` that a preview changes. `all_steps` are those of the whole preview."""
+    all_steps = list(all_steps)
+    uris = get_image_and_package_names_by_uri(all_steps)
+    parts: dict[str, list[Step]] = {}
+    for step in steps:
+        if is_part_of_schedule(step) and step.type != _STATUS and step.op != "same":
+            parts.setdefault(_get_schedule_name(step), []).append(step)
+    times = {_get_schedule_name(step): step.inputs for step in all_steps if _has_times(step)}
+    return [_build_finding(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())]
+
+
+def _get_schedule_name(step: Step) -> str:
+    return step.name.removesuffix(_SUFFIXES[step.type])
+
+
+def _has_times(step: Step) -> bool:
+    return step.type in (_EMULATOR_SCHEDULE, _SCHEDULER_JOB) and is_part_of_schedule(step)
+
+
+def _build_finding(
+    name: str, steps: Iterable[Step], times: Mapping[str, Any], uris: Mapping[str, tuple[str, str]]
+) -> ScheduleFinding:
+    steps = list(steps)
+    change = "changed"
+    if all(step.old_inputs is None for step in steps):
+        change = "new"
+    elif all(step.new_inputs is None for step in steps):
+        change = "removed"
+    changes = [each for step in steps for each in _find_changes(step)]
+    causes = find_causes(changes, uris) or (Cause("request"),)
+    return ScheduleFinding(
+        name,
+        change,
+        str(times.get("cron") or times.get("schedule") or ""),
+        str(times.get("timeZone") or ""),
+        times.get("paused") is True,
+        causes if change == "changed" else (),
+    )
+
+
+def _find_changes(step: Step) -> list[InputChange]:
+    changes = []
+    for change in find_input_changes(step):
+        changes += _find_changes_of_source(change) if change.path == (_SOURCE,) else [change]
+    return [replace(change, path=_shorten_path(change.path)) for change in changes]
+
+
+def _shorten_path(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return a path as declarations have it: that of a job's field begins after the `body` of its request."""
+    if _BODY in path[:-1]:
+        return path[len(path) - path[::-1].index(_BODY) :]
+    return (_FIELDS.get(str(path[0]), path[0]), *path[1:])
+
+
+def _find_changes_of_source(change: InputChange) -> list[InputChange]:
+    """Return what differs in the source of a workflow, which is JSON with the requests of the jobs in it."""
+    try:
+        return find_value_changes(json.loads(change.old_value), json.loads(change.new_value))
+    except (TypeError, ValueError):
+        return [change]  # not known in this preview

@@ -1,0 +1,79 @@
+"""What a preview says that schedules cost, and that guardrails hold for their jobs."""
+
+from pathlib import Path
+from unittest import mock
+
+import pulumi
+import pytest
+
+from components.preview.availability_warnings import warn_of_unavailable_accelerators
+from components.preview.cost_report import estimate_quotas_by_job_and_metric, show_cost
+from tests.components.projects import CLOUD_INCLUDING, load, problems
+
+JOBS = """
+customJobs:
+  once: JOB}
+  a: JOB, lifecycle: {run: scheduled}}
+  b: JOB, lifecycle: {run: scheduled}}
+schedules:
+  hourly: {cron: "0 * * * *", job: a, paused: true}
+  weekly: {cron: "0 2 * * SUN", jobs: [a, b]}
+""".replace(
+    "JOB",
+    "{jobSpec: {scheduling: {timeout: 7200s}, workerPoolSpecs: "
+    "[{machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: us-docker.pkg.dev/p/r/a}}]}",
+)
+
+
+def shown(root: Path, jobs: str) -> list[str]:
+    """The lines that a preview shows."""
+    settings = load(root, CLOUD_INCLUDING, jobs=jobs)
+    with mock.patch.object(pulumi.runtime, "is_dry_run", lambda: True), mock.patch.object(pulumi.log, "info") as info:
+        show_cost(settings)
+    (call,) = info.call_args_list
+    return str(call.args[0]).splitlines()
+
+
+def test_schedules_cost_a_run_and_a_month(tmp_path: Path) -> None:
+    lines = shown(tmp_path, JOBS)
+    assert lines[0].startswith("Cost in us-central1: 0.25 USD an hour, 0.49 USD at most")
+    assert [line.split()[0] for line in lines[2:3]] == ["once"]
+    assert lines[-3:] == [
+        "Schedules in us-central1, at most by list price:",
+        "  hourly: 0.49 USD a run, 358.35 USD a month (730.5 runs a month), paused",
+        "  weekly: 0.98 USD a run, 4.25 USD a month (4.3 runs a month)",
+    ]
+
+
+def test_a_stack_may_have_scheduled_jobs_only(tmp_path: Path) -> None:
+    once = next(line for line in JOBS.splitlines() if line.startswith("  once:"))
+    assert shown(tmp_path, JOBS.replace(once, ""))[0] == "Schedules in us-central1, at most by list price:"
+
+
+def test_a_run_without_a_price_is_said(tmp_path: Path) -> None:
+    unknown = "n1-standard-4, acceleratorType: NVIDIA_B200, acceleratorCount: 8"
+    text = JOBS.replace("n1-standard-4", unknown.replace("n1-standard-4", "a4-highgpu-8g"))
+    assert any("no price on file for" in line and "weekly" in line for line in shown(tmp_path, text))
+
+
+def test_quotas_and_regions_of_scheduled_jobs_are_checked(tmp_path: Path) -> None:
+    machine = "{machineType: n1-standard-4, acceleratorType: NVIDIA_TESLA_T4, acceleratorCount: 1}"
+    text = JOBS.replace("{machineType: n1-standard-4}", machine)
+    settings = load(tmp_path, CLOUD_INCLUDING.replace("us-central1", "europe-west6"), jobs=text)
+    assert {"a", "b"} <= estimate_quotas_by_job_and_metric(settings).keys()
+    with mock.patch.object(pulumi.runtime, "is_dry_run", lambda: True), mock.patch.object(pulumi, "warn") as warn:
+        warn_of_unavailable_accelerators(settings)
+    assert "(once, a, b)" in warn.call_args.args[0]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("{maxTotalCost: 1.2}", "1.47 USD at most by list price; allowed: 1.20 for all jobs"),
+        ("{maxTimeout: 3600s}", "jobs.yaml:4: customJobs.a.jobSpec.scheduling.timeout: guardrails.maxTimeout"),
+        ("{machineTypes: [e2-*]}", "jobs.yaml:4: customJobs.a.jobSpec.workerPoolSpecs[0].machineSpec.machineType"),
+    ],
+)
+def test_guardrails_hold_for_a_run(rules: str, message: str, tmp_path: Path) -> None:
+    found = problems(tmp_path, f"{CLOUD_INCLUDING}  vertex-training:guardrails: {rules}\n", jobs=JOBS)
+    assert any(message in line for line in found), found

@@ -1,0 +1,68 @@
+"""A schedule of the target local through its life: created, run, edited and removed."""
+
+import re
+import time
+from typing import Any
+
+from tests.engine.golden import load_golden_steps
+from tests.engine.project import PARENT, Project
+
+ID = "vertex-training_local_nightly"
+PATH = f"/vertex_emulator/{PARENT}/schedules/{ID}"
+SECONDS = 120
+
+
+def wait_for_end_of_run(project: Project) -> dict[str, Any]:
+    """Return the last run once it has ended."""
+    deadline = time.monotonic() + SECONDS
+    while (run := project.request("GET", PATH)["runs"][0])["state"] == "RUNNING":
+        assert time.monotonic() < deadline, run
+        time.sleep(0.2)
+    return dict(run)
+
+
+def test_a_schedule_lives_with_its_stack(project: Project) -> None:
+    project.job["lifecycle"] = {"run": "scheduled"}
+    nightly = {"cron": "0 2 * * *", "timeZone": "Europe/Berlin", "job": "train"}
+    project.declarations["schedules"] = {"nightly": nightly}
+    project.declare()
+    assert project.steps() == load_golden_steps("schedule-first")
+    project.up()
+    status = project.outputs()["schedules"]["nightly"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT0[01]:00:00Z", status["nextTime"])
+    assert status.keys() == {"nextTime"}
+    assert project.outputs()["jobs"] == {}
+    assert project.list_jobs() == []
+    output = project.pulumi("preview", "--stack", "local", "--expect-no-changes")
+    assert re.search(r"next runs: (\w{3} \d{4}-\d\d-\d\d 02:00 CES?T(, )?){3}", output), output
+
+    project.request("POST", f"{PATH}:fire")
+    run = wait_for_end_of_run(project)
+    project.up("--refresh")
+    last_run = project.outputs()["schedules"]["nightly"]["lastRun"]
+    assert (last_run["runId"], last_run["state"]) == (run["runId"], "SUCCEEDED")
+    folder = f"nightly/{run['runId']}/train/model"
+    assert last_run["modelDirs"] == {"train": f"gs://vertex-training-local/{folder}/"}
+    assert (project.data / "gcs" / "vertex-training-local" / folder / "model.txt").exists()
+    (job,) = project.list_jobs()
+    assert (job["displayName"], job["labels"]) == (
+        f"train-{run['runId']}",
+        {"pulumi_schedule": ID, "pulumi_name": "train"},
+    )
+
+    nightly["cron"] = "0 3 * * *"
+    project.declare()
+    assert project.steps() == load_golden_steps("schedule-cron-edit")
+    nightly["cron"] = "0 2 * * *"
+    project.edit_code()
+    project.declare()
+    assert project.steps() == load_golden_steps("schedule-code-edit")
+    project.up()
+    nightly["paused"] = True
+    project.declare()
+    assert project.steps() == load_golden_steps("schedule-pause")
+    project.up()
+    project.assert_no_changes()
+    assert project.outputs()["schedules"]["nightly"] == {"lastRun": last_run}
+    assert project.request("GET", PATH)["paused"] is True
+    project.destroy()
