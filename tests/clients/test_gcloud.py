@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.clients.conftest import IDLE, Gcloud
-from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, pool, until
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job, pool, until
 
 METRIC = (
     "import json, os, sys; x = sys.argv[-1].removeprefix('--x='); print('x is', x);"
@@ -72,9 +72,8 @@ def created(gcloud: Gcloud, emulator: RunningEmulator, tmp_path_factory: pytest.
     tune = ["--display-name=tuned", "--max-trial-count=2", "--parallel-trial-count=2", config(folder, "study", STUDY)]
     calls = {
         "camel": [*create, "--display-name=camel", "--labels=team=a,made-by=gcloud", config(folder, "camel", CAMEL)],
-        "snake": [*create, "--display-name=snake", config(folder, "snake", SNAKE)],
+        "snake": ["beta", *create, "--display-name=snake", config(folder, "snake", SNAKE)],
         "flags": [*create, "--display-name=flags", *FLAGS],
-        "beta": ["beta", *create, "--display-name=beta", config(folder, "beta", CAMEL)],
         "study": ["ai", "hp-tuning-jobs", "create", "--format=value(name)", *tune],
     }
     names = dict(zip(calls, (text.strip() for text in together(gcloud, *calls.values())), strict=True))
@@ -89,7 +88,6 @@ def created(gcloud: Gcloud, emulator: RunningEmulator, tmp_path_factory: pytest.
 
 def test_jobs_from_files_and_flags_run(created: dict[str, str], emulator: RunningEmulator) -> None:
     assert emulator.lines(created["camel"]) == ["hello from gcloud"]
-    assert emulator.lines(created["beta"]) == ["hello from gcloud"]
     assert emulator.lines(created["snake"]) == ["hello, snake"]
     hosts = {line.removeprefix("hello from cmle-training-")[:11] for line in emulator.lines(created["flags"])}
     assert hosts == {"workerpool0", "workerpool2"}
@@ -133,20 +131,18 @@ def test_logs_of_ended_jobs_stream_each_line_once(gcloud: Gcloud, created: dict[
     assert study.count("x is 0.") == 2
 
 
-def test_running_jobs_and_studies_are_cancelled(gcloud: Gcloud, emulator: RunningEmulator, tmp_path: Path) -> None:
-    create = ["create", "--display-name=idle", "--format=value(name)"]
-    counts = ["--max-trial-count=4", "--parallel-trial-count=1"]
+def test_running_jobs_and_studies_are_cancelled(gcloud: Gcloud, emulator: RunningEmulator) -> None:
     idle = pool(IDLE)
     study = {**STUDY, "trialJobSpec": {"workerPoolSpecs": [idle]}}
+    counts = {"maxTrialCount": 4, "parallelTrialCount": 1}
+    parent = PARENT.replace("my-project", "local")  # gcloud's own project in this shell
     job, tuned = (
-        text.strip()
-        for text in together(
-            gcloud,
-            ["ai", "custom-jobs", *create, config(tmp_path, "idle", {"workerPoolSpecs": [idle]})],
-            ["ai", "hp-tuning-jobs", *create, *counts, config(tmp_path, "study", study)],
-        )
+        str(emulator.call("POST", f"v1/{parent}/{collection}", body)["name"])
+        for collection, body in {
+            "customJobs": custom_job(idle),
+            "hyperparameterTuningJobs": {"displayName": "idle", **counts, **study},
+        }.items()
     )
-    tuned = f"{job.rpartition('/customJobs/')[0]}/hyperparameterTuningJobs/{tuned.rpartition('/')[2]}"
     emulator.in_state(job, "JOB_STATE_RUNNING")
     until(lambda: emulator.get(tuned).get("trials", [{}])[0].get("state") == "ACTIVE", "a trial")
     together(gcloud, ["ai", "custom-jobs", "cancel", job], ["ai", "hp-tuning-jobs", "cancel", tuned.rpartition("/")[2]])

@@ -54,9 +54,9 @@ def test_gcloud_sends_the_token_that_env_names(blind: RunningEmulator, tmp_path:
         pytest.skip("gcloud is not installed")
     environment = variables(blind.data, {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"})
     (tmp_path / "file").write_text("content")
+    (blind.data / "gcs/with-token").mkdir()
     for arguments in (
         ["ai", "custom-jobs", "list"],
-        ["storage", "buckets", "create", "gs://with-token"],
         ["storage", "cp", str(tmp_path / "file"), "gs://with-token/file"],
     ):
         done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=120)
