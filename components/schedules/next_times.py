@@ -3,14 +3,15 @@
 from datetime import datetime
 from itertools import islice
 
-from vertex_api.schedules.cron import iterate_times
-from vertex_api.schedules.time_zones import get_time_zone
-
 _SHOWN_TIMES = 3
 
 
 def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetime) -> str:
     """Return the next three times of a schedule by the clocks of its zone, as one line."""
+    # Imported here and below, because most stacks have no schedules.
+    from vertex_api.schedules.cron import iterate_times
+    from vertex_api.schedules.time_zones import get_time_zone
+
     zone = get_time_zone(time_zone)
     times = [
         f"{time.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
@@ -21,6 +22,8 @@ def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetim
 
 def find_next_time_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
     """Return when a schedule runs next, in UTC as RFC 3339; None for a paused one."""
+    from vertex_api.schedules.cron import iterate_times
+
     if paused:
         return None
     time = next(iterate_times(cron, time_zone, now), None)
