@@ -12,7 +12,7 @@ from vertex_emulator.cli.argument_parser import build_argument_parser
 from vertex_emulator.errors import EmulatorError
 
 # The extra `emulator` of the distribution.
-_SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "uvicorn")
+_SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "tensorboardX", "uvicorn")
 _CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields of ContainerSettings
 
 

@@ -9,7 +9,7 @@ from vertex_emulator.event_files.event_log import EventLog
 from vertex_emulator.gcs.bucket_tree import BucketTree
 
 MAX_LOGS = 128
-MAX_BYTES_PER_READ = 4_000_000  # some 90,000 points, 0.5 s
+MAX_BYTES_PER_READ = 2_000_000  # some 45,000 points, 0.3 s
 
 
 class EventLogCache:

@@ -4,6 +4,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from google.protobuf.message import DecodeError
+from tensorboardX.proto.event_pb2 import Event
+
 MAX_TAG_LENGTH = 250
 _MAX_WALL_TIME = 1e12  # seconds; a later one is none
 # The fields and the packed forms of tensors with one number, by the numbers of tensorflow.DataType.
@@ -21,10 +24,6 @@ class Scalar(NamedTuple):
 
 def iterate_scalars(record: bytes) -> Iterator[Scalar]:
     """Yield the scalars of the event that a record holds. Raises ValueError if it holds no event."""
-    # Imported here because most users of the emulator write no event files, and the import takes 20 MB.
-    from google.protobuf.message import DecodeError
-    from tensorboardX.proto.event_pb2 import Event
-
     try:
         event = Event.FromString(record)
     except DecodeError as error:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -12,14 +13,15 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.event_files.event_log_cache import EventLogCache
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, event_stream, job_summaries
 from vertex_emulator.web_page.job_view import JobViews
-from vertex_emulator.web_page.scalars_view import build_scalars_view
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
+
+if TYPE_CHECKING:
+    from vertex_emulator.event_files.event_log_cache import EventLogCache
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,15 @@ class Page:
         return JSONResponse(view)
 
     @cached_property
-    def _event_logs(self) -> EventLogCache:
+    def _event_logs(self) -> "EventLogCache":
+        # Imported here, and in `_get_scalars`, because most jobs write no event files, and their messages take 20 MB.
+        from vertex_emulator.event_files.event_log_cache import EventLogCache
+
         return EventLogCache(BucketTree(self.buckets))
 
     def _get_scalars(self, request: Request) -> Response:
+        from vertex_emulator.web_page.scalars_view import build_scalars_view
+
         collection, job_id = request.path_params["collection"], request.path_params["id"]
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)

@@ -1,5 +1,7 @@
 """The scalars of jobs, studies and pipelines as the page asks for them, on a machine in memory."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -77,3 +79,8 @@ def test_too_many_tags_in_one_request_are_refused(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     with pytest.raises(ApiError, match="tag is given 101 times"):
         view(emulator, job, *(str(i) for i in range(101)))
+
+
+def test_messages_of_events_are_loaded_for_scalars_only() -> None:
+    code = "import sys, vertex_emulator.server; print({'tensorboardX', 'numpy'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
