@@ -66,7 +66,7 @@ def build_workflow_source(schedule: ScheduleRequest, place: WorkflowPlace, windo
     It names the run, ends if another execution or a job of the schedule shows that there is nothing to do, and submits
     the jobs one after another. `window` is that of `compute_window`.
     """
-    subworkflows = build_shared_subworkflows()
+    subworkflows = build_shared_subworkflows(is_sequence=len(schedule.jobs) > 1)
     steps = [*_build_naming_steps(window), *_build_delivery_steps(schedule, place)]
     if schedule.overlap == "skip":
         steps += _build_overlap_steps(schedule, place)

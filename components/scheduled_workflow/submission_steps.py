@@ -29,16 +29,17 @@ def build_read(result: str, url: str, query: dict[str, Any] | None = None) -> di
     return {"call": "read", "args": {"url": url, "query": query or {}}, "result": result}
 
 
-def build_shared_subworkflows() -> dict[str, Any]:
-    """Return the subworkflows by name: `submit_job`, `find_submitted_job`, `wait_for_job`, and `read` for all."""
+def build_shared_subworkflows(*, is_sequence: bool) -> dict[str, Any]:
+    """Return the subworkflows by name; `wait_for_job` is only for a sequence of jobs."""
+    waiting = {"wait_for_job": {"params": ["job", "url", "later"], "steps": _build_wait_steps()}}
     return {
         "submit_job": {"params": ["job", "url", "collection", "filter", "body"], "steps": _build_submission_steps()},
         "find_submitted_job": {
             "params": ["url", "collection", "filter", "display_name"],
             "steps": _build_lookup_steps(),
         },
-        "wait_for_job": {"params": ["job", "url", "later"], "steps": _build_wait_steps()},
         "read": {"params": ["url", "query"], "steps": _build_read_steps()},
+        **(waiting if is_sequence else {}),
     }
 
 

@@ -1,0 +1,47 @@
+"""A schedule of the target gcp through the real engine, and a run of the workflow that it creates."""
+
+import time
+
+from tests.engine.cloud import CloudProject
+from tests.engine.golden import load_golden_steps
+from tests.standins.workflows.executions import Clock, Workflow
+from tests.standins.workflows.training_api import TrainingApi
+from tests.vertex_emulator.running import RunningEmulator
+
+
+def test_a_cloud_schedule_lives_with_its_stack(cloud: CloudProject, vertex: RunningEmulator) -> None:
+    """What one `up` would leave to do would show among the steps of the next edit."""
+    cloud.job["lifecycle"] = {"run": "scheduled"}
+    nightly: dict[str, object] = {"cron": "0 2 * * *", "timeZone": "Europe/Berlin", "job": "train"}
+    cloud.declarations["schedules"] = {"nightly": nightly}
+    cloud.declare()
+    steps = cloud.steps()
+    made = [step for step in steps if step["name"].startswith(("nightly", "schedules"))]
+    assert made == load_golden_steps("gcp-schedule-first")
+    assert [step for step in steps if step["type"] == "CustomJob"] == []
+    cloud.up()
+
+    (created,) = [line for line in cloud.read_provider_calls() if line["name"] == "nightly-workflow"]
+    source, api = created["inputs"]["sourceContents"], TrainingApi(vertex, "europe-west4")
+    execution = Workflow(source, api, Clock(time.time())).execute()
+    assert execution.error is None, execution.error
+    vertex.ended(execution.result["jobs"]["train"])
+
+    image = cloud.declarations["images"]["trainer"]
+    image["uri"] = f"{image['uri']}@sha256:{'1' * 64}"
+    cloud.declare()
+    assert cloud.steps() == load_golden_steps("gcp-schedule-code-edit")
+    cloud.up("--refresh")
+    run = cloud.outputs()["schedules"]["nightly"]["lastRun"]
+    assert (run["runId"], run["state"]) == (execution.result["run"], "SUCCEEDED")
+    assert run["modelDirs"]["train"].endswith(f"/nightly/{run['runId']}/train/model/")
+
+    nightly["cron"] = "30 3 * * *"
+    cloud.declare()
+    assert cloud.steps() == load_golden_steps("gcp-schedule-cron-edit")
+    cloud.up()
+    nightly["paused"] = True
+    cloud.declare()
+    assert cloud.steps() == load_golden_steps("gcp-schedule-pause")
+    cloud.up()
+    cloud.assert_no_changes()
