@@ -40,7 +40,9 @@ def arguments(data: Path, *more: str) -> list[str]:
 
 def test_a_piped_script_runs_with_its_exit_code(shared: RunningEmulator, job: str) -> None:
     script = "echo $RANK; ls -d /gcs; echo aside >&2; head -c 300000 /dev/zero; exit 7\n"
-    done = subprocess.run(arguments(shared.data, job.rpartition("/")[2]), input=script.encode(), capture_output=True)
+    done = subprocess.run(
+        arguments(shared.data, job.rpartition("/")[2]), input=script.encode(), capture_output=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (7, b"aside\n")
     assert done.stdout == b"0\n/gcs\n" + bytes(300000)
 
@@ -89,7 +91,7 @@ def test_web_access_leads_to_the_shell_command(shared: RunningEmulator, job: str
     assert page.status_code == 200 and "script" not in page.text
     (shown,) = re.findall(r'<code class="command">vertex-emulator (.*?)</code>', page.text)
     program = [sys.executable, "-m", "vertex_emulator", *shlex.split(shown)]
-    done = subprocess.run(program, input="echo $CLOUD_ML_JOB_ID", capture_output=True, text=True)
+    done = subprocess.run(program, input="echo $CLOUD_ML_JOB_ID", capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, job.rpartition("/")[2]), done.stderr
     assert shared.http.get(uris["workerpool0-0"] + "9", timeout=30).status_code == 404
     (listed,) = shared.call("GET", f"v1/{PARENT}/customJobs?filter=state=JOB_STATE_RUNNING")["customJobs"]
