@@ -10,6 +10,7 @@ from vertex_api import __version__
 from vertex_api.catalog.emulator_container_defaults import LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS, EPILOG
 from vertex_emulator.cli.inject_command import add_inject_parser
+from vertex_emulator.cli.schedules_command import add_schedules_parser
 
 _DESCRIPTION = """\
 Vertex AI training on this machine. Jobs that you submit to the emulator run in Docker, in the
@@ -121,6 +122,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
     board.add_argument("--port", type=_parse_port, metavar="N", help="port (default: 6006, or a free one)")
 
     add_inject_parser(commands, common)
+    add_schedules_parser(commands, common)
 
     export = add(
         "export",

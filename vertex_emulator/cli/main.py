@@ -59,6 +59,10 @@ def _run_command(options: argparse.Namespace) -> int:
             from vertex_emulator.cli.inject_command import inject_list_or_clear_faults
 
             return _print_lines_and_return_zero(inject_list_or_clear_faults(options.data, options))
+        case "schedules":
+            from vertex_emulator.cli.schedules_command import list_or_change_schedules
+
+            return _print_lines_and_return_zero(list_or_change_schedules(options.data, options))
         case "env":
             return _print_lines_and_return_zero(_render_environment(options))
         case "logs":

@@ -1,0 +1,86 @@
+"""The thread of schedules: there is none without schedules, and it wakes for changes only."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.vertex_emulator.jobs import LOCATION
+from tests.vertex_emulator.running import until
+from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, create_emulator, scheduled_job
+from tests.vertex_emulator.scheduling.steps import submit
+from vertex_emulator.schedules.schedule_service import ScheduleService
+
+
+@pytest.fixture
+def threaded(tmp_path: Path) -> Iterator[SchedulingEmulator]:
+    """An emulator whose service wakes the thread of its loop."""
+    emulator = create_emulator(tmp_path)
+    emulator.schedules = ScheduleService(emulator.database, emulator.jobs, emulator.loop.wake)
+    yield emulator
+    emulator.loop.stop(10)
+    emulator.database.close()
+
+
+def has_thread() -> bool:
+    return "schedules" in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_thread_starts_with_the_first_schedule(threaded: SchedulingEmulator) -> None:
+    threaded.loop.start_if_needed()
+    threaded.move_clock("2026-11-22T00:00:00Z")
+    assert not has_thread()
+    threaded.put()
+    assert has_thread()
+    threaded.loop.stop(10)
+    assert not has_thread()
+
+
+def test_the_thread_runs_what_is_due_and_what_follows(threaded: SchedulingEmulator) -> None:
+    threaded.move_clock("2026-11-22T00:00:00Z")
+    threaded.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
+    threaded.move_clock("2026-11-22T02:00:00Z")
+    for count in (1, 2):  # the end of the first job wakes the thread, which submits the second
+        until(lambda count=count: len(threaded.all_jobs()) == count)  # type: ignore[misc]
+        threaded.run_jobs()
+    until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "SUCCEEDED")])
+    threaded.schedules.fire(LOCATION, "nightly")
+    until(lambda: len(threaded.all_jobs()) == 3)
+
+
+def test_the_thread_wakes_at_the_next_time_by_itself(
+    threaded: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_795_312_799_900_000_000]  # a tenth of a second before 02:00
+    for module in ("schedules_clock", "schedule_loop"):
+        monkeypatch.setattr(f"vertex_emulator.schedules.{module}.now_ns", lambda: now[0])
+    threaded.put()
+    assert threaded.get()["nextTimes"][0] == "2026-11-22T02:00:00Z"
+    now[0] += 10**9  # nobody wakes the thread: it looks at the clock when its sleep ends
+    until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "RUNNING")])
+
+
+def test_jobs_that_no_run_waits_for_wake_nothing(threaded: SchedulingEmulator) -> None:
+    threaded.move_clock("2026-11-22T00:00:00Z")
+    threaded.put()
+    looks: list[int] = []
+    advance = threaded.loop.advance
+    threaded.loop.advance = lambda: looks.append(1) or advance()  # type: ignore[method-assign,func-returns-value]
+    threaded.move_clock("2026-11-22T02:00:00Z")
+    until(lambda: looks)
+    threaded.run_jobs()
+    until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "SUCCEEDED")])
+    until(lambda: threaded.loop._awaited_job_ids == frozenset() and not threaded.loop._changed.is_set())
+    before = len(looks)
+    submit(threaded)
+    threaded.run_jobs()
+    assert (len(looks), threaded.loop._changed.is_set()) == (before, False)
+
+
+def test_an_emulator_without_schedules_loads_no_rules_of_cron() -> None:
+    program = "import sys, vertex_emulator.server; print({'cronsim', 'vertex_api.schedules.cron'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
