@@ -33,11 +33,12 @@ class Page:
     buckets: Path
 
     def build_routes(self) -> Iterable[BaseRoute]:
-        """Return the routes: HTML at `/`, `/jobs/…` and `/files`; JSON and downloads below `/vertex_emulator/page`."""
+        """Return the routes: HTML at `/`, `/jobs/…`, `/files`, `/schedules`; JSON below `/vertex_emulator/page`."""
         return [
             Route("/", self._serve_page),
             Route("/jobs/{collection}/{id}", self._serve_page_of_job),
             Route("/files", self._serve_page),
+            Route("/schedules", self._serve_page),
             Mount("/assets", Assets()),
             Route("/vertex_emulator/page/events", self._stream_job_change_events),
             Route("/vertex_emulator/page/jobs", self._list_jobs),

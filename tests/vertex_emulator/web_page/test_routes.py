@@ -32,7 +32,7 @@ def events(emulator: RunningEmulator, query: str = "") -> Iterator[Iterator[str]
 
 
 def test_page_forbids_foreign_scripts_and_framing(shared: RunningEmulator) -> None:
-    for path, code in (("/", 200), ("/files", 200), ("/jobs/customJobs/1", 404)):
+    for path, code in (("/", 200), ("/files", 200), ("/schedules", 200), ("/jobs/customJobs/1", 404)):
         reply = get(shared, path)
         policy = reply.headers["content-security-policy"]
         assert (reply.status_code, reply.headers["x-content-type-options"]) == (code, "nosniff")

@@ -3,13 +3,14 @@ import { html, render } from "./ui.js";
 import { FilesPage } from "./files.js";
 import { JobPage } from "./job.js";
 import { JobListPage } from "./job-list.js";
+import { SchedulesPage } from "./schedules.js";
 
 /** The frame around every view. */
 export function Frame({ status, children }) {
   return html`
     <header class="top">
       <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="24" height="24" /> Vertex training</a>
-      <nav aria-label="Main"><a href="/">Jobs</a><a href="/files">Files</a></nav>
+      <nav aria-label="Main"><a href="/">Jobs</a><a href="/schedules">Schedules</a><a href="/files">Files</a></nav>
       ${status && html`<p class=${`live ${status}`} role="status">${status === "live" ? "Live" : "Reconnecting…"}</p>`}
     </header>
     <main id="main" tabindex="-1">${children}</main>`;
@@ -19,6 +20,7 @@ function view() {
   const [, collection, id] = location.pathname.match(/^\/jobs\/([^/]+)\/([^/]+)$/) ?? [];
   if (id) return html`<${JobPage} Frame=${Frame} collection=${collection} id=${decodeURIComponent(id)} />`;
   if (location.pathname === "/files") return html`<${FilesPage} Frame=${Frame} />`;
+  if (location.pathname === "/schedules") return html`<${SchedulesPage} Frame=${Frame} />`;
   return html`<${JobListPage} Frame=${Frame} />`;
 }
 
