@@ -1,8 +1,11 @@
 """Schedules of real emulator processes: a month that is killed twenty times, and one run with a real container."""
 
+import json
+import os
 import random
 import re
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -102,7 +105,7 @@ def test_a_month_of_runs_survives_twenty_kills(killable: RunningEmulator) -> Non
 
 
 def try_to_move_clock(url: str, moment: str) -> None:
-    with suppress(requests.ConnectionError):
+    with suppress(requests.RequestException):
         requests.put(f"{url}/vertex_emulator/clock", json={"time": moment}, timeout=30)
 
 
@@ -149,3 +152,14 @@ def test_a_malformed_call_is_a_clients_error(shared: RunningEmulator, method: st
         expected = {code, 400} if body.startswith((b"{", b"[")) else {code}
         assert reply.status_code in expected, (body, reply.text)
         assert set(reply.json()["error"]) >= {"code", "message", "status"}
+
+
+def test_the_request_of_the_page_creates_a_schedule(shared: RunningEmulator) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "emulator.md").read_text()
+    (block,) = re.findall(r"```sh\n(URL=.*?)```", page, re.DOTALL)
+    environment = {**os.environ, "VERTEX_EMULATOR_DATA": str(shared.data), "NO_PROXY": "*"}
+    done = subprocess.run(["sh", "-euc", block], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    created = json.loads(done.stdout)
+    assert (created["timeZone"], len(created["nextTimes"])) == ("Europe/Berlin", 3)
+    assert shared.call("DELETE", f"vertex_emulator/{created['name']}") == {}

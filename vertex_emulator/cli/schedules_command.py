@@ -9,12 +9,13 @@ from typing import Any
 from vertex_emulator.errors import EmulatorError
 
 _EPILOG = """\
-NAME is the schedule's id, its last part after a hyphen if no other schedule ends with it, or the full resource name.
+NAME is the schedule's id, PROJECT_STACK_NAME of a stack's, or its last part if no other schedule ends with that, or the
+full resource name.
 
 examples:
   vertex-emulator schedules list
   vertex-emulator schedules fire nightly
-  vertex-emulator schedules pause my-project-local-nightly
+  vertex-emulator schedules pause my-project_local_nightly
   vertex-emulator schedules resume nightly
 """
 _ACTIONS = {
@@ -40,7 +41,7 @@ def add_schedules_parser(commands: Any, common: argparse.ArgumentParser) -> None
     show.add_argument("--json", action="store_true", help="print a JSON array of the schedules, with their last runs")
     for action, text in _ACTIONS.items():
         one = actions.add_parser(action, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}.")
-        one.add_argument("name", metavar="NAME", help="a schedule's id, or its end after a hyphen")
+        one.add_argument("name", metavar="NAME", help="a schedule's id, or its last part")
 
 
 def list_or_change_schedules(data_path: Path, options: argparse.Namespace) -> list[str]:
@@ -62,14 +63,14 @@ def list_or_change_schedules(data_path: Path, options: argparse.Namespace) -> li
 
 
 def find_schedule(schedules: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    """Return the schedule that a name means: the resource name, the id, or what the id ends with after a hyphen.
+    """Return the schedule that a name means: the resource name, the id, or what the id ends with after `_` or `-`.
 
     Raises EmulatorError if it means none or several.
     """
     meanings = (
         lambda schedule: schedule["name"] == name,
         lambda schedule: _get_id(schedule) == name,
-        lambda schedule: _get_id(schedule).endswith(f"-{name}"),
+        lambda schedule: _get_id(schedule).endswith((f"_{name}", f"-{name}")),
     )
     found = next(filter(None, ([each for each in schedules if is_meant(each)] for is_meant in meanings)), [])
     if len(found) == 1:
