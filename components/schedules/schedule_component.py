@@ -88,7 +88,7 @@ class Schedule(pulumi.ComponentResource):
 
         def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
             if violations or not all(known_specs.values()):
-                return pulumi.Output.from_input(pulumi.UNKNOWN)
+                return foundation.program_jobs.get_fields_to_register(None, foundation.job_dependencies)
             canonical = {job: _require_sendable(name, job, spec) for job, spec in known_specs.items()}
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)

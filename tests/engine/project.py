@@ -299,7 +299,12 @@ def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str,
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found = [_step(step) for step in json.loads(done.stdout)["steps"] if step["op"] != "same"]
+    return select_changes(done.stdout)
+
+
+def select_changes(preview_json: str) -> list[dict[str, Any]]:
+    """Return the changes that `pulumi preview --json` has printed, in the form of `steps`."""
+    found = [_step(step) for step in json.loads(preview_json)["steps"] if step["op"] != "same"]
     return sorted(found, key=lambda step: (step["type"], step["name"], step["op"]))
 
 

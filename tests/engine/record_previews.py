@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from tests.engine.cloud import GCP, CloudProject
+from tests.engine.project import Project
 from tests.registry import registry
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
@@ -21,7 +22,7 @@ _UNREAD = ("propertyDependencies", "outputs", "created", "modified", "replaceOnC
 _HOMES = {"/root/": "/home/ci/"}
 
 
-def preview_as_json(project: CloudProject, *options: str) -> str:
+def preview_as_json(project: Project, *options: str) -> str:
     """Return what `pulumi preview --json` writes to standard output, also when it fails."""
     command = ["pulumi", "preview", "--json", "--stack", project.name, "--non-interactive", *options]
     done = subprocess.run(

@@ -4,8 +4,11 @@ import re
 import time
 from typing import Any
 
+from components.review.preview_document import PreviewDocument
+from components.review.review import build_review
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import PARENT, Project
+from tests.engine.project import PARENT, Project, select_changes
+from tests.engine.record_previews import preview_as_json
 
 ID = "vertex-training_local_nightly"
 PATH = f"/vertex_emulator/{PARENT}/schedules/{ID}"
@@ -56,7 +59,10 @@ def test_a_schedule_lives_with_its_stack(project: Project) -> None:
     nightly["cron"] = "0 2 * * *"
     project.edit_code()
     project.declare()
-    assert project.steps() == load_golden_steps("schedule-code-edit")
+    preview = preview_as_json(project)
+    assert select_changes(preview) == load_golden_steps("schedule-code-edit")
+    (finding,) = build_review(PreviewDocument.parse(preview, "preview")).schedules
+    assert [(cause.kind, cause.name) for cause in finding.causes] == [("image", "trainer")]
     project.up()
     nightly["paused"] = True
     project.declare()

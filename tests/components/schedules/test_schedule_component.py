@@ -1,5 +1,6 @@
 """Schedule and Schedules: what they hand to the target, and what a program's mistakes lead to."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from components import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
 from components.errors import DeclarationErrors
+from components.schedules.emulator_schedule import EmulatorSchedule
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
 from tests.components.settings.test_schedule_declarations import NIGHTLY
@@ -106,3 +108,39 @@ def test_outputs_in_a_spec_make_the_request_an_output() -> None:
     seen: list[ScheduleRequest] = []
     graph(program, preview=True)
     assert seen[0].jobs[0].body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=3"]
+
+
+class LocalGround(Ground):
+    """A ground that keeps schedules as the target local does."""
+
+    def register_schedule(
+        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[Any]:
+        return EmulatorSchedule(name, self.full_location_name, request, opts).status
+
+
+def test_an_update_registers_what_a_preview_shows() -> None:
+    def program() -> None:
+        jobs = {"train": JobTemplate(CustomJob, custom_job())}
+        Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=LocalGround())
+
+    preview, update = graph(program, preview=True), graph(program)
+    name = "EmulatorSchedule/nightly"
+    assert preview.inputs[name] == update.inputs[name]
+    assert update.inputs[name]["jobs"][0]["body"]["displayName"].endswith(RUN_ID)
+    assert update.parent(name) == "Schedule/nightly"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        ({}, 'Schedule "nightly": jobs: needs a job'),
+        (
+            {"train": JobTemplate(CustomJob, edited(custom_job(), *ARGS, to=["${unknown.name}"]))},
+            "${unknown.name} is not a reference that is allowed here",
+        ),
+    ],
+)
+def test_an_update_of_an_invalid_program_fails(jobs: dict[str, JobTemplate], message: str) -> None:
+    with pytest.raises(DeclarationErrors, match=re.escape(message)):
+        graph(lambda: Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=LocalGround()))
