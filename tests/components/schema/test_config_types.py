@@ -22,6 +22,8 @@ SECTIONS = {
     "Guardrails": "Guardrails",
     "Prices": "Prices",
     "Registry": "Registry",
+    "Builder": "Builder",
+    "CloudBuild": "Cloud Build",
     "Identity": "Identity",
     "Bucket": "Bucket",
     "Network": "Network",
