@@ -15,14 +15,12 @@ _NO_BUILDS_IN_REGION = re.compile(r"quota restrictions", re.IGNORECASE)
 """Of projects that may build in a few regions only (deploy-cloudrun#480)."""
 _FAILED_STEP = "USER_BUILD_STEP"
 _FAILURES = {
-    "PUSH_NOT_AUTHORIZED": "{account} needs roles/artifactregistry.writer on the repository; a new grant takes up to "
-    "two minutes, so run `pulumi up` again if it is there",
+    "PUSH_NOT_AUTHORIZED": "{account} needs roles/artifactregistry.writer on the repository; if it is new, run "
+    "`pulumi up` again",
     "PUSH_FAILED": "the image was built and cannot be pushed ({detail}); run `pulumi up` again",
     "PUSH_IMAGE_NOT_FOUND": "the build made no image of this name ({detail})",
-    "LOGGING_FAILURE": "{account} needs roles/logging.logWriter on the project; a new grant takes up to two minutes, "
-    "so run `pulumi up` again if it is there",
-    "FETCH_SOURCE_FAILED": "{account} needs roles/storage.objectViewer on the staging bucket ({detail}); a new grant "
-    "takes up to two minutes, so run `pulumi up` again if it is there",
+    "LOGGING_FAILURE": "{account} needs roles/logging.logWriter on the project",
+    "FETCH_SOURCE_FAILED": "{account} needs roles/storage.objectViewer on the staging bucket ({detail})",
 }
 """By `failureInfo.type`."""
 _STATUSES = {
@@ -77,3 +75,14 @@ def explain_failed_build(build: Build) -> str:
 def is_failure_of_a_step(build: Build) -> bool:
     """Whether the Dockerfile, or what it runs, is why a build has failed: then its last lines say why."""
     return bool(build["status"] == "FAILURE" and build.get("failureInfo", {}).get("type", _FAILED_STEP) == _FAILED_STEP)
+
+
+def may_be_too_new_a_grant(build: Build) -> bool:
+    """Whether a build has failed before its first step for a grant that may not be known everywhere yet."""
+    return build.get("failureInfo", {}).get("type") in ("FETCH_SOURCE_FAILED", "LOGGING_FAILURE")
+
+
+def get_built_digest(build: Build, tagged_uri: str) -> str | None:
+    """Return the digest that a build reports for an image; `None` if it has none."""
+    images = build.get("results", {}).get("images", []) if build["status"] == "SUCCESS" else []
+    return next((str(image["digest"]) for image in images if image["name"] == tagged_uri), None)

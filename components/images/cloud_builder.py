@@ -10,8 +10,13 @@ from typing import IO, Any
 from ..cloud_build.build_log import BuildLog
 from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild, build_request
 from ..cloud_build.build_run import BuildRun
-from ..cloud_build.client import get_client
-from ..cloud_build.failure_explanations import explain_failed_build, is_failure_of_a_step
+from ..cloud_build.client import Build, get_client
+from ..cloud_build.failure_explanations import (
+    explain_failed_build,
+    get_built_digest,
+    is_failure_of_a_step,
+    may_be_too_new_a_grant,
+)
 from ..errors import BuildFailed, ContextUnusable
 from ..files.archives import ArchiveEntries
 from ..runtime.engine_cancellation import wait_unless_cancelled
@@ -19,6 +24,10 @@ from ..runtime.object_store import CloudStorage
 from .build_context import BuildContext
 from .image_builders import MAX_QUOTED_LINES, Report, create_build_failure, iterate_lines_and_report_steps
 from .registry_api import RegistryApi
+
+_NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
+"""Seconds before a build is started again that found none of the grants of a new account. They take about two minutes
+to be known everywhere (Google's page on service agents), as in `vertex_api.calls.retry_rules`."""
 
 
 class CloudBuilder:
@@ -41,26 +50,31 @@ class CloudBuilder:
             target=context.target,
             secret_versions=self._options.get("secrets", {}),
         )
-        parent = self._options["parent"]
-        client, request = get_client(), build_request(build, self._options)
+        request = build_request(build, self._options)
+        for pause in (*_NEW_GRANT_PAUSES, None):
+            ended, log = self._run(request, report)
+            if pause is None or not may_be_too_new_a_grant(ended):
+                break
+            report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
+            if wait_unless_cancelled(pause):
+                break
+        if is_failure_of_a_step(ended):
+            if lines := log.read_last_lines(MAX_QUOTED_LINES):
+                raise create_build_failure(tagged_uri, lines)
+            raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
+        # If tags are immutable, someone else may have pushed this image first.
+        if digest := get_built_digest(ended, tagged_uri) or RegistryApi().get_digest(tagged_uri):
+            return digest
+        raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
+
+    def _run(self, request: Mapping[str, Any], report: Report) -> tuple[Build, BuildLog]:
+        """Return a build that has ended, and its log."""
+        client, parent = get_client(), self._options["parent"]
         run = BuildRun(client, parent, request, report)
         started = run.find_or_start()
         report(f"builds in Cloud Build: {started.get('logUrl', started['id'])}")
         log = BuildLog(client, parent.split("/")[1], started["id"], report, wait_unless_cancelled)
-        ended = run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report)))
-        if ended["status"] == "SUCCESS":
-            images = ended.get("results", {}).get("images", [])
-            digest = next((image["digest"] for image in images if image["name"] == tagged_uri), None)
-        elif is_failure_of_a_step(ended):
-            if lines := log.read_last_lines(MAX_QUOTED_LINES):
-                raise create_build_failure(tagged_uri, lines)
-            raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
-        else:
-            digest = None
-        # If tags are immutable, someone else may have pushed this image first.
-        if digest := digest or RegistryApi().get_digest(tagged_uri):
-            return str(digest)
-        raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
+        return run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report))), log
 
 
 def create_source_entries_and_dockerfile(context: BuildContext) -> tuple[ArchiveEntries, str]:

@@ -16,7 +16,7 @@ from .image_builders import Report, open_docker_client
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
-GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
+_GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
 _ABSENT_MESSAGE = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
 _IMMUTABLE_MESSAGE = re.compile(r"immutab", re.IGNORECASE)
 _LAYER_IS_THERE = ("Pushed", "Layer already exists", "Mounted from")
@@ -89,6 +89,11 @@ def get_image_store(uri: str) -> ImageStore:
     return Daemon() if uri.startswith(LOCAL_PREFIX) else Registry()
 
 
+def is_in_google_registry(uri: str) -> bool:
+    """Whether an image, or a prefix of images, is in Artifact Registry or Container Registry."""
+    return _GOOGLE_HOST.fullmatch(uri.partition("/")[0]) is not None
+
+
 def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
     """Yield all messages of a push, and report how many of its layers are pushed whenever one is."""
     is_pushed: dict[str, bool] = {}
@@ -104,7 +109,7 @@ def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], repo
 
 def find_google_credentials(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
-    if not GOOGLE_HOST.fullmatch(uri.partition("/")[0]):
+    if not is_in_google_registry(uri):
         return None
     import google.auth
     from google.auth import exceptions
@@ -147,6 +152,6 @@ def describe_push_remedy(uri: str) -> str:
     """Return what to do if a registry takes no image."""
     host = uri.partition("/")[0]
     advice = f"log in with `docker login {host}`, or check that it is reachable"
-    if GOOGLE_HOST.fullmatch(host):
+    if is_in_google_registry(uri):
         advice = "your account needs roles/artifactregistry.writer on the repository"
     return f"{advice}; layers that were pushed are not sent again"

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from ..errors import BuildFailed
+from ..errors import BuildFailed, DockerUnavailable
 from ..files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
@@ -19,7 +19,7 @@ from ..schema import config_types
 from .build_context import BuildContext, DockerfileContext
 from .cloud_builder import CloudBuilder
 from .image_builders import get_buildx_or_classic_builder
-from .image_stores import Daemon, ImageStore, get_image_store
+from .image_stores import Daemon, get_image_store, is_in_google_registry
 from .package_context import PackageContext
 from .registry_api import RegistryApi
 from .remote_builders import choose_builder_input
@@ -47,7 +47,7 @@ class TrainingImageProvider(Provider):
         return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image_and_get_outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        digest = _get_store_to_ask(props).get_digest(props["uri"])
+        digest = _find_digest(props)
         if digest is None:
             return dynamic.ReadResult(None, {})
         return self.build_read_result_with_inputs(id_, props, digest=digest)
@@ -126,7 +126,7 @@ def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
 def _ensure_image_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
     """Build and publish an image unless its store has it, and return the outputs."""
     uri = props["uri"]
-    digest = _get_store_to_ask(props).get_digest(uri)
+    digest = _find_digest(props)
     if digest is None:
         report = partial(print, f"{posixpath.basename(_remove_tag(uri))}:", flush=True)
         if builder := props.get("builder"):
@@ -141,9 +141,21 @@ def _ensure_image_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
     return {**props, "digest": digest}
 
 
-def _get_store_to_ask(props: Mapping[str, Any]) -> ImageStore | RegistryApi:
-    """Return what knows an image's digest: without Docker if Cloud Build builds it."""
-    return RegistryApi() if props.get("builder") else get_image_store(props["uri"])
+def _find_digest(props: Mapping[str, Any]) -> str | None:
+    """Return the digest that an image's store has for it, `None` if it has none.
+
+    Of a registry of Google's without Docker if Cloud Build builds the image, or if there is no Docker: what a state
+    records may have been built by another machine.
+    """
+    uri = props["uri"]
+    if props.get("builder"):
+        return RegistryApi().get_digest(uri)
+    try:
+        return get_image_store(uri).get_digest(uri)
+    except DockerUnavailable:
+        if not is_in_google_registry(uri):
+            raise
+        return RegistryApi().get_digest(uri)
 
 
 def _require_unchanged_context(props: dict[str, Any]) -> BuildContext:

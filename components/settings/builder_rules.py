@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import Violation
 
-from ..images.image_stores import GOOGLE_HOST
+from ..images.image_stores import is_in_google_registry
 from ..images.remote_builders import (
     build_missing_version_message,
     get_pool_location,
@@ -33,7 +33,7 @@ def find_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[Violati
         return
     yield from _find_option_violations(options)
     url = stack_values.get("registry", {}).get("url")
-    if url is not None and not GOOGLE_HOST.fullmatch(url.partition("/")[0]):
+    if url is not None and not is_in_google_registry(url):
         message = "Cloud Build pushes as a Google account, which only Google's registries know; leave builder out"
         yield ("registry", "url"), message
 

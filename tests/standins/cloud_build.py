@@ -48,8 +48,9 @@ class CloudBuildStandIn:
     """What it has been asked, and what it shall do.
 
     `calls` are methods and paths, `builds` are by id. `refusals` are the next answers to the call that they name
-    (`create`, `get`, `list`, `cancel`, `log`). A build has the fields of `outcome` at once, if there are any; otherwise
-    it runs, once `may_run` is set. `secrets` are values by the names of their versions.
+    (`create`, `get`, `list`, `cancel`, `log`). A build has the fields of the next of `outcomes` at once, or of
+    `outcome` after those; if that is empty, it runs, once `may_run` is set. `secrets` are values by the names of their
+    versions.
     """
 
     def __init__(self, url: str) -> None:
@@ -59,6 +60,7 @@ class CloudBuildStandIn:
         self.logs: dict[str, list[str]] = {}
         self.refusals: dict[str, list[Refusal]] = {}
         self.outcome: dict[str, Any] = {}
+        self.outcomes: list[dict[str, Any]] = []
         self.secrets: dict[str, str] = {}
         self.storage_url = self.registry = ""
         self.docker_config: Path | None = None
@@ -109,8 +111,8 @@ class CloudBuildStandIn:
         with self._lock:
             self.builds[id_] = created
         self.logs.setdefault(id_, list(self.logs.pop("next", [])))
-        if self.outcome:
-            created |= self.outcome
+        if outcome := self.outcomes.pop(0) if self.outcomes else self.outcome:
+            created |= outcome
         else:
             threading.Thread(target=self._run, args=[created], daemon=True).start()
         return 200, {"name": "operations/build", "metadata": {"build": created}}

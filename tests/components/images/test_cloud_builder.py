@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from components.images import cloud_builder
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile
 from components.images.registry_api import RegistryApi
+from components.images.training_image import create_build_context
 from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
@@ -156,7 +158,24 @@ def test_each_end_without_an_image_is_one_line(
 ) -> None:
     service.outcome = {"status": "FAILURE", **outcome}
     (line,) = fail(context).splitlines()
-    assert line.startswith(f"{URI}: ") and expected in line and line.endswith("000000000000)")
+    assert line.startswith(f"{URI}: ") and expected in line and re.search(r"/builds/[0-9-]{36}\)$", line)
+
+
+def test_a_grant_that_is_too_new_is_waited_for(context: BuildContext, service: CloudBuildStandIn) -> None:
+    failures = [{"status": "FAILURE", "failureInfo": {"type": type_}} for type_ in ("FETCH_SOURCE_FAILED",) * 2]
+    service.outcomes = [*failures, BUILT]
+    told: list[str] = []
+    assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, told.append) == "sha256:1"
+    assert service.count("create") == 3
+    assert told[-2].endswith("on the staging bucket (no details); trying again in 20 s")
+
+
+def test_a_package_s_dockerfile_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    package = {"path": str(tmp_path), "script": "train.py", "baseImage": "python:3.11"}
+    entries, dockerfile = create_source_entries_and_dockerfile(create_build_context(tmp_path, {"package": package}))
+    assert dockerfile == "context/Dockerfile" and "FROM python:3.11" in entries.texts[dockerfile]
+    assert "context/package/train.py" in entries.files
 
 
 def test_an_image_that_someone_else_pushed_first_counts(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.errors import BuildFailed
+from components.errors import BuildFailed, DockerUnavailable
 from components.files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
@@ -179,3 +179,20 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
     assert provider.create({**given, "uri": "other"}).outs["digest"] == "sha256:theirs"
     assert provider.read("id", {**given, "uri": "other"}).outs["digest"] == "sha256:theirs"
     assert len(built) == 1, "an image that is there is not built"
+
+
+def test_a_google_registry_is_asked_where_there_is_no_docker(
+    props: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of an image that another machine has built, with its Docker."""
+
+    class NoDocker:
+        def get_digest(self, uri: str) -> str:
+            raise DockerUnavailable("none")
+
+    monkeypatch.setattr(training_image, "get_image_store", lambda uri: NoDocker())
+    monkeypatch.setattr(training_image.RegistryApi, "get_digest", lambda self, uri: "sha256:1")
+    uri = "europe-west4-docker.pkg.dev/acme/team/digits:1"
+    assert TrainingImageProvider().read("id", {**props, "uri": uri}).outs["digest"] == "sha256:1"
+    with pytest.raises(DockerUnavailable):
+        TrainingImageProvider().read("id", {**props, "uri": "registry.test/team/digits:1"})
