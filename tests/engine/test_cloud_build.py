@@ -20,14 +20,18 @@ from pathlib import Path
 import docker
 import pytest
 
+from components.cloud_build import build_log
 from components.cloud_build.client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from components.errors import BuildFailed
+from components.images.cloud_builder import CloudBuilder
+from components.images.training_image import create_build_context
 from tests import buildx
 from tests.engine.cloud import CloudProject
 from tests.engine.killing import find_providers
 from tests.standins.artifact_registry import HOST, TokensStandIn, tokens
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
-from tests.vertex_emulator.running import RunningEmulator, until
+from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
 
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 TOKEN, SECRET = "ya29.canary-of-a-google-token", "canary-of-a-build-secret"
@@ -43,25 +47,25 @@ COPY train.py /
 """
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cloud-build")
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="module")
 def registry(folder: Path) -> Iterator[ProxiedRegistry]:
     with proxied_artifact_registry(folder / "registry", TOKEN) as made:
         buildx.install(made.docker_config, buildx.program())
         yield made
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="module")
 def account(folder: Path) -> Iterator[TokensStandIn]:
     with tokens(folder, TOKEN) as made:
         yield made
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="module")
 def service(vertex: RunningEmulator, registry: ProxiedRegistry) -> Iterator[CloudBuildStandIn]:
     with cloud_build() as standin:
         standin.storage_url, standin.registry = vertex.url, registry.address
@@ -69,7 +73,7 @@ def service(vertex: RunningEmulator, registry: ProxiedRegistry) -> Iterator[Clou
         yield standin
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="module")
 def cloud(
     folder: Path,
     vertex: RunningEmulator,
@@ -100,7 +104,8 @@ def cloud(
         for build in service.builds.values():
             for name in build["images"]:
                 for tag in (name, f"{registry.address}/{name.partition('/')[2]}"):
-                    client.images.remove(tag, force=True) if client.images.list(tag) else None
+                    if client.images.list(tag):
+                        client.images.remove(tag, force=True)
 
 
 class TestRemoteBuild:
@@ -158,6 +163,45 @@ class TestRemoteBuild:
         assert "which an earlier run has started" in output and service.count("create") == 3
         uri = cloud.outputs()["images"]["trainer"]
         assert cloud.outputs()["pinnedImages"]["trainer"].endswith(_fetch_served_digest(registry, uri))
+
+
+def test_steps_are_in_the_network_that_a_stack_names(
+    tmp_path: Path,
+    vertex: RunningEmulator,
+    registry: ProxiedRegistry,
+    service: CloudBuildStandIn,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without it, the step that looks for the network fails, and the error ends with its last lines."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", vertex.url)
+    for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
+        monkeypatch.setenv(variable, service.url)
+    monkeypatch.setattr(build_log, "_RETRY_SECONDS", 0.0)
+    subnet = "10.213.77"
+    step = f"RUN hostname -I && hostname -I | grep -q '^{subnet}[.]' && touch /ok"
+    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE} AS check\n{step}\nFROM scratch\nCOPY --from=check /ok /\n")
+    context = create_build_context(tmp_path, {"context": "."})
+    uri = f"{HOST}/acme-dev/team/network:{context.tag}"
+    options = {
+        "parent": "projects/acme-dev/locations/europe-west4",
+        "serviceAccount": "b@acme-dev.iam.gserviceaccount.com",
+        "sourceFolder": "gs://acme-dev-vertex-training-dev/build-sources",
+    }
+    with pytest.raises(BuildFailed) as failed:
+        CloudBuilder(options).build_and_get_digest(context, uri, print)
+    first, *last_lines = str(failed.value).splitlines()
+    assert first == f"{uri} cannot be built; the last lines of its build:"
+    assert len(last_lines) == 12 and "exit code: 1" in last_lines[-1]
+    with closing(docker.from_env()) as client:
+        pool = docker.types.IPAMPool(subnet=f"{subnet}.0/24")
+        network = client.networks.create("cloudbuild", ipam=docker.types.IPAMConfig(pool_configs=[pool]))
+        try:
+            digest = CloudBuilder({**options, "network": "cloudbuild"}).build_and_get_digest(context, uri, print)
+        finally:
+            network.remove()
+        assert digest == _fetch_served_digest(registry, uri)
+        for tag in (uri, f"{registry.address}/{uri.partition('/')[2]}"):
+            client.images.remove(tag, force=True)
 
 
 def _start_up_and_wait_for_build(
