@@ -11,8 +11,8 @@ INDEPENDENT = ("tests/engine/", "tests/faults/")
 """The tests here have a project or an emulator of their own each, and take longest."""
 FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/")
 """The tests here wait for containers and processes. The others compute, in short files: all processes end together."""
-SHARED = ("tests/engine/test_promotion.py",)
-"""Its tests share a registry, to which a base image takes long to send."""
+SHARED = ("tests/engine/test_promotion.py", "tests/vertex_emulator/web_page/")
+"""The tests of each run in one process: they share a registry that got a base image, which takes long, or a browser."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -29,8 +29,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, *classes, _ = nodeid.partition("[")[0].split("::")
-            if file in SHARED:
-                return file
+            for shared in SHARED:
+                if file.startswith(shared):
+                    return shared
             is_independent = file.startswith(INDEPENDENT) and not classes
             return nodeid if is_independent else "::".join([file, *classes])
 

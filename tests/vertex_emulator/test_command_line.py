@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import socket
 import sqlite3
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.api.test_http import absent
+from tests.vertex_emulator.preloaded import ForkedProcess
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, line_of, pool, until
 from vertex_api import __version__
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
@@ -138,15 +138,14 @@ def test_reset_removes_jobs_and_keeps_buckets(own: RunningEmulator) -> None:
     assert (own.data / "gcs" / "kept").is_dir()
 
 
-def test_jobs_wait_with_reason_without_docker(tmp_path: Path) -> None:
+def test_jobs_wait_with_reason_without_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon that is gone after the start; there is none for a moment whenever Docker restarts."""
     docker = tmp_path / "docker.sock"
-    environment = {**os.environ, "DOCKER_HOST": f"unix://{docker}"}
-    arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(tmp_path / "data")]
-    with (tmp_path / "log").open("w") as log, socket.socket(socket.AF_UNIX) as listener:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{docker}")
+    with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(docker))
         listener.listen()
-        process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log)
+        process = ForkedProcess(["serve", "--data", str(tmp_path / "data")], tmp_path / "log", tmp_path / "log")
         try:
             listener.accept()[0].close()
             docker.unlink()
@@ -188,8 +187,9 @@ def test_without_docker_a_start_ends_with_5(tmp_path: Path, monkeypatch: pytest.
 
 def test_commands_show_examples_and_exit_codes(shared: RunningEmulator) -> None:
     def help_of(*arguments: str) -> str:
-        program = [sys.executable, "-m", "vertex_emulator", *arguments, "--help"]
-        return subprocess.run(program, capture_output=True, text=True, check=True).stdout
+        done = command(*arguments, "--help", data=shared.data)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     assert "exit codes:" in help_of()
     for name in COMMAND_EPILOGS:

@@ -22,7 +22,7 @@ EXPECTED = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """A browser; not for the whole run, as its event loop would be in the way of other tests' own."""
     program = shutil.which("chromium")
