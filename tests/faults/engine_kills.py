@@ -79,7 +79,7 @@ class Stack:
         self._spans = {"up": (6.0, 4.0), "destroy": (4.0, 2.5)}
 
     def run(self, kills: int) -> None:
-        """So many kills, a clean run after each few of them, and at the end a clean `up` and `destroy`."""
+        """So many kills, a clean run after each few of them, and at the end a clean `destroy`."""
         self._edit()
         while self.report.killed < kills:
             verb = self._verb()
@@ -94,7 +94,6 @@ class Stack:
             self._clean(verb)
             print(f"{self.report.killed} of {kills} kills, then a clean {verb}", flush=True)
             self._edit()
-        self._clean("up")
         self._clean("destroy")
 
     def _verb(self) -> str:

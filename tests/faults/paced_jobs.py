@@ -45,6 +45,8 @@ def submit_jobs(project: Project, jobs: int, per_minute: int, *, faulty_api: boo
     declare_jobs(project, jobs, per_minute)
     project.start_emulator()
     inject(project, kind="rate", per_minute=per_minute)
+    # What is measured is submissions: the jobs wait for machines, and no container is started.
+    inject(project, kind="stockout", machine_type="n1-standard-4", after=3600, count=jobs)
     begin = time.monotonic()
     run = project.start_pulumi("up", "--yes", "--skip-preview", "--stack", "local")
     injected = 0
