@@ -1,8 +1,13 @@
 """What may get a job machines: only what the rules of its machines allow and its region is known to offer."""
 
+import re
 from typing import Any
 
+import pytest
+import yaml
+
 from tests.vertex_api.estimates.test_cost import pool
+from tests.vertex_api.validation.rules.breaking import said_of_spec
 from vertex_api.catalog.machines import find_machine
 from vertex_api.estimates.capacity_alternatives import render_capacity_alternatives
 
@@ -25,6 +30,12 @@ def of(*pools: dict[str, Any], region: str = "europe-west4", **fields: Any) -> l
 
 def test_a_gpu_job_has_strategies_machines_and_regions() -> None:
     assert of(L4, {}, L4) == [FLEX, SPOT, OTHER_L4, OTHER_REGION]
+
+
+@pytest.mark.parametrize("advice", [FLEX, SPOT])
+def test_an_advised_strategy_is_valid(advice: str) -> None:
+    (advised,) = re.findall(r"^scheduling: (\{.*?\})", advice)
+    assert said_of_spec(workerPoolSpecs=[L4], scheduling=yaml.safe_load(advised)) == []
 
 
 def test_a_cpu_job_has_machines_of_other_families() -> None:
