@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import access_page
-from tests.engine.cloud import GCP, CloudProject, create_cloud_project
+from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.golden import load_golden_steps
 from tests.vertex_emulator.running import RunningEmulator
 
@@ -26,8 +26,8 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
     }
     cloud.job["jobSpec"]["persistentResourceId"] = "training"
     cloud.declare()
-    assert cloud.steps() == load_golden_steps("gcp-first")
-    shown = cloud.pulumi("preview", "--diff", "--stack", "dev")
+    shown, steps = cloud.preview()
+    assert steps == load_golden_steps("gcp-first")
     resources = shown[: shown.index("--outputs:--")]
     # What Google will call the jobs that are waited for, and the TensorBoard.
     assert set(_find_unknowns(resources)) == {"train", "tensorboard"}
@@ -39,7 +39,7 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
         'serviceAccount      : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
         'persistentResourceId: "training"',
         'tensorboard         : "${tensorboard.name}"',
-        # n1-standard-4 as in test_cost.py; the job on it costs nothing of its own
+        # n1-standard-4 as in test_cost_and_quota.py; the job on it costs nothing of its own
         "Cost in europe-west4: 0.27 USD an hour, 0.00 USD at most, persistentResource without an end",
     ):
         assert known in shown
@@ -81,7 +81,6 @@ class TestFirstUp:
         assert outputs["state"] == "JOB_STATE_SUCCEEDED"
         board = cloud.vertex.get(outputs["name"])["jobSpec"]["tensorboard"]
         assert board == "projects/acme-dev/locations/europe-west4/tensorboards/77"
-        cloud.assert_no_changes()
         # What the stack has bound is what the page on access says of one that asks for nothing else.
         who = access_page.principals("123456789012", "acme-dev", "vertex-training-dev")
         on = {"vertex-training-dev": "the repository", "acme-dev": "the project"}
@@ -91,10 +90,15 @@ class TestFirstUp:
 
     def test_a_machine_edit_replaces_only_the_job(self, first_up: tuple[CloudProject, str]) -> None:
         cloud, _ = first_up
-        cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = {"machineType": "n1-standard-8"}
+        (pool,) = cloud.job["jobSpec"]["workerPoolSpecs"]
+        pool["machineSpec"] = {"machineType": "n1-standard-8"}
         cloud.declare()
         assert cloud.steps() == load_golden_steps("gcp-machine")
-        cloud.up()
+
+    def test_labels_are_updated_in_place(self, first_up: tuple[CloudProject, str]) -> None:
+        cloud, _ = first_up
+        (pool,) = cloud.job["jobSpec"]["workerPoolSpecs"]
+        pool["machineSpec"] = MACHINE
         cloud.stack["vertex-training:labels"] = {"team": "vision"}
         cloud.declare()
         assert cloud.steps() == load_golden_steps("gcp-labels")
@@ -154,10 +158,6 @@ def test_mistakes_in_the_stack_are_one_line_each(cloud: CloudProject) -> None:
         "vertex-training:identity.acount: unknown field; did you mean account?",
     ):
         assert summary.count(line) == 1, summary
-
-    cloud.stack = {key: GCP[key] for key in GCP if key != "vertex-training:projectNumber"}
-    cloud.declare()
-    assert "vertex-training:projectNumber: is required by the target gcp" in cloud.up(fails=True)
     assert not cloud.record.exists()
 
 
