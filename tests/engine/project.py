@@ -19,6 +19,7 @@ import docker
 import yaml
 
 from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
+from tests.engine.preview import Preview, preview_stack
 from tests.standins import key_service
 from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator_and_describe
 
@@ -166,26 +167,30 @@ class Project:
         """Run `pulumi destroy` without a preview and a prompt, and return its output."""
         return self.pulumi("destroy", "--yes", "--skip-preview", "--stack", self.name)
 
-    def steps(self) -> list[dict[str, Any]]:
-        """Return the changes that a preview shows: `op`, `type`, `name` and the `changed` paths."""
-        return steps(self.root, self.environment, self.name)
+    def preview(self, stack: str | None = None) -> Preview:
+        """Run `pulumi preview --diff`."""
+        return preview_stack(self.root, self.environment, stack or self.name)
 
-    def assert_no_changes(self) -> None:
-        """Assert that a preview shows no changes."""
-        self.pulumi("preview", "--stack", self.name, "--expect-no-changes")
+    def steps(self) -> list[dict[str, Any]]:
+        """Return the changes that a preview shows."""
+        return self.preview().steps
+
+    def assert_no_changes(self, *options: str) -> None:
+        """Assert that a preview shows no changes; with `--refresh`, that nothing has drifted either."""
+        self.pulumi("preview", "--stack", self.name, "--expect-no-changes", *options)
 
     def outputs(self) -> dict[str, Any]:
         """Return the stack's outputs."""
         return dict(self.resources()[f"vertex-training-{self.name}"].get("outputs", {}))
 
-    def read_state(self) -> str:
-        """Return the stack's file in the backend."""
-        (file,) = self.root.parent.glob(f"state/.pulumi/stacks/*/{self.name}.json")
+    def read_state(self, stack: str | None = None) -> str:
+        """Return the stack's file in the backend; of another stack by its name."""
+        (file,) = self.root.parent.glob(f"state/.pulumi/stacks/*/{stack or self.name}.json")
         return file.read_text()
 
-    def resources(self) -> dict[str, dict[str, Any]]:
+    def resources(self, stack: str | None = None) -> dict[str, dict[str, Any]]:
         """Return the recorded resources by name, from the backend's file: `pulumi` takes half a second to show it."""
-        latest = json.loads(self.read_state())["checkpoint"].get("latest") or {}
+        latest = json.loads(self.read_state(stack))["checkpoint"].get("latest") or {}
         return {item["urn"].rpartition("::")[2]: item for item in latest.get("resources", [])}
 
     def run_emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -286,38 +291,9 @@ def _package_list() -> Path:
     return file
 
 
-def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str, Any]]:
-    """Return the changes that a preview shows: `op`, `type`, `name` and the `changed` paths."""
-    # The JSON stands alone on stdout.
-    done = subprocess.run(
-        ["pulumi", "preview", "--json", "--stack", stack, "--non-interactive"],
-        cwd=root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return select_changes(done.stdout)
-
-
-def select_changes(preview_json: str) -> list[dict[str, Any]]:
-    """Return the changes that `pulumi preview --json` has printed, in the form of `steps`."""
-    found = [_step(step) for step in json.loads(preview_json)["steps"] if step["op"] != "same"]
-    return sorted(found, key=lambda step: (step["type"], step["name"], step["op"]))
-
-
 def is_running(pid: int) -> bool:
     """Return whether a process runs and is not a zombie."""
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
         return False
-
-
-def _step(step: dict[str, Any]) -> dict[str, Any]:
-    urn = step["urn"].split("::")
-    reduced = {"op": step["op"], "type": urn[2].rpartition("$")[2].rpartition(":")[2], "name": urn[3]}
-    changed = sorted(step.get("detailedDiff") or {})
-    return reduced | ({"changed": changed} if changed else {})

@@ -13,7 +13,8 @@ from components.errors import DeclarationErrors
 from tests.engine.checkout import NAMES, clone, parse_settings, read_stack_config, strip_values
 from tests.engine.cloud import STANDIN
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import CHECKOUT, engine_environment, steps
+from tests.engine.preview import preview_stack
+from tests.engine.project import CHECKOUT, engine_environment
 
 DEV_REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/training"
 
@@ -102,7 +103,7 @@ def test_stack_dev_previews_with_three_names_set(checkout: Clone) -> None:
     checkout.run("pulumi", "stack", "init", "dev")
     names = [option for key, value in NAMES.items() for option in ("--plaintext", f"vertex-training:{key}={value}")]
     checkout.run("pulumi", "config", "set-all", *names, "--stack=dev")
-    assert steps(checkout.root, checkout.environment, "dev") == load_golden_steps("new-dev")
+    assert preview_stack(checkout.root, checkout.environment, "dev").steps == load_golden_steps("new-dev")
 
 
 def test_prod_names_the_values_to_fill_in() -> None:

@@ -10,21 +10,31 @@ import pytest
 
 from tests.engine.checkout import read_stack_config
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import PARENT, SEARCH, Project, create_project, is_running, steps
+from tests.engine.preview import preview_stack
+from tests.engine.project import PARENT, SEARCH, Project, create_project
 from tests.vertex_emulator.running import IMAGE
 
 CANARY = "canary-4711"
+FIRST, SECOND = "open-sesame-1", "open-sesame-2"
+READ = """
+import base64, json, os, urllib.request
+url = f"{os.environ['SECRET_MANAGER_API_ENDPOINT']}/v1/{os.environ['HF_TOKEN']}:access"
+request = urllib.request.Request(url, headers={"X-Goog-Api-Key": os.environ["SECRET_MANAGER_API_KEY"]})
+value = base64.b64decode(json.load(urllib.request.urlopen(request))["payload"]["data"]).decode()
+raise SystemExit(0 if value[::-1] == os.environ["REVERSED"] else f"another value of {len(value)} characters")
+"""
 QUICK = {"imageUri": IMAGE, "command": ["true"]}
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}}
 
 
 class Run(NamedTuple):
-    """What a preview showed and the `up` after it printed; outputs, jobs by name, and a job's resource name then."""
+    """What a preview showed and the `up` after it printed; outputs, jobs by name, and the emulator's process then."""
 
     steps: list[dict[str, Any]]
     printed: str
     outputs: dict[str, Any]
     jobs: dict[str, dict[str, Any]]
+    pid: int
 
     def name(self, job: str) -> str:
         """Return the resource name of a job."""
@@ -32,14 +42,13 @@ class Run(NamedTuple):
 
 
 def bring_up(project: Project) -> Run:
-    """Preview a stack, bring it up, and assert that the next preview shows no changes."""
+    """Preview a stack and bring it up. The preview of its next edits shows whether anything else has changed."""
     project.declare()
     previewed = project.steps()
     printed = project.up()
-    project.assert_no_changes()
     jobs = {job["displayName"]: job for job in project.list_jobs()}
     assert len(jobs) == len(project.list_jobs())
-    return Run(previewed, printed, project.outputs(), jobs)
+    return Run(previewed, printed, project.outputs(), jobs, project.endpoint()["pid"])
 
 
 @pytest.fixture(scope="class")
@@ -54,15 +63,31 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
             "kept": {**quick_job(), "lifecycle": {"wait": True}},
             "again": {**quick_job(), "lifecycle": {"wait": True}},
             "again-elsewhere": quick_job(),
+            "reader": {
+                **quick_job(command=["python3", "-c", READ], env=reader_env(FIRST)),
+                "lifecycle": {"wait": True},
+            },
         }
         project.declarations["customJobs"]["again-elsewhere"]["jobSpec"]["baseOutputDirectory"] = {
             "outputUriPrefix": "gs://mine/out"
         }
         project.declare()
-        secret = ("--secret", "--path", "vertex-training:secrets.token", CANARY)
-        project.pulumi("config", "set", "--stack", "local", *secret)
-        project.stack = read_stack_config(project.root, project.name)
+        set_secret(project, "secrets.token", CANARY)
+        set_secret(project, "emulator.secrets.hf-token", FIRST)
         yield project
+
+
+def set_secret(project: Project, key: str, value: str) -> None:
+    """Set a secret of the stack file as a user does."""
+    path = ("--secret", "--path", f"vertex-training:{key}")
+    project.pulumi("config", "set", "--stack", "local", *path, value)
+    project.stack = read_stack_config(project.root, project.name)
+
+
+def reader_env(value: str) -> list[dict[str, str]]:
+    """Declare the environment of a job that reads a secret of Secret Manager, and checks its value."""
+    token = {"name": "HF_TOKEN", "value": "projects/local/secrets/hf-token/versions/latest"}
+    return [token, {"name": "REVERSED", "value": value[::-1]}]
 
 
 def quick_job(**container: Any) -> dict[str, Any]:
@@ -86,6 +111,9 @@ def edited(stack: Project, first: Run) -> Run:
     jobs["again"]["lifecycle"]["rerun"] = 1
     jobs["again-elsewhere"]["lifecycle"] = {"rerun": 1}
     del stack.declarations["hyperparameterTuningJobs"]
+    (pool,) = jobs["reader"]["jobSpec"]["workerPoolSpecs"]
+    pool["containerSpec"]["env"] = reader_env(SECOND)
+    set_secret(stack, "emulator.secrets.hf-token", SECOND)
     return bring_up(stack)
 
 
@@ -141,7 +169,7 @@ class TestOneStack:
     def test_a_second_up_changes_nothing_and_builds_nothing(self, stack: Project, first: Run) -> None:
         tagged, jobs = _read_tag_time(stack), stack.list_jobs()
         output = stack.up()
-        assert "12 unchanged" in output and "Step 1/" not in output
+        assert "13 unchanged" in output and "Step 1/" not in output
         assert _read_tag_time(stack) == tagged
         assert stack.list_jobs() == jobs
 
@@ -151,7 +179,7 @@ class TestOneStack:
         for file in (copied / "trainer").iterdir():
             file.chmod(0o600)
             file.touch()
-        assert steps(copied, stack.environment, stack.name) == []
+        assert preview_stack(copied, stack.environment, stack.name).steps == []
 
     def test_edits_change_only_what_they_name(self, edited: Run) -> None:
         assert edited.steps == load_golden_steps("edits")
@@ -165,6 +193,13 @@ class TestOneStack:
         assert edited.name("spec") != first.name("spec")
         (pool,) = edited.jobs["spec"]["jobSpec"]["workerPoolSpecs"]
         assert pool["containerSpec"]["env"][1]["value"] == "edited"
+
+    def test_trainers_read_secrets_of_the_stack(self, stack: Project, first: Run, edited: Run) -> None:
+        for run in (first, edited):
+            assert run.outputs["results"]["reader"]["state"] == "JOB_STATE_SUCCEEDED"
+        assert edited.pid == first.pid
+        shown = [str(run.steps) + run.printed for run in (first, edited)]
+        assert not [value for value in (FIRST, SECOND) if value in "".join(shown) + stack.read_state()]
 
     def test_a_lifecycle_edit_updates_in_place(self, first: Run, edited: Run) -> None:
         assert edited.jobs["kept"] == first.jobs["kept"]
@@ -184,6 +219,7 @@ class TestOneStack:
     def test_a_removed_lifecycle_no_longer_applies(self, stack: Project, repaired: Run) -> None:
         assert "lifecycle" not in stack.resources()["kept"]["outputs"]
         stack.refresh("--expect-no-changes")
+        stack.assert_no_changes()
 
     def test_destroy_leaves_only_jobs_of_others(self, stack: Project, repaired: Run) -> None:
         container = {"imageUri": repaired.outputs["images"]["trainer"], "args": ["--seconds=600"]}
@@ -195,20 +231,6 @@ class TestOneStack:
         output = stack.destroy()
         assert [job["displayName"] for job in stack.list_jobs()] == ["by hand"]
         assert "active" in output or "running" in output
-
-
-def test_destroy_leaves_no_job_container_or_emulator(project: Project) -> None:
-    project.container["args"] = ["--seconds=600"]
-    project.job["lifecycle"] = {"wait": False}
-    project.declare()
-    project.up()
-    pid = project.endpoint()["pid"]
-    project.destroy()
-    assert project.resources().keys() <= {"vertex-training-local"}
-    assert not is_running(pid)
-    assert not (project.data / "endpoint.json").exists()
-    assert project.containers() == []
-    assert project.query_database("SELECT count(*) FROM jobs") == 0
 
 
 def _read_tag_time(project: Project) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 from components.review.preview_document import PreviewDocument
 from components.review.review import build_review
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import PARENT, Project, select_changes
+from tests.engine.preview import select_changes
+from tests.engine.project import PARENT, Project
 from tests.engine.record_previews import preview_as_json
 
 ID = "vertex-training_local_nightly"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.engine.checkout import read_stack_config
-from tests.engine.project import DECLARATIONS, PARENT, SEARCH, Project, create_project
+from tests.engine.project import DECLARATIONS, PARENT, SEARCH, Project, create_project, is_running
 from tests.vertex_emulator.running import until
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 
@@ -39,7 +39,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
             "edited": pipeline(training("--seconds=600")),
             "removed": pipeline(training()),
         }
-        project.declarations["customJobs"] = {"removed-job": {"jobSpec": training()}}
+        project.declarations["customJobs"] = {
+            "removed-job": {"jobSpec": training()},
+            "running": {"jobSpec": training("--seconds=600")},
+        }
         del project.declarations["vars"]
         project.declarations["images"]["serving"] = {"uri": "serve:1"}
         project.declare()
@@ -50,9 +53,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 class FirstUp(NamedTuple):
-    """What was previewed, and outputs, pipelines and models after the first `up`, by name."""
+    """What the first `up` has shown of its changes, and outputs, pipelines and models after it, by name."""
 
-    previewed: str
+    shown: str
     outputs: dict[str, Any]
     pipelines: dict[str, dict[str, Any]]
     models: dict[str, dict[str, Any]]
@@ -61,9 +64,8 @@ class FirstUp(NamedTuple):
 @pytest.fixture(scope="class")
 def first(stack: Project) -> FirstUp:
     """The first `up`, in which the pipelines that are waited for have ended."""
-    previewed = stack.pulumi("preview", "--stack", "local", "--diff")
-    stack.up()
-    return FirstUp(previewed, stack.outputs(), pipelines(stack), models(stack))
+    shown = stack.up("--diff")
+    return FirstUp(shown, stack.outputs(), pipelines(stack), models(stack))
 
 
 class TestPipelines:
@@ -86,8 +88,8 @@ class TestPipelines:
     def test_a_secret_of_a_pipeline_is_not_shown(self, stack: Project, first: FirstUp) -> None:
         sent = first.pipelines["piped"]["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
         assert (sent["env"], sent["args"]) == ([{"name": "TOKEN", "value": CANARY}], ["--epochs=1"])
-        assert CUSTOM_TASK in first.previewed and "${secrets.token}" in first.previewed
-        assert CANARY not in first.previewed + stack.read_state()
+        assert CUSTOM_TASK in first.shown and "${secrets.token}" in first.shown
+        assert CANARY not in first.shown + stack.read_state()
 
     def test_a_tuning_pipeline_uploads_the_best_trials_model(self, stack: Project, first: FirstUp) -> None:
         held, model = first.pipelines["tuned"], first.models["tuned"]
@@ -107,12 +109,13 @@ class TestPipelines:
         assert (run["trials"], run["bestTrial"]) == ({"ended": 4, "of": 4}, best)
 
     def test_an_edit_replaces_running_pipelines_and_removes_others(self, stack: Project, first: FirstUp) -> None:
-        until(lambda: _count_running(stack) == 1 and "removed" in models(stack), "the end of all but one pipeline")
+        until(lambda: _count_running(stack) == 2 and "removed" in models(stack), "the end of all but two")
         assert pipelines(stack)["edited"]["state"] == "PIPELINE_STATE_RUNNING"
         declared = stack.declarations["trainingPipelines"]
         declared["edited"] = pipeline(training("--seconds=0"), wait=True)
-        del declared["removed"], stack.declarations["customJobs"]
+        del declared["removed"], stack.declarations["customJobs"]["removed-job"]
         stack.declare()
+        (running,) = (job["name"] for job in stack.list_jobs() if job["displayName"] == "running")
         changes = {step["name"]: step["op"] for step in stack.steps()}
         assert changes == {
             "completion": "update",
@@ -132,16 +135,21 @@ class TestPipelines:
             "removed": False,
         }
         assert {job["name"] for job in stack.list_jobs()} == {
-            there[name]["trainingTaskMetadata"]["backingCustomJob"] for name in ("piped", "edited")
+            running,
+            *(there[name]["trainingTaskMetadata"]["backingCustomJob"] for name in ("piped", "edited")),
         }
         assert models(stack).keys() == first.pipelines.keys()
-        until(lambda: stack.containers() == [], "no container is left")
-        stack.assert_no_changes()
-        stack.refresh("--expect-no-changes")
+        until(lambda: len(stack.containers()) == 1, "only the job that runs on has a container")
+        stack.assert_no_changes("--refresh")
 
-    def test_destroy_keeps_the_model_of_a_pipeline(self, stack: Project, first: FirstUp) -> None:
-        count = len(models(stack))
+    def test_destroy_leaves_models_but_no_job_container_or_emulator(self, stack: Project, first: FirstUp) -> None:
+        count, pid = len(models(stack)), stack.endpoint()["pid"]
+        assert _count_running(stack) == 1
         stack.destroy()
+        assert stack.resources().keys() <= {"vertex-training-local"}
+        assert not is_running(pid)
+        assert not (stack.data / "endpoint.json").exists()
+        assert stack.containers() == []
         assert stack.query_database("SELECT count(*) FROM jobs") == 0
         assert stack.query_database("SELECT count(*) FROM models") == count
 
