@@ -11,8 +11,11 @@ INDEPENDENT = ("tests/engine/", "tests/faults/")
 """The tests here have a project or an emulator of their own each, and take longest."""
 FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/")
 """The tests here wait for containers and processes. The others compute, in short files: all processes end together."""
-SHARED = ("tests/engine/test_promotion.py", "tests/vertex_emulator/web_page/")
-"""The tests of each run in one process: they share a registry that got a base image, which takes long, or a browser."""
+SHARED = (
+    *(f"tests/engine/test_{name}.py" for name in ("adopting", "cloud", "corpus", "promotion", "waiting")),
+    "tests/vertex_emulator/web_page/",
+)
+"""The tests of each run in one process: they share an emulator, a registry that got a base image, or a browser."""
 
 
 @pytest.hookimpl(optionalhook=True)

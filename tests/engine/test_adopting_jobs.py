@@ -152,8 +152,7 @@ class TestAdoption:
             own,
             f"{PARENT[3:]}/customJobs/{own.rpartition('/')[2]}",
         )
-        stack.refresh("--expect-no-changes")
-        stack.assert_no_changes()
+        stack.assert_no_changes("--refresh")
 
     def test_another_job_or_none_to_adopt_replaces(self, stack: CloudProject, adopted: Adopted) -> None:
         del stack.job["lifecycle"]["adopt"]

@@ -104,7 +104,6 @@ class TestFailedUps:
         stack.up()
         assert stack.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
         assert len(stack.list_jobs()) == 1
-        stack.assert_no_changes()
 
 
 @pytest.fixture(scope="class")

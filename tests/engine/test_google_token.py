@@ -95,7 +95,6 @@ class TestToken:
         assert "trainer: pushed 1 of 1 layers" in seen[-1]
         assert ("#1 [internal]" in seen[-1] or "[1/1] COPY" in seen[-1]) == (builder == "buildx")
         seen += [cloud.pulumi("preview", "--json", "--expect-no-changes", "--stack", "dev")]
-        seen += [cloud.pulumi("stack", "export", "--stack", "dev"), json.dumps(cloud.outputs())]
         uri, pinned = (cloud.outputs()[key]["trainer"] for key in ("images", "pinnedImages"))
         assert uri.startswith(f"{HOST}/acme-dev/vertex-training-dev/trainer:")
         with closing(docker.DockerClient(base_url=daemon.host)) as client:

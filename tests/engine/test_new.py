@@ -13,11 +13,11 @@ import yaml
 
 from tests import git_server, terminal
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
-from tests.engine.cloud import STANDIN
 from tests.engine.project import CHECKOUT, engine_environment
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
+from tests.standins.gcp import server
 from tools.write_pulumi_template import TEMPLATE, list_unignored_files
 from vertex_api import __version__
 
@@ -94,31 +94,20 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
     subprocess.run(["docker", "image", "rm", "--no-prune", uri], capture_output=True, check=True)
 
 
-def test_the_template_takes_the_package_from_an_index(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The template's own requirement takes the package from an index."""
     project = create_project(TEMPLATE, tmp_path, environment)
     assert {str(file.relative_to(project.root)) for file in project.root.rglob("*") if file.is_file()} == FILES
     assert (project.root / "README.md").read_text().startswith("# demo\n\nOurs\n")
     find = f"--find-links={wheel().parent}"
     project.install(find, "--requirement=requirements.txt", requirements=requirement_closure("emulator"))
-    project.pulumi("stack", "init", "local")
-    assert "localhost/demo/line:" in project.pulumi("preview", "--diff", "--stack=local")
-
-
-def test_a_new_dev_stack_previews_with_three_settings(
-    template: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    project = create_project(template, tmp_path, environment)
-    (project.root / ".venv").symlink_to(CHECKOUT / ".venv")
-    program = project.root / "__main__.py"
-    program.write_text(program.read_text().replace("vertex_training", "components"))
-    described = yaml.safe_load((project.root / "Pulumi.yaml").read_text())
-    described["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
-    (project.root / "Pulumi.yaml").write_text(yaml.safe_dump(described))
-    project.environment |= {"PYTHONPATH": str(CHECKOUT), "GCP_STANDIN_RECORD": environment["GCP_STANDIN_RECORD"]}
+    _gcp, port = server.start_server(environment)
+    project.environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
     project.pulumi("stack", "init", "dev")
     names = [option for key, value in NAMES.items() for option in ("--plaintext", f"vertex-training:{key}={value}")]
     project.pulumi("config", "set-all", *names, "--stack=dev")
-    shown = project.pulumi("preview", "--stack=dev")
+    shown = project.pulumi("preview", "--diff", "--stack=dev")
+    assert f"{NAMES['region']}-docker.pkg.dev/{NAMES['project']}/training/line:" in shown
     assert "trainer/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 

@@ -2,9 +2,11 @@
 
 import re
 
-from tests.engine.cloud import CloudProject
+import pytest
+
+from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.project import CHECKOUT, PARENT, Project
-from tests.vertex_emulator.running import IMAGE
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 
 def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> None:
@@ -67,46 +69,55 @@ CustomJob("late", job(machine), foundation=foundation)
 GUARDRAILS = {"machineTypes": ["n1-standard-*"], "maxHourlyCost": 1.0}
 
 
-def test_one_preview_shows_all_problems_of_a_program(cloud: CloudProject) -> None:
-    (cloud.root / "__main__.py").write_text(JOBS + FAULTY)
+@pytest.fixture(scope="class")
+def guarded(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) -> CloudProject:
+    """A stack `dev` whose program brings its own jobs, with guardrails."""
+    cloud = create_cloud_project(tmp_path_factory.mktemp("program"), vertex)
     cloud.stack["vertex-training:guardrails"] = GUARDRAILS
     del cloud.stack["vertex-training:include"]
     cloud.declare()
-    preview = cloud.pulumi("preview", "--stack", "dev", fails=True)
-    large = 'CustomJob "large": guardrails.maxHourlyCost: 5.'
-    lines = [
-        large,
-        'CustomJob "after": jobSpec.workerPoolSpecs[0].containerSpec.args[1]: ${vars.a} is not',
-        'CustomJob "secret": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: "n1-high',
-        'CustomJob "typo": lifecycle.wait: ',
-        'CustomJob "typo": labels.pulumi_name: ',
-        'HyperparameterTuningJob "search": ',
-    ]
-    assert [line for line in lines if line not in preview] == []
-    assert preview.count(large) == 1
-    refused = cloud.up(fails=True)
-    assert large in refused and 'CustomJob "typo"' in refused
-    assert list_job_names(cloud) == []
+    return cloud
 
 
-def test_an_output_beyond_a_guardrail_is_refused_before_submission(cloud: CloudProject) -> None:
-    (cloud.root / "__main__.py").write_text(JOBS + LATE)
-    cloud.stack["vertex-training:guardrails"] = GUARDRAILS
-    del cloud.stack["vertex-training:include"]
-    cloud.declare()
-    preview = cloud.pulumi("preview", "--stack", "dev")
-    assert 'not known in this preview: the specs of CustomJob "late". They are validated during the update' in preview
-    # The job whose spec is known: 4 x 0.0400223 + 15 x 0.0053636 + 100 x 0.21505 / 730 = 0.2700022.
-    assert "Cost in europe-west4: 0.27 USD an hour, 0.27 USD at most" in preview
-    output = cloud.up(fails=True)
-    assert 'CustomJob "late": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: ' in output
-    assert list_job_names(cloud) == ["first"]
-    cloud.stack["vertex-training:guardrails"] = {"machineTypes": ["n1-*"], "maxHourlyCost": 1.0}
-    cloud.declare()
-    cloud.up()
-    assert list_job_names(cloud) == ["first", "late"]
-    cloud.assert_no_changes()
-    cloud.destroy()
+class TestGuardedProgram:
+    """Tests of one stack, in order: nothing is submitted in the first one."""
+
+    def test_one_preview_shows_all_problems_of_a_program(self, guarded: CloudProject) -> None:
+        (guarded.root / "__main__.py").write_text(JOBS + FAULTY)
+        preview = guarded.pulumi("preview", "--stack", "dev", fails=True)
+        large = 'CustomJob "large": guardrails.maxHourlyCost: 5.'
+        lines = [
+            large,
+            'CustomJob "after": jobSpec.workerPoolSpecs[0].containerSpec.args[1]: ${vars.a} is not',
+            'CustomJob "secret": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: "n1-high',
+            'CustomJob "typo": lifecycle.wait: ',
+            'CustomJob "typo": labels.pulumi_name: ',
+            'HyperparameterTuningJob "search": ',
+        ]
+        assert [line for line in lines if line not in preview] == []
+        assert preview.count(large) == 1
+        refused = guarded.up(fails=True)
+        assert large in refused and 'CustomJob "typo"' in refused
+        assert list_job_names(guarded) == []
+
+    def test_an_output_beyond_a_guardrail_is_refused_before_submission(self, guarded: CloudProject) -> None:
+        (guarded.root / "__main__.py").write_text(JOBS + LATE)
+        preview = guarded.pulumi("preview", "--stack", "dev")
+        assert (
+            'not known in this preview: the specs of CustomJob "late". They are validated during the update' in preview
+        )
+        # The job whose spec is known: 4 x 0.0400223 + 15 x 0.0053636 + 100 x 0.21505 / 730 = 0.2700022.
+        assert "Cost in europe-west4: 0.27 USD an hour, 0.27 USD at most" in preview
+        output = guarded.up(fails=True)
+        assert (
+            'CustomJob "late": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: ' in output
+        )
+        assert list_job_names(guarded) == ["first"]
+        guarded.stack["vertex-training:guardrails"] = {"machineTypes": ["n1-*"], "maxHourlyCost": 1.0}
+        guarded.declare()
+        guarded.up()
+        assert list_job_names(guarded) == ["first", "late"]
+        guarded.assert_no_changes()
 
 
 def list_job_names(cloud: CloudProject) -> list[str]:
