@@ -82,8 +82,8 @@ def _build_collection_steps() -> Steps:
     """Return the values of rows as texts, by their ids."""
     format_args = {"value": '${default(map.get(row, "value"), 0)}'}
     body: Steps = [
-        {"format": {"call": "format_value", "args": format_args, "result": "text"}},
-        {"keep": {"assign": [{"id": "${row[key]}"}, {"values[id]": "${text}"}]}},
+        {"format": {"call": "format_value", "args": format_args, "result": "formatted"}},
+        {"keep": {"assign": [{"id": "${row[key]}"}, {"values[id]": "${formatted}"}]}},
     ]
     return [
         {"begin": {"assign": [{"values": {}}]}},

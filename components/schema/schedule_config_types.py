@@ -27,8 +27,9 @@ class ScheduleAccount(ClosedTypedDict, total=False):
 
 
 class CloudScheduling(ClosedTypedDict, total=False):
-    """The accounts of Cloud Scheduler and of workflows for all schedules, and whether these are protected."""
+    """What all schedules share: the accounts of Cloud Scheduler and of workflows, and the region of Cloud Scheduler."""
 
     scheduler: ScheduleAccount
     workflow: ScheduleAccount
+    region: String
     protect: Boolean

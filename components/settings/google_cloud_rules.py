@@ -57,9 +57,12 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
         if chosen and name_key not in chosen:
             message = f"has no effect on an existing resource; remove it, or name the resource with {name_key}"
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
-    for key, account in stack_values.get("scheduling", {}).items():
-        if key != "protect" and len(account) > 1:
+    scheduling = stack_values.get("scheduling", {})
+    for key in ("scheduler", "workflow"):
+        if len(scheduling.get(key, {})) > 1:
             yield ("scheduling", key), "takes one of existing and account, not both"
+    if not _REGION.fullmatch(scheduling.get("region", "us-central1")):
+        yield ("scheduling", "region"), f'"{scheduling["region"]}" is not the name of a region, such as us-central1'
     if stack_values.get("registry", {}).get("legacyAgent") and "legacyBuckets" not in stack_values["registry"]:
         yield ("registry", "legacyAgent"), "has no effect without legacyBuckets; remove it"
     if "tensorboard" in stack_values and stack_values.get("identity", {}).get("useVertexAi") is False:

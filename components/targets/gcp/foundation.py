@@ -158,8 +158,10 @@ class GcpFoundation(pulumi.ComponentResource):
             request,
             project=self._settings.project,
             region=self._settings.region,
+            scheduler_region=self._stack["scheduling"].get("region", self._settings.region),
             accounts=self._create_schedule_accounts_once(),
             labels=self.job_labels,
+            kms_key=self.encryption_key,
             protect=self._stack["scheduling"].get("protect", False),
             opts=opts,
         )
@@ -179,6 +181,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 project_number=self._stack["projectNumber"],
                 training_account_name=f"projects/{project if is_created_here else '-'}/serviceAccounts/{self._account}",
                 submitters=self._stack["identity"].get("submitters", []),
+                kms_key=self.encryption_key,
                 opts=self._schedule_upstream,
             )
         return self._schedule_accounts

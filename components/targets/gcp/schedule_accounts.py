@@ -11,7 +11,7 @@ from ...schema import config_types
 from .creation_retries import create_retrying_options
 from .enabled_apis import Services
 from .identity import ACT_AS, build_account_email
-from .service_agents import ServiceAgentMembers
+from .service_agents import ServiceAgentMembers, grant_key_use
 
 APIS = ("cloudscheduler", "workflowexecutions", "workflows")
 STARTER_ROLES = {"start": "roles/workflows.invoker"}
@@ -25,7 +25,8 @@ class ScheduleAccounts(pulumi.ComponentResource):
     """The accounts with which Cloud Scheduler starts workflows, and workflows submit jobs: `scheduler`, `workflow`.
 
     Both are e-mails, as plain text. An account that exists already gets no grants, except that `workflow` may submit
-    jobs as `training_account`, which is `training_account_name` in full. `submitters` may use both accounts.
+    jobs as the training account. `submitters` may use both accounts. `kms_key` encrypts workflows, as they hold the
+    requests of jobs.
     """
 
     def __init__(
@@ -37,13 +38,14 @@ class ScheduleAccounts(pulumi.ComponentResource):
         project_number: str,
         training_account_name: str,
         submitters: Sequence[str] = (),
+        kms_key: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:ScheduleAccounts", name, None, opts)
         self._name, self._project, self._submitters = name, project, submitters
         services = Services(f"{name}-services", APIS, project=project, opts=pulumi.ResourceOptions(parent=self))
         self._upstream: list[pulumi.Resource] = [services]
-        self._create_workflows_agent(project_number)
+        self._create_workflows_agent(project_number, kms_key)
         self.scheduler = self._create_account("scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_ROLES)
         self.workflow = self._create_account("workflow", accounts["workflow"], "Workflows", SUBMITTER_ROLES)
         serviceaccount.IAMMember(
@@ -84,7 +86,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
             )
         return email
 
-    def _create_workflows_agent(self, project_number: str) -> None:
+    def _create_workflows_agent(self, project_number: str, kms_key: str | None) -> None:
         """Let the service agent exist before the first workflow, which is refused without it.
 
         It may not exist for minutes after its API is enabled (terraform-google-bigquery #226, #232), and an agent that
@@ -100,3 +102,6 @@ class ScheduleAccounts(pulumi.ComponentResource):
             f"{name}-role", project=self._project, role=WORKFLOWS_AGENT_ROLE, member=member, opts=options
         )
         self._upstream.append(granted)
+        if kms_key:
+            options = create_retrying_options(self, [agent])
+            self._upstream.append(grant_key_use(f"{self._name}-key", kms_key, member, options))

@@ -33,12 +33,16 @@ def create_schedule_resources(
     *,
     project: str,
     region: str,
+    scheduler_region: str,
     accounts: ScheduleAccounts,
     labels: Mapping[str, str],
+    kms_key: str | None,
     protect: bool,
     opts: pulumi.ResourceOptions,
 ) -> cloudscheduler.Job:
     """Create the workflow of a schedule, and the job of Cloud Scheduler that starts it, which is returned.
+
+    Workflows are where jobs run, in `region`. Cloud Scheduler is not in every region, and starts them from any.
 
     Raises DeclarationErrors for a schedule whose workflow would exceed a limit of Workflows.
     """
@@ -60,6 +64,7 @@ def create_schedule_resources(
         service_account=accounts.workflow,
         source_contents=call_now_or_when_known(lambda known: _build_source(name, known, project, region), request),
         labels=dict(labels) or None,
+        crypto_key_name=kms_key,
         # The provider would refuse `pulumi destroy`.
         deletion_protection=protect,
         opts=ours,
@@ -69,7 +74,7 @@ def create_schedule_resources(
         f"{name}-scheduler",
         name=get("id"),
         project=project,
-        region=region,
+        region=scheduler_region,
         description=f"Starts the workflow of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
         schedule=get("cron"),
         time_zone=get("time_zone"),

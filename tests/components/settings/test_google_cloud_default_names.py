@@ -16,6 +16,17 @@ def test_created_resources_are_named_after_the_stack(tmp_path: Path) -> None:
     assert made["bucket"] == {"name": "acme-dev-team-dev"}
 
 
+def test_accounts_of_schedules_are_named_after_the_stack(tmp_path: Path) -> None:
+    existing = {"existing": "w@acme-dev.iam.gserviceaccount.com"}
+    made = completed(tmp_path, scheduling={"workflow": existing, "scheduler": {}})
+    assert made["scheduling"] == {"workflow": existing, "scheduler": {"account": "team-dev-scheduler"}}
+    (long, other) = (
+        build_cloud_with_default_names("a" * 26, "dev", REQUIRED)["scheduling"][key]["account"]
+        for key in ("scheduler", "workflow")
+    )
+    assert len(long) == len(other) == 30 and long != other
+
+
 def test_existing_and_named_resources_keep_their_names(tmp_path: Path) -> None:
     for choices in ({key: next(iter(parts)) for key, parts in EXCLUSIVE.items()}, {"registry": "url"}):
         parts = {key: {choice: EXCLUSIVE[key][choice]} for key, choice in choices.items()}

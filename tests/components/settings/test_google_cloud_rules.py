@@ -63,6 +63,13 @@ def test_each_thing_is_named_in_one_way(tmp_path: Path, key: str, given: tuple[s
     assert problem(tmp_path, **{key: part}) == expected
 
 
+def test_scheduling_names_accounts_in_one_way_and_a_region(tmp_path: Path) -> None:
+    both = {"scheduler": {"account": "starter", "existing": "a@acme-dev.iam.gserviceaccount.com"}}
+    assert problem(tmp_path, scheduling=both) == "scheduling.scheduler: takes one of existing and account, not both"
+    expected = 'scheduling.region: "europe" is not the name of a region, such as us-central1'
+    assert problem(tmp_path, scheduling={"region": "europe"}) == expected
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "registry": {
         "project": "images",

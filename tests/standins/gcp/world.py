@@ -188,6 +188,8 @@ def _keys(kind: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield encryption["defaultKmsKeyName"], "gs-project-accounts"
     if kind == "Repository" and (key := inputs.get("kmsKeyName")):
         yield key, "gcp-sa-artifactregistry"
+    if kind == "Workflow" and (key := inputs.get("cryptoKeyName")):
+        yield key, "gcp-sa-workflows"
     if kind in ("AiPersistentResource", "AiTensorboard") and (spec := inputs.get("encryptionSpec")):
         yield spec["kmsKeyName"], VERTEX_AGENTS[0]
         yield spec["kmsKeyName"], VERTEX_AGENTS[1]

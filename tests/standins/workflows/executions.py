@@ -14,6 +14,7 @@ from tests.standins.workflows.expressions import FUNCTIONS, WorkflowError, evalu
 
 _CALLS = {"call", "args", "result"}
 _STEP_FIELDS = _CALLS | {"assign", "switch", "return", "raise", "next", "try", "retry", "except", "for"}
+_RESERVED = {name.partition(".")[0] for name in FUNCTIONS} | {"sys", "http", "json", "list", "keys", "if"}
 MAX_STEPS = 100_000
 NOON = 1_800_000_000.0
 """When the first execution begins."""
@@ -49,6 +50,7 @@ class Scope:
         return {**(self.outer.all() if self.outer else {}), **self.variables}
 
     def assign(self, target: str, value: Any, key: Any = None) -> None:
+        assert target not in _RESERVED, f"{target} is a name of the standard library"
         scope: Scope | None = self
         while scope and target not in scope.variables:
             scope = scope.outer
@@ -127,6 +129,8 @@ class _Interpreter:
 
     def call_workflow(self, name: str, arguments: Mapping[str, Any]) -> Any:
         subworkflow = self.subworkflows[name]
+        names = list(_iterate_step_names(subworkflow["steps"]))
+        assert len(set(names)) == len(names), names
         assert set(arguments) == set(subworkflow.get("params", [])), (name, arguments.keys())
         try:
             self.run(subworkflow["steps"], Scope(dict(arguments)))
@@ -137,7 +141,6 @@ class _Interpreter:
     def run(self, steps: list[dict[str, Any]], scope: Scope) -> str | None:
         """Run steps in order; what they jump to, if that is not among them."""
         names = [name for step in steps for name in step]
-        assert len(set(names)) == len(names), names
         at = 0
         while at < len(steps):
             self.execution.steps += 1
@@ -241,6 +244,17 @@ class _Interpreter:
 
     def value(self, value: Any, scope: Scope) -> Any:
         return evaluate(copy.deepcopy(value), scope.all(), self.functions)
+
+
+def _iterate_step_names(value: Any) -> Iterator[str]:
+    """Names of steps, of inner ones too: they are unique in a subworkflow."""
+    if isinstance(value, list):
+        for step in value:
+            yield from step
+            for fields in step.values():
+                inner = [fields.get("for", {}), fields.get("except", {}), fields]
+                for block in inner:
+                    yield from _iterate_step_names(block.get("steps", []))
 
 
 def _is_retried_by_default(error: Any) -> bool:

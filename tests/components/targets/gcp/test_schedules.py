@@ -13,7 +13,7 @@ from tests import access_page
 from tests.components.scheduled_workflow.schedules import scheduled
 from tests.components.targets.gcp.graph import Graph, forget_loops
 from tests.components.targets.gcp.test_first_run import bring_up
-from tests.components.targets.gcp.test_foundation import build_foundation_graph, list_upstream, settings
+from tests.components.targets.gcp.test_foundation import KEY, build_foundation_graph, list_upstream, settings
 from tests.standins.gcp.properties import problems
 from tests.standins.gcp.world import World
 from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
@@ -98,7 +98,8 @@ def test_schedules_share_their_accounts(tmp_path: Path) -> None:
 
 def test_existing_accounts_get_no_grants_but_act_as(tmp_path: Path) -> None:
     existing = {key: {"existing": f"{key}@acme-dev.iam.gserviceaccount.com"} for key in ("scheduler", "workflow")}
-    made = resources(tmp_path, schedule(), scheduling={**existing, "protect": True})
+    made = resources(tmp_path, schedule(), scheduling={**existing, "protect": True, "region": "europe-west1"})
+    assert (made.inputs[WORKFLOW]["region"], made.inputs[STARTER]["region"]) == ("europe-west4", "europe-west1")
     assert made.inputs[WORKFLOW]["serviceAccount"] == existing["workflow"]["existing"]
     assert made.inputs[WORKFLOW]["deletionProtection"] is True
     assert made.requests[WORKFLOW].protect and made.requests[STARTER].protect
@@ -135,14 +136,16 @@ def test_a_preview_refuses_what_workflows_does_not_take(tmp_path: Path, arg: str
 
 
 def test_the_first_schedule_passes_in_a_fresh_project(tmp_path: Path) -> None:
-    passed = bring_up(World(unknown_attempts=2), resources(tmp_path, schedule()))
+    made = resources(tmp_path, schedule(), kmsKey=KEY)
+    assert made.inputs[WORKFLOW]["cryptoKeyName"] == KEY
+    passed = bring_up(World(unknown_attempts=2), made)
     assert any("actAs" in refusal for refusal in passed)
     assert any("service agent does not exist" in refusal for refusal in passed)
 
 
 def test_the_grants_of_schedules_equal_the_documented_table(tmp_path: Path) -> None:
-    submitters = {"submitters": ["group:ml@example.com"]}
-    without, made = (resources(tmp_path, *given, identity=submitters) for given in ((), (schedule(),)))
+    stack = {"identity": {"submitters": ["group:ml@example.com"]}, "kmsKey": KEY}
+    without, made = (resources(tmp_path, *given, **stack) for given in ((), (schedule(),)))
     who = access_page.principals("123456789012", "acme-dev", "team-dev")
     who |= {"group:ml@example.com": "`identity.submitters`"}
     accounts = {"team-dev": "the training account", "team-dev-scheduler": "the scheduler account"}
@@ -152,4 +155,6 @@ def test_the_grants_of_schedules_equal_the_documented_table(tmp_path: Path) -> N
         for name in accounts
     }
     new = [inputs for name, inputs in made.inputs.items() if name not in without.inputs]
-    assert access_page.made(new, who, {**on, "acme-dev": "the project"}) == access_page.schedule_grants()
+    assert (
+        access_page.made(new, who, {**on, "acme-dev": "the project", KEY: "`kmsKey`"}) == access_page.schedule_grants()
+    )
