@@ -134,7 +134,8 @@ class JobStatements(Statements):
 
     def list_trial_records(self, study_id: str, after_number: int = 0) -> list[Trial]:
         """List the trials of a tuning job by number, those with higher numbers than `after_number`."""
-        return list(self.iterate_trial_records(study_id, after_number))
+        query = "SELECT * FROM trials WHERE study = ? AND number > ? ORDER BY number"
+        return [_parse_trial(row) for row in self._connection.execute(query, (study_id, after_number))]
 
     def list_trial_records_without_measurements(self, study_id: str) -> list[Trial]:
         """List the trials of a tuning job by number, as if they had no measurements, which take most of the time."""
@@ -144,14 +145,11 @@ class JobStatements(Statements):
         )
         return [_parse_trial(row) for row in self._connection.execute(query, (study_id,))]
 
-    def iterate_trial_records(self, study_id: str, after_number: int = 0) -> Iterator[Trial]:
-        """Yield what `list_trial_records` lists: the measurements of a long study take hundreds of megabytes."""
-        query = "SELECT * FROM trials WHERE study = ? AND number > ? ORDER BY number"
-        return map(_parse_trial, self._connection.execute(query, (study_id, after_number)))
-
-    def count_trials(self, study_id: str) -> int:
-        """Count the trials of a tuning job."""
-        return int(self._connection.execute("SELECT count(*) FROM trials WHERE study = ?", (study_id,)).fetchone()[0])
+    def list_trial_measurements(self, study_id: str, number: int) -> tuple[dict[str, Any], ...]:
+        """List the measurements of a trial."""
+        query = "SELECT measurements FROM trials WHERE study = ? AND number = ?"
+        row = self._connection.execute(query, (study_id, number)).fetchone()
+        return tuple(from_json(row["measurements"])) if row else ()
 
     def count_ended_trials(self, study_id: str) -> int:
         """Count the trials of a tuning job that have ended."""

@@ -1,7 +1,7 @@
 """One job as the page shows it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import format_times, serialize_job, serialize_pipeline
-from vertex_emulator.web_page.study_view import build_study_view, iterate_thinned_trials
+from vertex_emulator.web_page.study_view import build_study_view
+from vertex_emulator.web_page.thinned_trials import ThinnedTrials
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class JobViews:
     database: Database
     executor: Executor
     buckets: Path
+    trials: ThinnedTrials = field(default_factory=ThinnedTrials)
 
     def build_view_or_none(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
@@ -36,9 +38,7 @@ class JobViews:
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
-            trials = [
-                *iterate_thinned_trials(transaction.iterate_trial_records(job_id), transaction.count_trials(job_id))
-            ]
+            trials = self.trials.list_of_study(transaction, job_id) if _is_study(job) else []
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
@@ -58,7 +58,7 @@ class JobViews:
         if progress is not None:
             task_collection = get_backing_job_kind(job.spec).collection
             view["task"] = {"collection": task_collection, "id": progress.job, "model": progress.model}
-        if job.kind == HYPERPARAMETER_TUNING_JOB:
+        if _is_study(job):
             view["study"] = build_study_view(job, trials)
         return view
 
@@ -102,6 +102,10 @@ class JobViews:
             replica.task_name: {"attempt": replica.attempt, "phase": status.phase, "exit_code": status.exit_code}
             for replica, status in sorted(statuses.items())
         }
+
+
+def _is_study(job: Job | None) -> bool:
+    return job is not None and job.kind == HYPERPARAMETER_TUNING_JOB
 
 
 def _get_image_uri(pool: Mapping[str, Any]) -> str:

@@ -67,10 +67,14 @@ class Page:
 
     def _get_job_view(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        view = JobViews(self.database, self.executor, self.buckets).build_view_or_none(collection, job_id)
+        view = self._job_views.build_view_or_none(collection, job_id)
         if view is None:
             raise _build_no_job_error(collection, job_id)
         return JSONResponse(view)
+
+    @cached_property
+    def _job_views(self) -> JobViews:
+        return JobViews(self.database, self.executor, self.buckets)
 
     @cached_property
     def _event_logs(self) -> "EventLogCache":

@@ -1,42 +1,22 @@
 """A study as the page's table and plots show it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import parse_metrics
 from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
-from vertex_emulator.database.records import Job, Trial
+from vertex_emulator.database.records import Job
 from vertex_emulator.resource_json import format_times, serialize_job
+from vertex_emulator.web_page.thinned_trials import ThinnedTrial
 
-_MAX_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
-_MIN_AND_MAX_CURVE_POINTS = (20, 300)  # at least and at most, which is more than a plot has room for
 _VALUE_SPECS = {
     "doubleValueSpec": "DOUBLE",
     "integerValueSpec": "INTEGER",
     "categoricalValueSpec": "CATEGORICAL",
     "discreteValueSpec": "DISCRETE",
 }
-
-
-@dataclass(frozen=True)
-class ThinnedTrial:
-    """A trial with as many of its measurements as a curve shows, and `measured`, the number of all."""
-
-    trial: Trial
-    measured: int
-
-
-def iterate_thinned_trials(trials: Iterable[Trial], count: int) -> Iterator[ThinnedTrial]:
-    """Yield the trials of a study, of which there are `count`, with evenly spaced measurements, the last among them."""
-    fewest, most = _MIN_AND_MAX_CURVE_POINTS
-    max_points = min(max(_MAX_POINTS // max(count, 1), fewest), most)
-    for trial in trials:
-        stride = -(-len(trial.measurements) // max_points) or 1
-        # Counted from the end, so that the last one is always there.
-        points = trial.measurements[::-1][::stride][::-1]
-        yield ThinnedTrial(replace(trial, measurements=points), len(trial.measurements))
 
 
 def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]:

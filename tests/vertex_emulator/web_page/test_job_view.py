@@ -8,8 +8,10 @@ import pytest
 
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, tuning_job_spec
+from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_emulator.database.job_statements import JobStatements
 from vertex_emulator.database.records import RUNNING, Replica
 from vertex_emulator.web_page.job_view import JobViews
 
@@ -82,6 +84,24 @@ def test_trial_job_names_its_study_and_shares_log(emulator: Emulator) -> None:
     trial = view(emulator, CUSTOM_JOB, shown["study"]["trials"][0]["job"])
     assert trial["parent"] == {"collection": "hyperparameterTuningJobs", "id": study, "trial": 1}
     assert trial["log"] == {"job": study, "trial": 1, "tasks": ["service", "workerpool0-0"]}
+
+
+def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulator.machine.program = reports
+    study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec(trials=3, parallel=1))
+    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+
+    def curves() -> list[Any]:
+        shown = views.build_view_or_none(HYPERPARAMETER_TUNING_JOB.collection, study)
+        assert shown is not None
+        return [trial["curve"]["values"]["acc"] for trial in shown["study"]["trials"]]
+
+    emulator.run_ready_steps()
+    assert curves() == [[]]  # it runs
+    emulator.run()
+    assert curves() == [[0.5], [0.5], [0.5]]
+    monkeypatch.delattr(JobStatements, "list_trial_measurements")
+    assert curves() == [[0.5], [0.5], [0.5]]
 
 
 def test_pipeline_links_to_job_of_its_task(emulator: Emulator) -> None:
