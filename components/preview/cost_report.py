@@ -11,9 +11,9 @@ from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.price_table import is_price_old
 from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota_by_metric
 
+from ..schedules.schedule_cost import render_schedule_cost_lines
 from ..settings import google_cloud_rules
 from ..settings.settings import Settings
-from .schedule_cost import render_schedule_cost_lines
 
 MAX_LINES = 10
 """How many jobs are shown: the most expensive ones."""

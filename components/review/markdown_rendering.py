@@ -187,7 +187,10 @@ def _render_action(job: JobFinding, causes: Sequence[Cause]) -> str:
 
 
 def _render_schedule(schedule: ScheduleFinding) -> str:
-    times = f"{render_code(schedule.cron)} in {schedule.time_zone}{', paused' if schedule.is_paused else ''}"
+    times = (
+        f"{render_code(schedule.cron)} in {render_code(schedule.time_zone)}{', paused' if schedule.is_paused else ''}"
+    )
+    times += "".join(f"; {_render_message(text)}" for text in (schedule.next_times, schedule.cost) if text)
     if schedule.change != "changed":
         return f"{render_code(schedule.name)} is {schedule.change}: {times}"
     causes = "; ".join(map(_render_cause, schedule.causes[:_MAX_CAUSES]))

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..schedules.next_times import is_next_times_line
+from ..schedules.schedule_cost import parse_schedule_costs
 from .changed_images_and_packages import get_image_and_package_names_by_uri
-from .input_changes import InputChange, find_input_changes, find_value_changes
+from .input_changes import InputChange, find_input_changes, find_value_changes, format_value
 from .job_findings import Cause, find_causes
-from .preview_document import Step
+from .preview_document import Diagnostic, Step
 
 _EMULATOR_SCHEDULE = "pulumi-python:dynamic/vertex:EmulatorSchedule"
 _SCHEDULER_JOB = "gcp:cloudscheduler/job:Job"
@@ -27,7 +29,7 @@ _SOURCE = "sourceContents"
 class ScheduleFinding:
     """A schedule that is `new`, `changed` or `removed`. `cron`, `time_zone` and `is_paused` are those after the update.
 
-    Of a schedule that is removed they are those before it.
+    Of a schedule that is removed they are those before it. `next_times` and `cost` are what the preview says of them.
     """
 
     name: str
@@ -36,6 +38,8 @@ class ScheduleFinding:
     time_zone: str
     is_paused: bool
     causes: tuple[Cause, ...] = ()
+    next_times: str = ""
+    cost: str = ""
 
 
 def is_part_of_schedule(step: Step) -> bool:
@@ -43,16 +47,24 @@ def is_part_of_schedule(step: Step) -> bool:
     return step.type in _SUFFIXES and _COMPONENT in step.urn
 
 
-def find_changed_schedules(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[ScheduleFinding]:
-    """Find the schedules among `steps` that a preview changes. `all_steps` are those of the whole preview."""
-    all_steps = list(all_steps)
+def find_changed_schedules(
+    steps: Iterable[Step], all_steps: Iterable[Step], diagnostics: Iterable[Diagnostic]
+) -> list[ScheduleFinding]:
+    """Find the schedules among `steps` that a preview changes.
+
+    `all_steps` and `diagnostics` are those of the whole preview.
+    """
+    all_steps, diagnostics = list(all_steps), list(diagnostics)
+    next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times_line(each.message)}
+    costs = parse_schedule_costs(each.message for each in diagnostics)
     uris = get_image_and_package_names_by_uri(all_steps)
     parts: dict[str, list[Step]] = {}
     for step in steps:
         if is_part_of_schedule(step) and step.type != _STATUS and step.op != "same":
             parts.setdefault(_get_schedule_name(step), []).append(step)
     times = {_get_schedule_name(step): step.inputs for step in all_steps if _has_times(step)}
-    return [_build_finding(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())]
+    findings = [_build_finding(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())]
+    return [replace(each, next_times=next_times.get(each.name, ""), cost=costs.get(each.name, "")) for each in findings]
 
 
 def _get_schedule_name(step: Step) -> str:
@@ -77,8 +89,8 @@ def _build_finding(
     return ScheduleFinding(
         name,
         change,
-        str(times.get("cron") or times.get("schedule") or ""),
-        str(times.get("timeZone") or ""),
+        format_value(times.get("cron") or times.get("schedule")) or "",
+        format_value(times.get("timeZone")) or "",
         times.get("paused") is True,
         causes if change == "changed" else (),
     )

@@ -4,6 +4,8 @@ from datetime import datetime
 from itertools import islice
 
 _SHOWN_TIMES = 3
+_STARTS = {False: "next runs: ", True: "paused; without that, the next runs were: "}
+"""What the line begins with, by whether the schedule is paused."""
 
 
 def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetime) -> str:
@@ -17,7 +19,12 @@ def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetim
         f"{time.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
         for time in islice(iterate_times(cron, time_zone, now), _SHOWN_TIMES)
     ]
-    return f"{'paused; without that, the next runs were' if paused else 'next runs'}: {', '.join(times)}"
+    return _STARTS[paused] + ", ".join(times)
+
+
+def is_next_times_line(text: str) -> bool:
+    """Return whether a message of a preview is the line with the next times of a schedule."""
+    return text.startswith(tuple(_STARTS.values()))
 
 
 def find_next_time_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:

@@ -64,6 +64,7 @@ def test_a_schedule_lives_with_its_stack(project: Project) -> None:
     assert select_changes(preview) == load_golden_steps("schedule-code-edit")
     (finding,) = build_review(PreviewDocument.parse(preview, "preview")).schedules
     assert [(cause.kind, cause.name) for cause in finding.causes] == [("image", "trainer")]
+    assert finding.next_times.startswith("next runs: ")
     project.up()
     nightly["paused"] = True
     project.declare()

@@ -59,22 +59,22 @@ def schedules(*steps: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        (None, local(), "- `nightly` is new: `0 2 * * *` in Europe/Berlin"),
-        (local(paused=True), None, "- `nightly` is removed: `0 2 * * *` in Europe/Berlin, paused"),
+        (None, local(), "- `nightly` is new: `0 2 * * *` in `Europe/Berlin`"),
+        (local(paused=True), None, "- `nightly` is removed: `0 2 * * *` in `Europe/Berlin`, paused"),
         (
             local(),
             local(cron="0 3 * * *"),
-            "- `nightly` (`0 3 * * *` in Europe/Berlin) changes because of `cron` `0 2 * * *` → `0 3 * * *`",
+            "- `nightly` (`0 3 * * *` in `Europe/Berlin`) changes because of `cron` `0 2 * * *` → `0 3 * * *`",
         ),
         (
             local(),
             local(paused=True),
-            "- `nightly` (`0 2 * * *` in Europe/Berlin, paused) changes because of `paused` `false` → `true`",
+            "- `nightly` (`0 2 * * *` in `Europe/Berlin`, paused) changes because of `paused` `false` → `true`",
         ),
         (
             local(),
             local(body=body("r/trainer:2")),
-            "- `nightly` (`0 2 * * *` in Europe/Berlin) changes because of image `trainer` `:1` → `:2`",
+            "- `nightly` (`0 2 * * *` in `Europe/Berlin`) changes because of image `trainer` `:1` → `:2`",
         ),
     ],
 )
@@ -99,13 +99,13 @@ def test_a_workflow_s_source_is_compared_by_its_parts() -> None:
     status = step("same", STATUS, {}, {})
     unchanged = step("same", SCHEDULER, scheduler, scheduler)
     assert schedules(workflow, status, unchanged) == [
-        "- `nightly` (`0 2 * * *` in UTC) changes because of image `trainer` `:1` → `:2`"
+        "- `nightly` (`0 2 * * *` in `UTC`) changes because of image `trainer` `:1` → `:2`"
     ]
     later = step("update", SCHEDULER, scheduler, {**scheduler, "schedule": "0 3 * * *"})
     both = schedules(later, step("update", STATUS, {"cron": "0 2 * * *"}, {"cron": "0 3 * * *"}))
-    assert both == ["- `nightly` (`0 3 * * *` in UTC) changes because of `cron` `0 2 * * *` → `0 3 * * *`"]
+    assert both == ["- `nightly` (`0 3 * * *` in `UTC`) changes because of `cron` `0 2 * * *` → `0 3 * * *`"]
     new = [step("create", WORKFLOW, None, source(body())), step("create", SCHEDULER, None, scheduler)]
-    assert schedules(*new, step("create", STATUS, None, {})) == ["- `nightly` is new: `0 2 * * *` in UTC"]
+    assert schedules(*new, step("create", STATUS, None, {})) == ["- `nightly` is new: `0 2 * * *` in `UTC`"]
 
 
 def test_a_workflow_of_somebody_else_is_another_resource() -> None:
@@ -118,3 +118,17 @@ def test_a_workflow_of_somebody_else_is_another_resource() -> None:
 def test_the_summary_counts_schedules() -> None:
     text = render_markdown(reviewed(step("create", LOCAL, None, local())))
     assert "**1 schedule to change.**" in text
+
+
+def test_next_times_and_cost_are_those_of_the_preview() -> None:
+    cost = "Cost in us-central1: 1.00 USD an hour\n  job  an hour\nSchedules in us-central1, at most by list price:\n"
+    cost += "  nightly: 0.49 USD a run, 14.93 USD a month (30.4 runs a month)\n  other: 1.00 USD a run"
+    next_times = "next runs: Mon 2026-11-23 02:00 CET, Tue 2026-11-24 02:00 CET, Wed 2026-11-25 02:00 CET"
+    messages = [
+        {"severity": "info", "message": cost},
+        {"severity": "info", "message": f"{next_times}\n", "urn": f"{URN.removesuffix('$')}::nightly"},
+    ]
+    new = step("create", LOCAL, None, local())
+    text = render_markdown(build_review(parse({"steps": [new], "diagnostics": messages, "changeSummary": {}})))
+    described = f"`{next_times}`; `0.49 USD a run, 14.93 USD a month (30.4 runs a month)`"
+    assert f"- `nightly` is new: `0 2 * * *` in `Europe/Berlin`; {described}\n" in text

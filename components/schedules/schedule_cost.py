@@ -1,11 +1,14 @@
-"""What schedules cost at most: a run, and a month with as many runs as their cron expressions have times."""
+"""What schedules cost at most, a run and a month: the lines of a preview, which reviews read again."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from vertex_api.estimates.cost import Cost
 
 from ..schema.declared_schedule import DeclaredSchedule
 
+_START, _END = "Schedules in ", ", at most by list price:"
+_LINE = re.compile(r"  (\S+): (.+)")
 _MONTHS = 12
 
 
@@ -14,10 +17,20 @@ def render_schedule_cost_lines(
 ) -> list[str]:
     """Return a heading and a line for each schedule, none without schedules. `costs` are those of the jobs by name."""
     lines = [_render_line(schedule, costs) for schedule in schedules]
-    return [f"Schedules in {region}, at most by list price:", *lines] if lines else []
+    return [f"{_START}{region}{_END}", *lines] if lines else []
+
+
+def parse_schedule_costs(messages: Iterable[str]) -> dict[str, str]:
+    """Return by name what a schedule costs, as these lines among a preview's messages say it; nothing without them."""
+    for message in messages:
+        lines = iter(message.splitlines())
+        if any(line.startswith(_START) and line.endswith(_END) for line in lines):
+            return {match[1]: match[2] for line in lines if (match := _LINE.fullmatch(line))}
+    return {}
 
 
 def _render_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
+    # Imported here, because most stacks have no schedules.
     from vertex_api.schedules.cron import count_times_per_year
 
     per_month = count_times_per_year(schedule.cron) / _MONTHS
