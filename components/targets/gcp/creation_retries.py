@@ -17,8 +17,8 @@ _TRANSIENT_REFUSALS: dict[str, re.Pattern[str]] = {
     "IAM does not know the account yet": re.compile(
         r"service account\b.{0,200}(does not exist|not found|is not ready)|gaia id not found", re.IGNORECASE | re.DOTALL
     ),
-    # Workflows' page on troubleshooting, and terraform-provider-google on the first workflow of a project.
-    "IAM does not know the account or the right to use it yet": re.compile(
+    # Workflows' page on troubleshooting; terraform-google-bigquery #226 on the first workflow of a project.
+    "IAM does not know the agent, or the right to use the account, yet": re.compile(
         r"serviceaccounts\.actAs\b.{0,300}may not exist|service agent\b.{0,100}does not exist",
         re.IGNORECASE | re.DOTALL,
     ),

@@ -23,6 +23,11 @@ def test_a_grant_to_an_unknown_account_is_retried() -> None:
     [
         ("Error 400: Service account a@p.iam.gserviceaccount.com does not exist., badRequest", "the account"),
         ("Error 404: Gaia id not found for email a@p.iam.gserviceaccount.com", "the account"),
+        ("Error 400: Workflows service agent does not exist. Try again in a few minutes.", "the agent"),
+        (
+            "Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account a@p (or it may not exist).",
+            "use",
+        ),
         ("Error 400: Role (projects/acme/roles/r) does not exist in the resource's hierarchy.", "the role"),
         (
             "Error 403: Permission denied on Cloud KMS key. Please ensure that your Cloud Storage",

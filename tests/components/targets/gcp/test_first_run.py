@@ -114,6 +114,8 @@ def test_destroying_a_stack_leaves_the_connection_to_others(tmp_path: Path) -> N
         "has not been used in project … before or it is disabled",
         "You do not have permission to act as service_account",
         "Service agents are being provisioned",
+        "Permission 'iam.serviceaccounts.actAs' denied on service account … (or it may not exist)",
+        "Workflows service agent does not exist",
         "requires a quota project",
         "already exists",
         "Cannot modify allocated ranges in CreateConnection",

@@ -146,8 +146,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Graph:
         return graph(program, KNOWN_LATER)
 
 
-def build_foundation_graph(known: Settings, *schedules: ScheduleRequest) -> Graph:
-    """The foundation alone, or with schedules on it."""
+def build_foundation_graph(known: Settings, *schedules: ScheduleRequest, are_outputs: bool = False) -> Graph:
+    """The foundation alone, or with schedules on it, whose requests may be outputs."""
     assert known.cloud
     cloud = known.cloud
 
@@ -156,7 +156,8 @@ def build_foundation_graph(known: Settings, *schedules: ScheduleRequest) -> Grap
         for number, schedule in enumerate(schedules):
             above = pulumi.ComponentResource("vertex:schedules:Schedule", f"nightly{number or ''}")
             options = pulumi.ResourceOptions(parent=above, depends_on=[*ground.job_dependencies])
-            ground.register_schedule(f"nightly{number or ''}", schedule, options)
+            request = pulumi.Output.from_input(schedule) if are_outputs else schedule
+            ground.register_schedule(f"nightly{number or ''}", request, options)
 
     return graph(program)
 

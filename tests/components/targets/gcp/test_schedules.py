@@ -52,8 +52,8 @@ def schedule(cron: str = "0 2 * * *", paused: bool = False, *args: str) -> Sched
     return ScheduleRequest(ID, cron, "Europe/Berlin", paused, "skip", (job(*args),))
 
 
-def resources(folder: Path, *schedules: ScheduleRequest, **stack: Any) -> Graph:
-    return build_foundation_graph(settings(folder, include=[], **stack), *schedules)
+def resources(folder: Path, *schedules: ScheduleRequest, are_outputs: bool = False, **stack: Any) -> Graph:
+    return build_foundation_graph(settings(folder, include=[], **stack), *schedules, are_outputs=are_outputs)
 
 
 def test_a_schedule_is_a_workflow_and_what_starts_it(tmp_path: Path) -> None:
@@ -87,6 +87,13 @@ def test_a_schedule_comes_after_its_accounts_and_all_that_jobs_need(tmp_path: Pa
     services = {name for name in MADE if name.startswith("Service/")}
     for name in MADE - services - {ACCOUNTS, "Services/schedules-services"}:
         assert services <= list_upstream(made, name), name
+
+
+def test_a_request_that_is_known_later_makes_the_same_schedule(tmp_path: Path) -> None:
+    now, later = resources(tmp_path, schedule()), resources(tmp_path, schedule(), are_outputs=True)
+    assert {name: later.inputs[name] for name in (WORKFLOW, STARTER)} == {
+        name: now.inputs[name] for name in (WORKFLOW, STARTER)
+    }
 
 
 def test_schedules_share_their_accounts(tmp_path: Path) -> None:
