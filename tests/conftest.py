@@ -12,7 +12,7 @@ INDEPENDENT = ("tests/engine/", "tests/faults/")
 FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/")
 """The tests here wait for containers and processes. The others compute, in short files: all processes end together."""
 SHARED = (
-    *(f"tests/engine/test_{name}.py" for name in ("adopting", "cloud", "corpus", "promotion", "waiting")),
+    *(f"tests/engine/test_{name}.py" for name in ("adopting", "ci", "cloud", "corpus", "promotion", "waiting")),
     "tests/vertex_emulator/web_page/",
 )
 """The tests of each run in one process: they share an emulator, a registry that got a base image, or a browser."""

@@ -94,7 +94,6 @@ class TestToken:
         assert account.asked
         assert "trainer: pushed 1 of 1 layers" in seen[-1]
         assert ("#1 [internal]" in seen[-1] or "[1/1] COPY" in seen[-1]) == (builder == "buildx")
-        seen += [cloud.pulumi("preview", "--json", "--expect-no-changes", "--stack", "dev")]
         uri, pinned = (cloud.outputs()[key]["trainer"] for key in ("images", "pinnedImages"))
         assert uri.startswith(f"{HOST}/acme-dev/vertex-training-dev/trainer:")
         with closing(docker.DockerClient(base_url=daemon.host)) as client:
@@ -105,6 +104,12 @@ class TestToken:
             client.images.remove(uri, force=True)
         assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
         assert_no_token_in(account, [*seen, *collect_remains(cloud, daemon)])
+
+    def test_a_preview_after_a_push_shows_neither_change_nor_token(
+        self, cloud: CloudProject, account: TokensStandIn
+    ) -> None:
+        shown = cloud.pulumi("preview", "--json", "--expect-no-changes", "--stack", "dev")
+        assert_no_token_in(account, [shown])
 
 
 def collect_remains(cloud: CloudProject, daemon: DockerDaemon) -> list[str]:
