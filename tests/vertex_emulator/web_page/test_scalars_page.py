@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import REPORT, study
 from tests.vertex_emulator.web_page.test_live_page import address
 
@@ -113,6 +114,15 @@ def test_a_study_draws_a_line_for_each_trial(shared: RunningEmulator, visit: Vis
     loss = figure(page, "loss")
     expect(loss.get_by_text("3 lines")).to_be_visible()
     expect(loss.get_by_role("img")).to_have_attribute("aria-label", re.compile("trial-1: last .* trial-3: last "))
+    area, heights = loss.locator(".u-over"), cycle(range(4, 240, 8))
+    area.scroll_into_view_if_needed()
+
+    def is_at_a_line() -> bool:
+        area.hover(position={"x": 2, "y": next(heights)})
+        return re.search(r"trial-\d: \S+\s+at step 0", loss.inner_text()) is not None
+
+    until(is_at_a_line, "a reading of a line")
+    expect(page.locator("tr.marked")).to_have_count(1)
     own = visit(address(shared, shared.trial_jobs(name)["2"]))
     expect(figure(own, "loss").get_by_role("listitem")).to_have_text(re.compile("at step 4"))
 
