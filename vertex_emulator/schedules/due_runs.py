@@ -98,7 +98,7 @@ def convert_to_datetime(time: int) -> datetime:
     return _EPOCH + timedelta(microseconds=time // 1000)
 
 
-def describe_run_under_way(transaction: Transaction, schedule: Schedule) -> str | None:
+def describe_overlap_or_none(transaction: Transaction, schedule: Schedule) -> str | None:
     """Describe why the schedule's overlap lets no run begin now; None if one may."""
     if schedule.request.overlap == "allow":
         return None
@@ -114,6 +114,6 @@ def _find_missed_times_or_none(schedule: Schedule, until: int) -> MissedTimes | 
 
 def _add_runs_at_times(transaction: Transaction, schedule: Schedule, times: list[int]) -> None:
     for time in times:
-        reason = describe_run_under_way(transaction, schedule)
+        reason = describe_overlap_or_none(transaction, schedule)
         state: RunState = "RUNNING" if reason is None else "SKIPPED"
         transaction.schedules.add_run(schedule, generate_run_id(time), time, state, reason)

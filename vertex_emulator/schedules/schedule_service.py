@@ -12,7 +12,7 @@ from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.due_runs import (
     add_due_runs,
     add_runs_up_to,
-    describe_run_under_way,
+    describe_overlap_or_none,
     generate_run_id,
     iterate_times_of_schedule,
 )
@@ -70,7 +70,7 @@ class ScheduleService:
         """
         with self.database.write_transaction() as transaction:
             found = _require_schedule(transaction, location, schedule)
-            reason = describe_run_under_way(transaction, found)
+            reason = describe_overlap_or_none(transaction, found)
             if reason is not None:
                 raise ApiError("FAILED_PRECONDITION", f"{schedule} was not fired: {reason}")
             now = read_clock(transaction)

@@ -17,9 +17,11 @@ from tests.vertex_emulator.schedules.scheduling_emulator import (
     scheduled_search,
 )
 from tests.vertex_emulator.scheduling.steps import inject
+from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
 from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
 from vertex_api.schedules.scheduled_runs import fill_in_run_id
+from vertex_api.training_pipelines.backing_job import TUNING_TASK
 from vertex_emulator.schedules.due_runs import add_runs_up_to
 
 DAY_NS = 86_400 * 10**9
@@ -81,6 +83,30 @@ def test_later_jobs_wait_and_use_earlier_results(emulator: SchedulingEmulator) -
         "tune": model_dir,
         "train": f"{folder}/train/model/",
     }
+
+
+def test_a_pipelines_results_are_filled_in(emulator: SchedulingEmulator) -> None:
+    emulator.machine.program = saves
+    search = scheduled_search("search")["body"]
+    inputs = {name: value for name, value in search.items() if name != "displayName"}
+    fields = {"trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": inputs, "modelToUpload": MODEL}
+    pipeline = {"name": "pipeline", "collection": "trainingPipelines", "body": {"displayName": "a pipeline", **fields}}
+    results = ("backingJob", "model", "bestTrial.id", "modelDir")
+    args = [f"${{jobs.pipeline.{result}}}" for result in results]
+    emulator.put(jobs=[pipeline, scheduled_job("train", args=args)])
+    emulator.move_clock(NIGHT)
+    emulator.finish_runs()
+    run = last_run(emulator)
+    assert run["state"] == "SUCCEEDED", run
+    shown, train = (fetch(emulator, run["jobs"][name]) for name in ("pipeline", "train"))
+    best = train["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"][2]
+    assert train["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [
+        shown["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
+        shown["modelToUpload"]["name"],
+        best,
+        f"gs://bucket/nightly/{run['runId']}/search/{best}/model/",
+    ]
+    assert run["modelDirs"]["pipeline"].endswith(f"/search/{best}/model/")
 
 
 def test_a_failed_job_ends_its_run_with_the_reason(emulator: SchedulingEmulator) -> None:
