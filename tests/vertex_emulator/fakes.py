@@ -1,5 +1,7 @@
 """A machine in memory: containers that outlive the emulator, a clock, and a kill at any step."""
 
+import functools
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,7 +193,10 @@ class FusedDatabase(Database):
     """A database that the process may be killed right before and right after a transaction."""
 
     def __init__(self, path: Path, fuse: Fuse) -> None:
+        if not path.exists():
+            path.write_bytes(_create_empty_database())
         super().__init__(path)
+        self._connection.execute("PRAGMA synchronous = OFF")  # no test takes the machine's power
         self._fuse = fuse
 
     @contextmanager
@@ -200,6 +205,15 @@ class FusedDatabase(Database):
         with super().write_transaction() as transaction:
             yield transaction
         self._fuse.step()
+
+
+@functools.cache
+def _create_empty_database() -> bytes:
+    """Create a database once, and return the content of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "emulator.db")
+        Database(path).close()
+        return path.read_bytes()
 
 
 class TimedQueue(WorkQueue):
