@@ -73,8 +73,11 @@ class BuildRun:
         return build
 
     def _find_active(self) -> Build | None:
-        builds = self._client.list(self._parent, self._tag)
-        return next((build for build in builds if build["status"] in ACTIVE_STATUSES), None)
+        for build in self._client.list(self._parent, self._tag):
+            # Never another image's build, however the service reads the filter.
+            if build["status"] in ACTIVE_STATUSES and self._tag in build.get("tags", []):
+                return build
+        return None
 
     def _cancel(self, build: Build) -> None:
         """Raises BuildFailed, whether or not the build can be cancelled."""

@@ -58,7 +58,8 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
 
     `image` has the fields `context` (relative to the program's folder), and optionally `dockerfile` (relative to the
     context), `target`, `buildArgs`, `platform` and `secrets` (only their names count here); or `package` and optionally
-    `platform`. `secrets` are the values by name.
+    `platform`. `secrets` are the values by name. `builder` replaces the foundation's: Cloud Build, which takes secrets
+    from Secret Manager and not from `secrets`, or this machine.
 
     `uri` is known in a preview: `<registry>/<name>:<digest of the build context>`. `digest` is the image's own,
     `sha256:…`, in its registry (in the daemon, for images that stay there).

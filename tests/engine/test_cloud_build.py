@@ -179,7 +179,9 @@ def test_steps_are_in_the_network_that_a_stack_names(
     monkeypatch.setattr(build_log, "_RETRY_SECONDS", 0.0)
     subnet = "10.213.77"
     step = f"RUN hostname -I && hostname -I | grep -q '^{subnet}[.]' && touch /ok"
-    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE} AS check\n{step}\nFROM scratch\nCOPY --from=check /ok /\n")
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM {IMAGE} AS check\nLABEL of={tmp_path}\n{step}\nFROM scratch\nCOPY --from=check /ok /\n"
+    )
     context = create_build_context(tmp_path, {"context": "."})
     uri = f"{HOST}/acme-dev/team/network:{context.tag}"
     options = {
@@ -202,6 +204,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
         assert digest == _fetch_served_digest(registry, uri)
         for tag in (uri, f"{registry.address}/{uri.partition('/')[2]}"):
             client.images.remove(tag, force=True)
+        client.images.prune({"label": f"of={tmp_path}"})  # the classic builder keeps its first stage
 
 
 def _start_up_and_wait_for_build(

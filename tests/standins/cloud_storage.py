@@ -11,12 +11,15 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class CloudStorageStandIn:
-    """What it holds by bucket and name, how many `uploads` it took, and the `refusal` that it answers with, if any."""
+    """What it holds by bucket and name, and the `refusal` that it answers with, if any.
+
+    Of the uploads that were `sent`, it took `uploads`.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.objects: dict[tuple[str, str], bytes] = {}
-        self.uploads = 0
+        self.uploads = self.sent = 0
         self.refusal: str | None = None
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
@@ -30,6 +33,7 @@ class CloudStorageStandIn:
     ) -> tuple[int, dict[str, Any]]:
         """`POST /upload/storage/v1/b/BUCKET/o?uploadType=multipart`: a JSON part with the name, then the bytes."""
         assert query["uploadType"] == ["multipart"]
+        self.sent += 1
         message = message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
         named, content = (part.get_payload(decode=True) for part in message.walk() if not part.is_multipart())
         assert isinstance(named, bytes) and isinstance(content, bytes)

@@ -82,6 +82,15 @@ def test_an_active_build_of_an_earlier_run_is_waited_for(service: CloudBuildStan
     assert third.find_or_start()["id"] != id_, "one that has ended is not active"
 
 
+def test_an_active_build_of_another_image_is_left_alone(
+    service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [{"id": "1", "status": "WORKING", "tags": ["other"]}, {"id": "2", "status": "WORKING"}]
+    monkeypatch.setattr(CloudBuildClient, "list", lambda *_: others)
+    run, *_ = start_run(service)
+    assert run.find_or_start()["id"] not in ("1", "2")
+
+
 def test_a_lost_answer_starts_no_second_build(service: CloudBuildStandIn) -> None:
     service.refusals["create"] = [Refusal(0)]
     run, *_ = start_run(service)

@@ -87,7 +87,7 @@ def test_a_source_is_sent_once_and_the_build_s_digest_counts(
     told: list[str] = []
     for _ in range(2):
         assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, told.append) == "sha256:1"
-    assert (storage.uploads, service.count("create")) == (1, 2)
+    assert (storage.sent, service.count("create")) == (1, 2)
     assert list(storage.objects) == [("acme", f"team/dev/build-sources/{context.digest}.tar.gz")]
     assert list_source(storage) == ["context/Dockerfile", "context/train.py"]
     assert told[0] == f"sent 2 files to gs://acme/team/dev/build-sources/{context.digest}.tar.gz"
@@ -103,6 +103,8 @@ def test_equal_files_make_an_equal_source(context: BuildContext, storage: CloudS
     (tmp_path / "train.py").chmod(0o600)
     CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
     assert storage.objects == first
+    (content,) = first.values()
+    assert content[4:8] == bytes(4), "no time is in it"
 
 
 def test_no_copy_sees_an_ignored_dockerfile(context: BuildContext, tmp_path: Path) -> None:
