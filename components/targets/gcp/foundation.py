@@ -26,7 +26,6 @@ from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry
 from .schedule_accounts import ScheduleAccounts
-from .schedule_resources import create_schedule_resources
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .tensorboard import Tensorboard
@@ -153,6 +152,9 @@ class GcpFoundation(pulumi.ComponentResource):
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Create the workflow of a schedule, what starts it, and the accounts that all schedules share."""
+        # Imported here, because most stacks have no schedules.
+        from .schedule_resources import create_schedule_resources
+
         starter = create_schedule_resources(
             name,
             request,
