@@ -196,7 +196,7 @@ def test_names_that_look_like_paths_stay_names(shared: RunningEmulator) -> None:
     assert reply.status_code in (200, 400, 404)
     assert not list(shared.data.parent.glob("escaped*"))
     folders = {path.name for path in shared.data.iterdir() if path.is_dir()}
-    assert folders <= {"gcs", "logs", "trials", "uploads", "nfs", "lustre"}
+    assert folders <= {"gcs", "logs", "trials", "uploads", "nfs", "lustre", "debugger"}
 
 
 def test_output_directory_through_container_link_is_rejected(shared: RunningEmulator) -> None:
