@@ -104,4 +104,5 @@ def test_every_rule_has_a_case(verdicts: Verdicts) -> None:
     for case in CASES:
         verdicts.said(case)
     assert len(wanted) > 100
-    assert sorted(wanted - verdicts.lines) == []
+    missing = [f"{Path(file).name}:{line}" for file, line in sorted(wanted - verdicts.lines)]
+    assert not missing, missing
