@@ -75,7 +75,9 @@ def test_the_metadata_name_licence_version_and_links() -> None:
 def test_requirements_are_ranges_that_the_lock_satisfies() -> None:
     for line in metadata_of(wheel()).get_all("Requires-Dist", []):
         requirement = Requirement(line)
-        assert {clause.operator for clause in requirement.specifier} == {">=", "<"}, line
+        # A later tz database has the same names, and newer times.
+        bounds = {">="} if requirement.name == "tzdata" else {">=", "<"}
+        assert {clause.operator for clause in requirement.specifier} == bounds, line
         assert requirement.specifier.contains(metadata.version(requirement.name)), line
 
 
