@@ -30,24 +30,36 @@ _KEY = "(bucket, name, generation) = (?, ?, ?)"
 
 
 class ObjectMetadataDatabase:
-    """The SQLite file; it has no row for an object whose metadata nobody has set. Raises StartError."""
+    """The SQLite file; it has no row for an object whose metadata nobody has set. Raises StartError.
+
+    A new file gets its table when an object is first read or written, as most starts of an emulator need none.
+    """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute(_SCHEMA)
-        except sqlite3.Error as error:
-            message = f"the metadata of objects in {path} cannot be read: {error}; delete it, and a start makes another"
-            raise StartError(message) from error
+        self._path = path
+        self._opened: sqlite3.Connection | None = None
+        if path.exists() and path.stat().st_size:
+            try:
+                self._get_connection()
+            except sqlite3.Error as error:
+                remedy = "delete it, and a start makes another"
+                raise StartError(f"the metadata of objects in {path} cannot be read: {error}; {remedy}") from error
+
+    def _get_connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_SCHEMA)
+            self._opened = connection
+        return self._opened
 
     def get(self, bucket: str, name: str, generation: int) -> ObjectMetadata:
         """Return the metadata of a generation of an object."""
         query = f"SELECT fields, metageneration, updated FROM object_metadata WHERE {_KEY}"
         with self._lock:
-            row = self._connection.execute(query, (bucket, name, str(generation))).fetchone()
+            row = self._get_connection().execute(query, (bucket, name, str(generation))).fetchone()
         return ObjectMetadata(json.loads(row[0]), row[1], row[2]) if row else NO_METADATA
 
     def set(self, bucket: str, name: str, generation: int, metadata: ObjectMetadata) -> None:
@@ -63,14 +75,15 @@ class ObjectMetadataDatabase:
         """Yield bucket, name, generation and metadata of every generation that has some, in order."""
         query = "SELECT * FROM object_metadata ORDER BY bucket, name, generation"
         with self._lock:
-            rows = self._connection.execute(query).fetchall()
+            rows = self._get_connection().execute(query).fetchall()
         for bucket, name, generation, fields, metageneration, updated in rows:
             yield bucket, name, int(generation), ObjectMetadata(json.loads(fields), metageneration, updated)
 
     def close(self) -> None:
         """Close the file; nothing may use the metadata afterwards."""
         with self._lock:
-            self._connection.close()
+            if self._opened:
+                self._opened.close()
 
     def delete_generation(self, bucket: str, name: str, generation: int) -> None:
         """Delete the metadata of a generation of an object."""
@@ -88,4 +101,4 @@ class ObjectMetadataDatabase:
 
     def _execute(self, statement: str, *values: str | int | None) -> None:
         with self._lock:
-            self._connection.execute(statement, values)
+            self._get_connection().execute(statement, values)
