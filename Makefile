@@ -33,7 +33,7 @@ destroy: setup  ## remove all that `make up` made
 
 template:  ## the template with a wheel of this checkout beside it, for: pulumi new "$(make -s template)"
 	@$(SETUP) python >&2
-	@.venv/bin/python -m tools.write_pulumi_template
+	@.venv/bin/python -m tools.copy_template_with_wheel
 
 test: setup  ## run all tests
 	@$(SETUP) test

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-MOST = 6
+MOST = 8
 """Docker has addresses for some thirty networks."""
 INDEPENDENT = ("tests/engine/", "tests/faults/")
 """The tests here have a project or an emulator of their own each, and take longest."""
@@ -21,7 +21,7 @@ SHARED = (
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """More than there are processors: tests of containers and of `pulumi` wait for a third of their time."""
-    return min(MOST, 2 * (os.cpu_count() or 1) + 1)
+    return min(MOST, 3 * (os.cpu_count() or 1) + 1)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_api import __version__
+from vertex_emulator.api.command_line_service import CommandLineService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
@@ -20,7 +21,6 @@ from vertex_emulator.api.model_change_service import ModelChangeService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
-from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.api.unserved_methods import build_unimplemented_error, build_unserved_path_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
@@ -80,9 +80,7 @@ class App:
                 ModelChangeService(self.database, FolderCopies(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
-                StatusAndFaultService(
-                    self.database, self.executor, self.data, self.capacity, request_faults, self.wake
-                ),
+                CommandLineService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
                 request_faults,
                 SecretValues(self.data.secrets),
                 ScheduleService(self.database, self.jobs, self.schedule_loop.wake),

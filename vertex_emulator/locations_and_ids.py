@@ -39,7 +39,7 @@ class Location:
         return {"project": self.project, "number": self.project_number, "region": self.region}
 
 
-def parse_model_name_or_none(model_name: str) -> tuple[Location, str] | None:
+def parse_model_location_and_id_or_none(model_name: str) -> tuple[Location, str] | None:
     """Return location and id of `projects/P/locations/R/models/ID`; None if `model_name` has another form."""
     match = _MODEL.fullmatch(model_name)
     return (Location.from_matched_name(match[1]), match[2]) if match else None

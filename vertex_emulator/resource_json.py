@@ -8,7 +8,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.message_fields import convert_int64_to_strings
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
-from vertex_emulator.timestamps import format_time, format_time_briefly
+from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction
 
 EXPORT_FORMAT = "custom-trained"
 """The format in which models with files can be exported (discovery document, ModelExportFormat)."""
@@ -133,9 +133,9 @@ def format_job_times(job: Job) -> dict[str, str]:
     updated = max(job.updated, started or 0, ended or 0)
     return {
         "createTime": format_time(job.created),
-        **({} if started is None else {"startTime": format_time_briefly(started)}),
-        **({} if ended is None else {"endTime": format_time_briefly(ended)}),
-        "updateTime": format_time_briefly(updated),
+        **({} if started is None else {"startTime": format_time_without_zero_fraction(started)}),
+        **({} if ended is None else {"endTime": format_time_without_zero_fraction(ended)}),
+        "updateTime": format_time_without_zero_fraction(updated),
     }
 
 

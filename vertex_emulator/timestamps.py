@@ -23,7 +23,7 @@ def format_time(nanoseconds: int) -> str:
     return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
 
 
-def format_time_briefly(nanoseconds: int) -> str:
+def format_time_without_zero_fraction(nanoseconds: int) -> str:
     """Format a time as `format_time` does, without a fraction of a second that is zero."""
     return format_time(nanoseconds).replace(".000000Z", "Z")
 

@@ -55,17 +55,16 @@ def _find_broken_legacy_rules(valid_part: ValidPart) -> list[FieldProblem]:
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:
         return []
-    removed_groups = {_get_path_checked_as_whole(path) for path in valid_part.removed_paths}
+    removed_groups = {_get_path_of_rule_group(path) for path in valid_part.removed_paths}
     violations = [(("trainingInput", *path), text) for path, text in job_rules.find_violations(job["trainingInput"])]
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_path_checked_as_whole(path) not in removed_groups
-        and not valid_part.removal_consequences.may_include(path)
+        if _get_path_of_rule_group(path) not in removed_groups and not valid_part.removal_consequences.may_include(path)
     ]
 
 
-def _get_path_checked_as_whole(path: KeyPath) -> KeyPath:
+def _get_path_of_rule_group(path: KeyPath) -> KeyPath:
     """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
     return path[:4] if path[1:2] == ("hyperparameters",) else ()
 

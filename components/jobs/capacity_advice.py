@@ -19,10 +19,10 @@ _REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be
 def render_capacity_alternative_lines(job: Job) -> Iterator[str]:
     """Yield the changes of a job, as the service shows it, that may get it machines. Each replaces the job."""
     # Imported here, as below, because most jobs need no advice.
-    from vertex_api.estimates.capacity_alternatives import render_capacity_alternatives
+    from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternative_lines
 
     yield "  what may help (each of these replaces the job):"
-    for line in render_capacity_alternatives(_canonicalize(job).job_spec, ResourceName.parse(job["name"]).region):
+    for line in iterate_capacity_alternative_lines(_canonicalize(job).job_spec, ResourceName.parse(job["name"]).region):
         yield f"    - {line}"
 
 

@@ -35,7 +35,7 @@ def find_changed_images_and_packages(steps: Iterable[Step]) -> list[ImageFinding
     return [_build_image_finding(step) for step in steps if step.type in _NOUNS and step.op != "same"]
 
 
-def get_image_and_package_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
+def get_nouns_and_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
     """Return the noun and the name of each image and package after the update, by its URI."""
     return {
         str(step.new_inputs.get("uri")): (_NOUNS[step.type], step.name)

@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.job_kinds import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
-from .changed_images_and_packages import get_image_and_package_names_by_uri
+from .changed_images_and_packages import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, format_value
 from .preview_document import Step
 
@@ -58,8 +58,8 @@ def find_changed_jobs(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[
     """Find the jobs among `steps` that a preview changes. `all_steps` are those of the whole preview."""
     all_steps = list(all_steps)
     nouns_and_names_by_uri, folders = (
-        get_image_and_package_names_by_uri(all_steps),
-        _get_output_folders_by_job(all_steps),
+        get_nouns_and_names_by_uri(all_steps),
+        _get_old_and_new_output_folders_by_job(all_steps),
     )
     return [
         _build_job_finding(step, nouns_and_names_by_uri, folders)
@@ -96,7 +96,7 @@ def find_causes(
     return tuple(dict.fromkeys(own or [cause for cause, _ in causes]))
 
 
-def _get_output_folders_by_job(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
+def _get_old_and_new_output_folders_by_job(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
     """Return the old and the new output folder of each job that has both, by its name."""
     folders = {}
     for step in steps:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TypeVar
 
 from .changed_images_and_packages import ImageFinding
+from .data_loss_grant_and_other_findings import DataLoss, Grant, OtherChange
 from .input_changes import shorten
 from .job_findings import Cause, JobFinding
 from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import count_noun, render_code, render_code_list
 from .markdown_totals import render_totals
-from .resource_findings import DataLoss, Grant, OtherChange
 from .review import Review
 from .schedule_findings import ScheduleFinding
 

@@ -5,6 +5,14 @@ from dataclasses import dataclass, field
 
 from ..runtime.granted_quota_table import parse_granted_amounts
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
+from .data_loss_grant_and_other_findings import (
+    DataLoss,
+    Grant,
+    OtherChange,
+    find_changes_of_other_resources,
+    find_data_losses,
+    find_grant_changes,
+)
 from .diagnostics import list_errors, list_unique_warning_messages
 from .estimates import (
     NearlyReachedGuardrail,
@@ -16,14 +24,6 @@ from .estimates import (
 )
 from .job_findings import JobFinding, find_changed_jobs
 from .preview_document import PreviewDocument
-from .resource_findings import (
-    DataLoss,
-    Grant,
-    OtherChange,
-    find_changes_of_other_resources,
-    find_data_losses,
-    find_grant_changes,
-)
 from .schedule_findings import ScheduleFinding, find_changed_schedules
 
 

@@ -9,7 +9,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.job_kinds import KINDS
-from vertex_api.job_results.attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.pipeline_with_tuning_job import TUNING_JOB
 from vertex_api.job_results.results import MODEL_DIR, build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.schedule_request import ScheduleRequest
@@ -57,7 +57,7 @@ class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
         super().__init__(ScheduleStatusProvider(), name, {"parent": parent, **inputs, "status": None}, opts)
 
 
-def select_last_run(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
+def select_last_run_id_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
     """Return the id of the last run and its jobs, an empty id if there was none.
 
     `jobs` are those with the schedule's label; their display names end with the ids of their runs.
@@ -94,7 +94,7 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
             for collection in sorted({job["collection"] for job in props["jobs"]})
             for job in api.client.list(KINDS[collection], api.parent, filter_)
         ]
-        run_id, last_jobs = select_last_run(jobs)
+        run_id, last_jobs = select_last_run_id_and_jobs(jobs)
         attached = [_attach_tuning_job(api, job) for job in last_jobs]
     next_time = find_next_time_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
     status: dict[str, Any] = {"nextTime": next_time} if next_time else {}

@@ -6,9 +6,9 @@ from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import formats
-from .builder_config_types import Builder as Builder
-from .builder_config_types import CloudBuild as CloudBuild
 from .closed_typed_dict import ClosedTypedDict
+from .image_builder_config_types import Builder as Builder
+from .image_builder_config_types import CloudBuild as CloudBuild
 from .network_config_types import Attachment as Attachment
 from .network_config_types import DnsPeering as DnsPeering
 from .network_config_types import Network as Network

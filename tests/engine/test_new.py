@@ -18,7 +18,7 @@ from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 from tests.standins.gcp import server
-from tools.write_pulumi_template import TEMPLATE, list_unignored_files
+from tools.copy_template_with_wheel import TEMPLATE, list_unignored_files
 from vertex_api import __version__
 
 MAX_FILES = 10
@@ -29,7 +29,7 @@ FILES = {str(Path(file).relative_to("template")) for file in list_unignored_file
 @pytest.fixture(scope="module")
 def template() -> Path:
     """Return the folder that `make -s template` prints: the template with a wheel beside it."""
-    command = [sys.executable, "-m", "tools.write_pulumi_template"]
+    command = [sys.executable, "-m", "tools.copy_template_with_wheel"]
     printed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     return Path(printed.stdout.strip())
 

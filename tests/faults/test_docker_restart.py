@@ -46,7 +46,9 @@ def emulator(daemon: DockerDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_daemon_restart_stops_only_running_jobs(daemon: DockerDaemon, emulator: RunningEmulator) -> None:
     polite, stubborn = (emulator.create(custom_job(pool(script))) for script in (POLITE, STUBBORN))
-    tuning = emulator.create(study(REPORT + "\ntime.sleep(1)", maxFailedTrialCount=4), "hyperparameterTuningJobs")
+    # One trial at a time leaves room for the job that waits for Docker, whatever the trials do meanwhile.
+    trials = study(REPORT + "\ntime.sleep(1)", parallel=1, maxFailedTrialCount=4)
+    tuning = emulator.create(trials, "hyperparameterTuningJobs")
     for name in (polite, stubborn):
         until(lambda name=name: emulator.lines(name) == ["begun"], "the first line")  # type: ignore[misc]
     until(lambda: emulator.get(tuning).get("trials"), "a trial")

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from tests import git_server
 from tests.packaging.building import OFFLINE, PIP, ROOMS, wheel
-from tools.write_pulumi_template import CHECKOUT, copy_checkout, list_unignored_files
+from tools.copy_template_with_wheel import CHECKOUT, copy_checkout, list_unignored_files
 from vertex_api import __version__
 
 MAX_BYTES = 950_000

@@ -87,7 +87,7 @@ def test_make_test_fails_when_pytest_fails(make: Callable) -> None:
 def test_make_template_prints_nothing_but_the_folder(make: Callable) -> None:
     result = make("-s", "template")
     assert (result.returncode, result.stdout) == (0, "")  # the script in Python's place prints no folder
-    assert result.asked == ["python -m tools.write_pulumi_template"]
+    assert result.asked == ["python -m tools.copy_template_with_wheel"]
 
 
 def test_make_without_a_target_explains_itself(make: Callable) -> None:

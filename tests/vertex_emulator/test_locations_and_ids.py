@@ -2,18 +2,18 @@ from vertex_emulator.locations_and_ids import (
     Location,
     derive_project_number,
     generate_id,
-    parse_model_name_or_none,
+    parse_model_location_and_id_or_none,
 )
 
 
 def test_a_model_name_is_parsed() -> None:
-    assert parse_model_name_or_none("projects/p/locations/r/models/12") == (Location("p", "r"), "12")
+    assert parse_model_location_and_id_or_none("projects/p/locations/r/models/12") == (Location("p", "r"), "12")
     for text in ("", "projects/p", "projects/p/locations/r/customJobs/1", "projects//locations/r/models/1"):
-        assert parse_model_name_or_none(text) is None
+        assert parse_model_location_and_id_or_none(text) is None
 
 
 def test_a_project_of_a_domain_keeps_its_colon() -> None:
-    assert parse_model_name_or_none("projects/example.com:p/locations/r/models/1") == (
+    assert parse_model_location_and_id_or_none("projects/example.com:p/locations/r/models/1") == (
         Location("example.com:p", "r"),
         "1",
     )

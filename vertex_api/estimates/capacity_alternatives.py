@@ -12,7 +12,7 @@ MAX_NAMES = 4
 """How many machine types or regions an alternative names."""
 
 
-def render_capacity_alternatives(job_spec: Mapping[str, Any], region: str) -> Iterator[str]:
+def iterate_capacity_alternative_lines(job_spec: Mapping[str, Any], region: str) -> Iterator[str]:
     """Yield a line for each change of a valid CustomJobSpec that may get it machines, the least change first."""
     if resource := job_spec.get("persistentResourceId"):
         yield f"more machines in the persistent resource {resource}, or a job without persistentResourceId"

@@ -56,7 +56,7 @@ class _Field:
         for value in values:
             if self.get_value_or_none(value) is None:
                 return f'the {self.label} is "{value}", and must be {self._describe_values(value)}'
-        if match["last"] and not self._is_ascending(*values):
+        if match["last"] and not self._are_valid_and_ascending(*values):
             return f'the {self.label} has the range "{term}", whose end must be above its beginning'
         if match["step"]:
             if len(values) == 1:
@@ -67,7 +67,7 @@ class _Field:
                 return f'the {self.label} has the step "{match["step"]}", which must be 1 to {self.max_value}'
         return None
 
-    def _is_ascending(self, first: str, last: str) -> bool:
+    def _are_valid_and_ascending(self, first: str, last: str) -> bool:
         low, high = self.get_value_or_none(first), self.get_value_or_none(last)
         return low is not None and high is not None and low < high
 

@@ -16,7 +16,7 @@ from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.pipeline_image_check import require_images_of_pipeline
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.api.shared_folder_conflicts import check_shared_folders_are_apart
-from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_field
+from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_fields_or_empty
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected, build_malformed_name_error, build_not_found_error
@@ -159,7 +159,7 @@ class JobService:
                 trials = transaction.list_trial_records_without_measurements(job.id)
                 bodies.append(add_web_access_to_trials(serialize_job(job, trials), job, trials, self.page_url))
             return bodies
-        return [{**serialize_job(job), **build_web_access_field(job, self.page_url)} for job in jobs]
+        return [{**serialize_job(job), **build_web_access_fields_or_empty(job, self.page_url)} for job in jobs]
 
     def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
         if not (job_id.isascii() and job_id.isdigit()):

@@ -18,7 +18,7 @@ from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.folder_copies import FolderCopies
-from vertex_emulator.locations_and_ids import Location, parse_model_name_or_none
+from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
 from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_model_version, serialize_operation
 from vertex_emulator.timestamps import format_time, now_ns
 
@@ -96,7 +96,7 @@ class ModelChangeService:
         )
         if problems:
             raise build_invalid_argument_error(problems)
-        parsed = parse_model_name_or_none(request["sourceModel"])
+        parsed = parse_model_location_and_id_or_none(request["sourceModel"])
         if parsed is None or parsed[0].project_number != location.project_number:
             message = f'source_model: "{request["sourceModel"]}" is no model of this project'
             raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])

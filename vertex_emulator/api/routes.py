@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.job_kinds import KINDS
+from vertex_emulator.api.command_line_service import CommandLineService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
@@ -16,7 +17,6 @@ from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_change_service import ModelChangeService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
-from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.api.unserved_methods import build_unserved_path_error
 from vertex_emulator.errors import AnswerLost
 from vertex_emulator.http.json_request_body import read_json_object
@@ -45,7 +45,7 @@ def build_routes(
     model_changes: ModelChangeService,
     operations: OperationService,
     logging: LoggingService,
-    emulator: StatusAndFaultService,
+    emulator: CommandLineService,
     request_faults: InjectedRequestFaults,
     secrets: SecretValues,
     schedules: ScheduleService,

@@ -22,7 +22,7 @@ def check_shared_folders_are_apart(transaction: Transaction, kind: Kind, spec: M
             continue
         for other in _iterate_shared_folders(job.kind, job.spec):
             for share in own:
-                if share.is_nested_with(other):
+                if share.is_inside_or_around(other):
                     text = f"{describe_nesting(share, other)}; wait for the end of {job.name}"
                     raise ApiError(
                         "FAILED_PRECONDITION", f"{share.kind}_mounts: {text}.", [(f"{share.kind}_mounts", text)]

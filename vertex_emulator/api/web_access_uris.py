@@ -12,7 +12,7 @@ from vertex_emulator.database.records import RUNNING, Job, Trial, list_requested
 _FIELD = "webAccessUris"
 
 
-def build_web_access_field(job: Job, page_url: str) -> dict[str, dict[str, str]]:
+def build_web_access_fields_or_empty(job: Job, page_url: str) -> dict[str, dict[str, str]]:
     """Return the field of a custom job, `{}` unless it runs with web access. `page_url` is the emulator's."""
     if job.state != RUNNING or not job.spec["jobSpec"].get("enableWebAccess"):
         return {}

@@ -27,7 +27,7 @@ def _set_sdk_defaults(aiplatform: Any) -> None:
     aiplatform.init(api_endpoint=_URL, api_transport="rest", credentials=AnonymousCredentials())
 
 
-def _send_token_with_anonymous_credentials(credentials: Any) -> None:
+def _let_anonymous_credentials_send_token(credentials: Any) -> None:
     """Let anonymous credentials, which libraries use for emulators, send the emulator its token."""
     with open(_TOKEN_FILE or "") as file:  # noqa: PTH123
         header = "Bearer " + file.read().strip()
@@ -41,7 +41,7 @@ def _send_token_with_anonymous_credentials(credentials: Any) -> None:
 
 _ACTIONS: dict[str, Any] = {"google.cloud.aiplatform": _set_sdk_defaults}
 if _TOKEN_FILE:
-    _ACTIONS["google.auth.credentials"] = _send_token_with_anonymous_credentials
+    _ACTIONS["google.auth.credentials"] = _let_anonymous_credentials_send_token
 
 
 class _ActionsAfterImport:

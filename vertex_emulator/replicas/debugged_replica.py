@@ -66,7 +66,7 @@ def copy_debugger_files(data_folder: DataFolder) -> Path:
     The machine's daemon mounts it: it does not have the files of an emulator that runs in a container itself. Raises
     DebuggerUnavailable.
     """
-    debugpy = find_debugpy_folder()
+    debugpy = require_debugpy_folder()
     startup = Path(vertex_emulator.python_startup.__path__[0])
     digest = hashlib.sha256((startup / "sitecustomize.py").read_bytes()).hexdigest()[:12]
     target = data_folder.debugger / f"debugpy-{_read_debugpy_version()}-{digest}"
@@ -86,7 +86,7 @@ def copy_debugger_files(data_folder: DataFolder) -> Path:
     return target
 
 
-def find_debugpy_folder() -> Path:
+def require_debugpy_folder() -> Path:
     """Return the folder of the debugpy that is installed beside the emulator. Raises DebuggerUnavailable."""
     found = importlib.util.find_spec("debugpy")
     if found is None or not found.submodule_search_locations:

@@ -40,7 +40,7 @@ class SharedFolder:
         """The parts of the folder's path in the data folder."""
         return (self.kind, self.server, *self.path)
 
-    def is_nested_with(self, other: "SharedFolder") -> bool:
+    def is_inside_or_around(self, other: "SharedFolder") -> bool:
         """Return whether one of two different folders is in the other."""
         shorter, longer = sorted((self.path_in_data_folder, other.path_in_data_folder), key=len)
         return len(shorter) < len(longer) and longer[: len(shorter)] == shorter
@@ -70,7 +70,7 @@ def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[
             if len(parts) > _MAX_PARTS or not all(map(_PART.fullmatch, parts)):
                 yield FieldProblem(at, f'"{"/".join(parts)[:100]}" cannot be used: {_RULE}')
         for other_index, other in shares[:number]:
-            if share.is_nested_with(other):
+            if share.is_inside_or_around(other):
                 yield FieldProblem(at, f"{describe_nesting(share, other)}; mount one of them")
             elif index == other_index and share.path_in_data_folder == other.path_in_data_folder:
                 yield FieldProblem(at, "is mounted by this pool already; the emulator mounts a folder once")

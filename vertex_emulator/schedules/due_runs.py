@@ -10,7 +10,7 @@ from secrets import token_hex
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.schedule_records import RunState, Schedule
 from vertex_emulator.errors import TooManyScheduleTimes
-from vertex_emulator.timestamps import format_time_briefly
+from vertex_emulator.timestamps import format_time_without_zero_fraction
 
 MAX_TIMES_AT_ONCE = 1000
 _GRACE_NS = 60 * 10**9
@@ -30,7 +30,7 @@ class MissedTimes:
     @property
     def reason(self) -> str:
         """Why there are no runs at these times."""
-        first, last = format_time_briefly(self.first), format_time_briefly(self.last)
+        first, last = format_time_without_zero_fraction(self.first), format_time_without_zero_fraction(self.last)
         at_least = "at least " if self.count == MAX_TIMES_AT_ONCE else ""
         times = first if self.count == 1 else f"{at_least}{self.count} times from {first} to {last}"
         return f"missed {times}: the emulator was not running"
@@ -69,7 +69,7 @@ def add_due_runs(transaction: Transaction, schedule: Schedule, now: int) -> None
         transaction.schedules.set_handled_until(schedule, now)
 
 
-def add_runs_up_to(transaction: Transaction, schedule: Schedule, now: int) -> None:
+def add_due_runs_and_mark_handled(transaction: Transaction, schedule: Schedule, now: int) -> None:
     """Begin the runs at all times of a schedule up to `now`, as a clock that passes them does.
 
     Raises TooManyScheduleTimes.

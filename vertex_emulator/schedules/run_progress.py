@@ -11,8 +11,8 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.errors import ApiError, ScheduleRunEnded
-from vertex_emulator.schedules.earlier_results import collect_values_by_result, find_model_dir_or_none
 from vertex_emulator.schedules.job_methods import JobMethods
+from vertex_emulator.schedules.results_of_earlier_jobs import collect_values_by_result, find_model_dir_or_none
 
 _log = logging.getLogger("vertex_emulator.schedules")
 
@@ -38,7 +38,7 @@ class RunProgress:
                 self._end_run(run, "SUCCEEDED")
             elif job.name not in run.submitted:
                 self._submit(schedule, run, job)
-            elif awaited := self._settle_and_get_awaited_job_id(run, job.name):
+            elif awaited := self._record_job_end_or_get_its_id(run, job.name):
                 return awaited
 
     def _submit(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
@@ -65,7 +65,7 @@ class RunProgress:
         except ScheduleRunEnded as error:
             _log.info("%s", error)
 
-    def _settle_and_get_awaited_job_id(self, run: ScheduleRun, name: str) -> str | None:
+    def _record_job_end_or_get_its_id(self, run: ScheduleRun, name: str) -> str | None:
         """Store how a submitted job of a run has ended; return its id if it has not."""
         submitted = run.submitted[name]
         job_id = ResourceName.parse(submitted.resource_name).id

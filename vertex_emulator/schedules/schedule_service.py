@@ -11,7 +11,7 @@ from vertex_emulator.errors import ApiError, TooManyScheduleTimes, build_not_fou
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.due_runs import (
     add_due_runs,
-    add_runs_up_to,
+    add_due_runs_and_mark_handled,
     describe_overlap_or_none,
     generate_run_id,
     iterate_times_of_schedule,
@@ -19,7 +19,7 @@ from vertex_emulator.schedules.due_runs import (
 from vertex_emulator.schedules.job_methods import JobMethods
 from vertex_emulator.schedules.schedule_request import parse_schedule_request, require_schedule_id
 from vertex_emulator.schedules.schedules_clock import give_back_clock, read_clock, set_clock
-from vertex_emulator.timestamps import format_time, format_time_briefly, parse_time_to_ns_or_none
+from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction, parse_time_to_ns_or_none
 
 _SHOWN_TIMES, _SHOWN_RUNS = 3, 20
 _MIN_CLOCK, _MAX_CLOCK = (parse_time_to_ns_or_none(f"{year}-01-01T00:00:00Z") or 0 for year in (1970, 2200))
@@ -102,12 +102,12 @@ class ScheduleService:
                 raise ApiError("FAILED_PRECONDITION", message)
             for schedule in transaction.schedules.list_schedules():
                 try:
-                    add_runs_up_to(transaction, schedule, time)
+                    add_due_runs_and_mark_handled(transaction, schedule, time)
                 except TooManyScheduleTimes as error:
                     raise ApiError("INVALID_ARGUMENT", str(error)) from error
             set_clock(transaction, time)
         self.wake()
-        return {"time": format_time_briefly(time)}
+        return {"time": format_time_without_zero_fraction(time)}
 
     def give_back_clock(self) -> dict[str, Any]:
         """Let schedules use the machine's clock again, from its time on."""
@@ -117,7 +117,7 @@ class ScheduleService:
             for schedule in transaction.schedules.list_schedules():
                 transaction.schedules.set_handled_until(schedule, now)
         self.wake()
-        return {"time": format_time_briefly(now)}
+        return {"time": format_time_without_zero_fraction(now)}
 
     def _set_paused(self, location: Location, schedule: str, paused: bool) -> dict[str, Any]:
         with self.database.write_transaction() as transaction:
@@ -144,7 +144,7 @@ def _serialize(transaction: Transaction, schedule: Schedule) -> dict[str, Any]:
         "name": schedule.name,
         **schedule.request.build_json(),
         "createTime": format_time(schedule.created),
-        "nextTimes": [format_time_briefly(time) for time in islice(times, _SHOWN_TIMES)],
+        "nextTimes": [format_time_without_zero_fraction(time) for time in islice(times, _SHOWN_TIMES)],
         "runs": [_serialize_run(run) for run in runs],
     }
 
@@ -153,7 +153,7 @@ def _serialize_run(run: ScheduleRun) -> dict[str, Any]:
     jobs = run.submitted.items()
     return {
         "runId": run.run_id,
-        "scheduleTime": format_time_briefly(run.time),
+        "scheduleTime": format_time_without_zero_fraction(run.time),
         "state": run.state,
         **({"reason": run.reason} if run.reason else {}),
         "jobs": {name: job.resource_name for name, job in jobs},

@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.locations_and_ids import Location, generate_id, parse_model_name_or_none
+from vertex_emulator.locations_and_ids import Location, generate_id, parse_model_location_and_id_or_none
 
 
 def choose_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:
@@ -18,7 +18,7 @@ def choose_model_id(transaction: Transaction, location: Location, request: Mappi
     model_id, parent_model = request.get("modelId", ""), request.get("parentModel", "")
     location_name = location.name_with_project_number
     if parent_model:
-        parsed = parse_model_name_or_none(parent_model)
+        parsed = parse_model_location_and_id_or_none(parent_model)
         if parsed is None or parsed[0].name_with_project_number != location_name:
             raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location_name}.')
         parent_id = parsed[1].partition("@")[0]

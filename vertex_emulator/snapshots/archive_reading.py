@@ -32,8 +32,13 @@ class _LimitedTarInfo(tarfile.TarInfo):
         return super()._proc_member(tar)  # type: ignore[misc]
 
 
+Member = tuple[tarfile.TarInfo, IO[bytes] | None]
+
+
 @contextmanager
-def open_archive(archive: Path) -> Iterator[tuple[Manifest, Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]]:
+def open_manifest_and_members(
+    archive: Path,
+) -> Iterator[tuple[Manifest, Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]]:
     """Yield the manifest of an archive and its other members, each with its file, `None` for a folder.
 
     Raises EmulatorError if the file cannot be read and SnapshotInvalid if it is no snapshot.

@@ -21,7 +21,7 @@ from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fie
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_uri import build_object_uri
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, OBJECTS
-from vertex_emulator.snapshots.archive_reading import get_nanoseconds, open_archive, read_lines
+from vertex_emulator.snapshots.archive_reading import get_nanoseconds, open_manifest_and_members, read_lines
 from vertex_emulator.snapshots.imported_record_validation import require_valid_records
 
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
@@ -50,7 +50,7 @@ def import_snapshot(data_path: Path, archive: Path, remove_content: Callable[[],
             if remove_content is not None:
                 _remove_buckets(data)
             _require_empty(data)
-            _move_content(partial, data)
+            _replace_data_keeping_buckets_folder(partial, data)
     except OSError as error:
         place = error.filename or archive
         raise EmulatorError(f"{archive} was not imported: {place}: {error.strerror or error}") from error
@@ -77,7 +77,7 @@ def _unpack(archive: Path, data: DataFolder) -> tuple[int, int]:
     """Unpack an archive into an empty data folder; return the numbers of jobs and objects. Raises SnapshotInvalid."""
     objects = 0
     with (
-        open_archive(archive) as (manifest, members),
+        open_manifest_and_members(archive) as (manifest, members),
         closing(Database(data.database)) as database,
         closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
     ):
@@ -150,7 +150,7 @@ def _remove_buckets(data: DataFolder) -> None:
     _remove_database(data.object_metadata)
 
 
-def _move_content(source: DataFolder, target: DataFolder) -> None:
+def _replace_data_keeping_buckets_folder(source: DataFolder, target: DataFolder) -> None:
     # The buckets' folder stays: containers have it mounted, and it may be a link to another disk.
     for folder in sorted(source.buckets.iterdir()):
         shutil.move(folder, target.buckets / folder.name)

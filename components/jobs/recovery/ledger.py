@@ -66,12 +66,12 @@ class LedgerProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Set the ledger of this run too: an unchanged ledger gets no `update`."""
-        get_submitted_jobs_cache().set_current_ledger(_build_ledger_contents(id_, news))
+        get_submitted_jobs_cache().set_contents_of_current_ledger(_build_ledger_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        get_submitted_jobs_cache().set_current_ledger(_build_ledger_contents(id_, props))
+        get_submitted_jobs_cache().set_contents_of_current_ledger(_build_ledger_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:

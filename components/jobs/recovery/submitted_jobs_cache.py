@@ -52,7 +52,7 @@ class SubmittedJobsCache:
         self._deleted: set[str] = set()
         self._listings: dict[tuple[Target, Kind, str], _JobListing] = {}
 
-    def set_current_ledger(self, ledger: LedgerContents) -> None:
+    def set_contents_of_current_ledger(self, ledger: LedgerContents) -> None:
         """Set the ledger that covers the jobs submitted from now on."""
         self._ledger = ledger
 

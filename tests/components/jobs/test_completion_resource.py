@@ -51,7 +51,7 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
 
 def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     add(api, "JOB_STATE_FAILED")
-    get_submitted_jobs_cache().set_current_ledger(
+    get_submitted_jobs_cache().set_contents_of_current_ledger(
         LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"}))
     )
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from components.review.data_loss_grant_and_other_findings import DATA_BY_TYPE, DataLoss, Grant
 from components.review.estimates import Submissions
 from components.review.job_findings import Cause, JobFinding
 from components.review.markdown_rendering import render_markdown
 from components.review.markdown_totals import render_submissions
-from components.review.resource_findings import DATA_BY_TYPE, DataLoss, Grant
 from components.review.review import Review, build_review
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 

@@ -9,7 +9,7 @@ import yaml
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.validation.rules.breaking import said_of_spec
 from vertex_api.catalog.machines import find_machine
-from vertex_api.estimates.capacity_alternatives import render_capacity_alternatives
+from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternative_lines
 
 FLEX = (
     "scheduling: {strategy: FLEX_START, maxWaitDuration: 86400s}: the job waits for machines, here for at most a day, "
@@ -25,7 +25,7 @@ OTHER_REGION = (
 
 
 def of(*pools: dict[str, Any], region: str = "europe-west4", **fields: Any) -> list[str]:
-    return list(render_capacity_alternatives({"workerPoolSpecs": [*pools], **fields}, region))
+    return list(iterate_capacity_alternative_lines({"workerPoolSpecs": [*pools], **fields}, region))
 
 
 def test_a_gpu_job_has_strategies_machines_and_regions() -> None:

@@ -1,5 +1,5 @@
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
-from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_field
+from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_fields_or_empty
 from vertex_emulator.database.records import PENDING, SUCCEEDED, Trial
 
 SPEC = custom_job_spec(pool(), pool(2), enableWebAccess=True)
@@ -9,13 +9,13 @@ PAGE = "http://here/jobs/customJobs/42/shell"
 def test_a_running_job_has_a_uri_for_each_task() -> None:
     tasks = ("workerpool0-0", "workerpool1-0", "workerpool1-1")
     uris = {task: f"{PAGE}/{task}" for task in tasks}
-    assert build_web_access_field(custom_job(SPEC), "http://here") == {"webAccessUris": uris}
+    assert build_web_access_fields_or_empty(custom_job(SPEC), "http://here") == {"webAccessUris": uris}
 
 
 def test_jobs_without_access_or_replicas_have_no_uris() -> None:
-    assert build_web_access_field(custom_job(), "http://here") == {}
+    assert build_web_access_fields_or_empty(custom_job(), "http://here") == {}
     for state in (PENDING, SUCCEEDED):
-        assert build_web_access_field(custom_job(SPEC, state=state), "http://here") == {}
+        assert build_web_access_fields_or_empty(custom_job(SPEC, state=state), "http://here") == {}
 
 
 def test_running_trials_alone_have_uris() -> None:

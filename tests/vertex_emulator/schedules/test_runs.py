@@ -22,7 +22,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
 from vertex_api.schedules.scheduled_runs import fill_in_run_id
 from vertex_api.training_pipelines.backing_job import TUNING_TASK
-from vertex_emulator.schedules.due_runs import add_runs_up_to
+from vertex_emulator.schedules.due_runs import add_due_runs_and_mark_handled
 
 DAY_NS = 86_400 * 10**9
 NIGHT = "2026-11-22T02:00:00Z"
@@ -242,5 +242,5 @@ def test_a_time_has_one_run_whatever_asks_for_it_again(emulator: SchedulingEmula
     with emulator.database.write_transaction() as transaction:
         (schedule,) = transaction.schedules.list_schedules()
         earlier = schedule.handled_until - 3 * DAY_NS
-        add_runs_up_to(transaction, replace(schedule, handled_until=earlier), schedule.handled_until)
+        add_due_runs_and_mark_handled(transaction, replace(schedule, handled_until=earlier), schedule.handled_until)
     assert emulator.get()["runs"] == before

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
-from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
 
 Visit = Callable[..., Page]
@@ -84,9 +84,14 @@ def test_focus_marks_trial_in_plot_hover_its_row(shared: RunningEmulator, visit:
     page.get_by_text("3 measurements").click()
     expect(page.get_by_role("region", name="Measurements of trial 2").get_by_role("row")).to_have_count(4)
     line = page.locator('svg g[data-trial="4"] path.touch')
-    line.scroll_into_view_if_needed()
-    page.mouse.move(*line.evaluate(MIDDLE))
-    expect(page.locator('tr[data-trial="4"]')).to_have_class(re.compile("marked"))
+    row = page.locator('tr[data-trial="4"]')
+
+    def hovered() -> bool:
+        line.scroll_into_view_if_needed()  # again, as charts that are drawn later move the plot
+        page.mouse.move(*line.evaluate(MIDDLE))
+        return "marked" in (row.get_attribute("class") or "")
+
+    until(hovered, "the mark of trial 4")
 
 
 def test_later_curves_keep_mark_of_focused_trial(shared: RunningEmulator, visit: Visit, job: Any) -> None:

@@ -16,14 +16,14 @@ from vertex_emulator.event_files.log_folders import list_log_folders
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs
-from vertex_emulator.replicas.debugged_replica import find_debugpy_folder
+from vertex_emulator.replicas.debugged_replica import require_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
-from vertex_emulator.timestamps import format_time_briefly, now_ns
+from vertex_emulator.timestamps import format_time_without_zero_fraction, now_ns
 
 
 @dataclass(frozen=True)
-class StatusAndFaultService:
+class CommandLineService:
     """The methods behind `status`, `stop`, `logs`, `shell`, `tensorboard`, `inject` and `prune`.
 
     `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed.
@@ -44,7 +44,7 @@ class StatusAndFaultService:
             slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
             faults = transaction.injected_faults.list_remaining_job_counts_and_faults()
             schedules = transaction.schedules.count_schedules_by_paused()
-            clock = format_time_briefly(read_clock(transaction)) if is_clock_set(transaction) else None
+            clock = format_time_without_zero_fraction(read_clock(transaction)) if is_clock_set(transaction) else None
         return {
             "data": str(self.data.root),
             "jobs": counts,
@@ -127,7 +127,7 @@ class StatusAndFaultService:
         try:
             fault = InjectedFault.parse(body)
             if fault.kind == "debug":
-                find_debugpy_folder()
+                require_debugpy_folder()
         except InvalidFault as error:
             raise ApiError("INVALID_ARGUMENT", str(error)) from error
         except DebuggerUnavailable as error:

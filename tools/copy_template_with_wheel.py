@@ -1,6 +1,6 @@
 """Write the template with the wheel of this checkout beside it, for teams that have no package index.
 
-    python -m tools.write_pulumi_template [DIR]
+    python -m tools.copy_template_with_wheel [DIR]
 
 Prints the folder, for `pulumi new "$(make -s template)"`.
 """
@@ -44,7 +44,7 @@ def build_wheel(wheel_folder: Path) -> Path:
     return wheel
 
 
-def write_pulumi_template(folder: Path) -> None:
+def copy_template_with_wheel(folder: Path) -> None:
     """Write the template into an existing folder, with the wheel beside its `requirements.txt`, which names it."""
     for file in list_unignored_files():
         if Path(file).parts[0] == TEMPLATE.name:
@@ -62,7 +62,7 @@ def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="vertex-training-template-"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_pulumi_template(folder)
+        copy_template_with_wheel(folder)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"template: {error}", file=sys.stderr)
         return 1
