@@ -16,7 +16,7 @@ class ImageBuild:
     """What to build: `tagged_uri` from the archive `source_uri` (gs://…), and the options of `docker build`.
 
     `dockerfile` is its path in the archive. `secret_versions` are names of Secret Manager's versions by the ids with
-    which the Dockerfile mounts them.
+    which the Dockerfile mounts them. `cache_image` is an image whose layers may be reused.
     """
 
     tagged_uri: str
@@ -26,11 +26,25 @@ class ImageBuild:
     build_args: Mapping[str, str] = field(default_factory=dict)
     target: str | None = None
     secret_versions: Mapping[str, str] = field(default_factory=dict)
+    cache_image: str | None = None
 
 
-def compute_build_tag(tagged_uri: str) -> str:
-    """Return the tag by which a build of an image is found again: a digest, as a tag has no slashes and colons."""
-    return f"vertex-training-{hashlib.sha256(tagged_uri.encode()).hexdigest()[:32]}"
+def compute_build_tag(uri: str) -> str:
+    """Return the tag by which builds are found again: of one image, or of all images of a URI without a tag.
+
+    It is a digest, as a build's tag has no slashes and colons.
+    """
+    return f"vertex-training-{hashlib.sha256(uri.encode()).hexdigest()[:32]}"
+
+
+def get_repository_uri(tagged_uri: str) -> str:
+    """Return the URI of an image without its tag."""
+    return tagged_uri.rpartition(":")[0]
+
+
+def may_reuse_layers(options: Mapping[str, Any]) -> bool:
+    """Whether builds with these options reuse layers: the classic builder would have to pull the whole image first."""
+    return bool(options.get("cache", True)) and "network" not in options
 
 
 def build_request(build: ImageBuild, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,7 +66,7 @@ def build_request(build: ImageBuild, options: Mapping[str, Any]) -> dict[str, An
         "source": {"storageSource": {"bucket": bucket, "object": name}},
         "steps": [step],
         "images": [build.tagged_uri],
-        "tags": [compute_build_tag(build.tagged_uri)],
+        "tags": [compute_build_tag(uri) for uri in (build.tagged_uri, get_repository_uri(build.tagged_uri))],
         "serviceAccount": f"projects/{project}/serviceAccounts/{options['serviceAccount']}",
         "options": {"logging": "CLOUD_LOGGING_ONLY"},
     }
@@ -78,11 +92,17 @@ def _build_docker_arguments(
         f"--platform={build.platform}",
         f"--file={build.dockerfile}",
         *([f"--target={build.target}"] if build.target else []),
+        *(_build_cache_arguments(build.cache_image) if may_reuse_layers(options) else []),
         *(f"--build-arg={name}={value}" for name, value in sorted(build.build_args.items())),
         *(f"--secret=id={id_},env={variable}" for variable, id_ in secret_ids_by_variable.items()),
         *([f"--network={options['network']}"] if "network" in options else []),
         CONTEXT_FOLDER,
     ]
+
+
+def _build_cache_arguments(cache_image: str | None) -> list[str]:
+    # What the next build needs to find this one's layers is written into the image.
+    return ["--build-arg=BUILDKIT_INLINE_CACHE=1", *([f"--cache-from={cache_image}"] if cache_image else [])]
 
 
 def _escape_substitutions(argument: str) -> str:

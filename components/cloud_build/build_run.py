@@ -1,6 +1,7 @@
 """The run of a build: started once, found again by its tag, waited for, and cancelled by Ctrl-C."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vertex_api.client_errors import RateLimited, Unavailable, VertexError
@@ -9,6 +10,7 @@ from ..errors import BuildFailed
 from ..runtime import engine_liveness
 from ..runtime.engine_cancellation import wait_unless_cancelled
 from .build_log import BuildLog
+from .build_request import ImageBuild, build_request, compute_build_tag, get_repository_uri, may_reuse_layers
 from .client import Build, CloudBuildClient
 from .failure_explanations import explain_refusal
 
@@ -20,36 +22,38 @@ FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 10.0
 class BuildRun:
     """One build of an image, from its start to its end.
 
-    `request` is a `Build` with one tag, by which an active build of an earlier `pulumi up` is found. `report` is called
-    with lines of progress. `wait` waits for seconds and returns whether the run is to be cancelled.
+    An active build of an earlier `pulumi up` is found by its tag, and a new one may reuse layers of the last image.
+    `options` are those of `build_request`. `report` is called with lines of progress. `wait` waits for seconds and
+    returns whether the run is to be cancelled.
     """
 
     def __init__(
         self,
         client: CloudBuildClient,
-        parent: str,
-        request: Mapping[str, Any],
+        build: ImageBuild,
+        options: Mapping[str, Any],
         report: Callable[[str], None],
         wait: Callable[[float], bool] = wait_unless_cancelled,
     ) -> None:
-        self._client, self._parent, self._request = client, parent, request
+        self._client, self._build, self._options = client, build, options
         self._report, self._wait = report, wait
-        (self._tag,), (self._image,) = request["tags"], request["images"]
+        self._image, self._parent, self._account = build.tagged_uri, options["parent"], options["serviceAccount"]
 
     def find_or_start(self) -> Build:
         """Return the active build of the image, or start one. Raises BuildFailed."""
         try:
-            if build := self._find_active():
+            builds = self._list_builds()
+            if build := self._find_active(builds):
                 self._report(f"waits for build {build['id']}, which an earlier run has started")
                 return build
             return self._client.create(
                 self._parent,
-                self._request,
+                build_request(self._choose_cache_image(builds), self._options),
                 check_before=lambda: engine_liveness.require_engine_alive(self._image),
-                find_created=self._find_active,
+                find_created=lambda: self._find_active(self._list_builds()),
             )
         except VertexError as error:
-            raise BuildFailed(f"{self._image}: {explain_refusal(error, self._request)}") from error
+            raise BuildFailed(f"{self._image}: {explain_refusal(error, self._account)}") from error
 
     def wait_for_end(self, build: Build, log: BuildLog, report_log_lines: Callable[[Iterable[str]], object]) -> Build:
         """Return a build in its terminal state, and pass on new lines of its log until then.
@@ -68,16 +72,25 @@ class BuildRun:
                 message = f"{self._image}: the state of build {build['id']} is unknown, and it goes on: {error}"
                 raise BuildFailed(f"{message}; run `pulumi up` again to wait on") from error
             except VertexError as error:
-                raise BuildFailed(f"{self._image}: {explain_refusal(error, self._request)}") from error
+                raise BuildFailed(f"{self._image}: {explain_refusal(error, self._account)}") from error
             report_log_lines(log.take_new_lines_if_due(is_last=build["status"] not in ACTIVE_STATUSES))
         return build
 
-    def _find_active(self) -> Build | None:
-        for build in self._client.list(self._parent, self._tag):
-            # Never another image's build, however the service reads the filter.
-            if build["status"] in ACTIVE_STATUSES and self._tag in build.get("tags", []):
-                return build
-        return None
+    def _list_builds(self) -> Sequence[Build]:
+        """Return the builds of all tags of the image, the newest first."""
+        return self._client.list(self._parent, compute_build_tag(get_repository_uri(self._image)))
+
+    def _find_active(self, builds: Iterable[Build]) -> Build | None:
+        tag = compute_build_tag(self._image)
+        return next(
+            (each for each in builds if each["status"] in ACTIVE_STATUSES and tag in each.get("tags", [])), None
+        )
+
+    def _choose_cache_image(self, builds: Iterable[Build]) -> ImageBuild:
+        cache_image = find_last_image(builds, self._image) if may_reuse_layers(self._options) else None
+        if cache_image:
+            self._report(f"reuses layers of {cache_image}, if it still exists")
+        return replace(self._build, cache_image=cache_image)
 
     def _cancel(self, build: Build) -> None:
         """Raises BuildFailed, whether or not the build can be cancelled."""
@@ -91,3 +104,17 @@ class BuildRun:
     def _name(self, build: Build) -> str:
         # What the service names a build by has the project's number in it.
         return f"{self._parent}/builds/{build['id']}"
+
+
+def find_last_image(builds: Iterable[Build], tagged_uri: str) -> str | None:
+    """Return the image that the newest successful build has pushed to the repository of an image, with its tag.
+
+    `builds` are the newest first. The image itself does not count: it is built because the registry lacks it.
+    """
+    repository = get_repository_uri(tagged_uri)
+    for build in builds:
+        for image in build.get("results", {}).get("images", []) if build["status"] == "SUCCESS" else []:
+            name = str(image["name"])
+            if get_repository_uri(name) == repository and name != tagged_uri:
+                return name
+    return None

@@ -1,8 +1,6 @@
 """What a refused request or a failed build means, in one line each, with what to do."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from vertex_api.client_errors import NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
 
@@ -34,9 +32,9 @@ _STATUSES = {
 """By `status`; `FAILURE` has a type."""
 
 
-def explain_refusal(error: VertexError, request: Mapping[str, Any]) -> str:
-    """Return why Cloud Build takes no build, and what to do. `request` is the `Build` that was sent."""
-    text, account = str(error), request["serviceAccount"].rpartition("/")[2]
+def explain_refusal(error: VertexError, account: str) -> str:
+    """Return why Cloud Build takes no build, and what to do. `account` is the e-mail of the account of the build."""
+    text = str(error)
     if _CREDENTIALS.search(text):
         return text
     if _DISABLED_API.search(text):

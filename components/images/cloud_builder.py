@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from ..cloud_build.build_log import BuildLog
-from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild, build_request
+from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
 from ..cloud_build.build_run import BuildRun
 from ..cloud_build.client import Build, get_client
 from ..cloud_build.failure_explanations import (
@@ -50,9 +50,8 @@ class CloudBuilder:
             target=context.target,
             secret_versions=self._options.get("secrets", {}),
         )
-        request = build_request(build, self._options)
         for pause in (*_NEW_GRANT_PAUSES, None):
-            ended, log = self._run(request, report)
+            ended, log = self._run(build, report)
             if pause is None or not may_be_too_new_a_grant(ended):
                 break
             report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
@@ -67,13 +66,13 @@ class CloudBuilder:
             return digest
         raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
 
-    def _run(self, request: Mapping[str, Any], report: Report) -> tuple[Build, BuildLog]:
+    def _run(self, build: ImageBuild, report: Report) -> tuple[Build, BuildLog]:
         """Return a build that has ended, and its log."""
-        client, parent = get_client(), self._options["parent"]
-        run = BuildRun(client, parent, request, report)
+        client, project = get_client(), self._options["parent"].split("/")[1]
+        run = BuildRun(client, build, self._options, report)
         started = run.find_or_start()
         report(f"builds in Cloud Build: {started.get('logUrl', started['id'])}")
-        log = BuildLog(client, parent.split("/")[1], started["id"], report, wait_unless_cancelled)
+        log = BuildLog(client, project, started["id"], report, wait_unless_cancelled)
         return run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report))), log
 
 

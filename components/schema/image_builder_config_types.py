@@ -17,6 +17,7 @@ class CloudBuild(ClosedTypedDict, total=False):
     serviceAccount: formats.AccountEmail
     timeout: formats.PositiveDuration
     network: Literal["cloudbuild"]
+    cache: Boolean
     secrets: dict[str, formats.SecretVersionName]
 
 

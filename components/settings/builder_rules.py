@@ -90,5 +90,8 @@ def _find_option_violations(options: Mapping[str, Any]) -> Iterator[Violation]:
             yield (*_CLOUD_BUILD, "region"), f'"{region}" must be the location of the pool, {location}, or be left out'
         if "machineType" in options:
             yield (*_CLOUD_BUILD, "machineType"), "has no effect in a pool, which has machines of its own; remove it"
+    if options.get("cache") and "network" in options:
+        message = "has no effect with network: Docker's classic builder would pull the whole last image; remove it"
+        yield (*_CLOUD_BUILD, "cache"), message
     if "timeout" in options and parse_seconds(options["timeout"]) > _MAX_SECONDS:
         yield (*_CLOUD_BUILD, "timeout"), f'"{options["timeout"]}" is longer than {_MAX_SECONDS}s, the most of a build'

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import ssl
 import subprocess
@@ -20,7 +21,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from components.cloud_build import build_log
+from components.cloud_build import build_log, build_run
 from components.cloud_build.client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed
 from components.images.cloud_builder import CloudBuilder
@@ -28,6 +29,8 @@ from components.images.training_image import create_build_context
 from tests import buildx
 from tests.engine.cloud import CloudProject
 from tests.engine.killing import find_providers
+from tests.registry import NEEDED
+from tests.registry import registry as registry_with_password
 from tests.standins.artifact_registry import HOST, TokensStandIn, tokens
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
@@ -36,6 +39,11 @@ from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 TOKEN, SECRET = "ya29.canary-of-a-google-token", "canary-of-a-build-secret"
 VERSION = "projects/acme-dev/secrets/pip-token/versions/3"
+OPTIONS = {
+    "parent": "projects/acme-dev/locations/europe-west4",
+    "serviceAccount": "b@acme-dev.iam.gserviceaccount.com",
+    "sourceFolder": "gs://acme-dev-vertex-training-dev/build-sources",
+}
 READ = hashlib.md5(SECRET.encode(), usedforsecurity=False).hexdigest()
 DOCKERFILE = f"""\
 FROM python:3.11-slim-bookworm AS check
@@ -161,8 +169,54 @@ class TestRemoteBuild:
         output, _ = resumed.communicate(timeout=120)
         assert resumed.returncode == 0, output
         assert "which an earlier run has started" in output and service.count("create") == 3
+        first, _, third = service.builds.values()
+        assert f"--cache-from={first['images'][0]}" in third["steps"][0]["args"]
         uri = cloud.outputs()["images"]["trainer"]
         assert cloud.outputs()["pinnedImages"]["trainer"].endswith(_fetch_served_digest(registry, uri))
+
+
+@NEEDED
+def test_an_edited_image_reuses_layers_of_the_last(
+    tmp_path: Path, vertex: RunningEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layers come from the registry: the daemon has forgotten them. A last image that is gone fails nothing."""
+    context = tmp_path / "context"
+    context.mkdir()
+    shell = (f"--mount=from={IMAGE},source=/usr/{folder},target=/{folder}" for folder in ("bin", "lib", "lib64"))
+    run = f"RUN {' '.join(shell)} echo {tmp_path} > /ok"
+    (context / "Dockerfile").write_text(f"FROM scratch\n{run}\nCOPY train.py /\n")
+    with (
+        registry_with_password(tmp_path / "registry") as plain,
+        cloud_build() as service,
+        closing(docker.from_env()) as client,
+    ):
+        service.storage_url, service.registry, service.docker_config = vertex.url, plain.host, plain.docker_config
+        buildx.install(plain.docker_config, buildx.program())
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", vertex.url)
+        for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
+            monkeypatch.setenv(variable, service.url)
+
+        monkeypatch.setattr(build_run, "FIRST_PAUSE_SECONDS", 0.2)
+
+        def build_and_forget(code: str) -> str:
+            (context / "train.py").write_text(code)
+            image = create_build_context(context, {"context": "."})
+            uri = f"{HOST}/acme-dev/team/trainer:{image.tag}"
+            try:
+                CloudBuilder(OPTIONS).build_and_get_digest(image, uri, print)
+            finally:
+                for tag in (uri, f"{plain.host}/{uri.partition('/')[2]}"):
+                    client.images.remove(tag, force=True)
+                _remove_cached_layers(client, str(tmp_path))
+            return "\n".join([*service.logs.values()][-1])
+
+        step = rf"#(\d+) \[stage-0 1/2\] {re.escape(run)}\n(?:#\1 sha256:.*\n)*#\1 "
+        assert re.search(f"{step}DONE", build_and_forget("1"))
+        service.has_layer_cache = True
+        assert re.search(f"{step}CACHED", build_and_forget("2"))
+        shutil.rmtree(plain.folder / "images")
+        log = build_and_forget("3")
+    assert re.search(f"{step}DONE", log) and re.search(r"#\d+ ERROR: .*: not found", log), log
 
 
 def test_steps_are_in_the_network_that_a_stack_names(
@@ -184,13 +238,8 @@ def test_steps_are_in_the_network_that_a_stack_names(
     )
     context = create_build_context(tmp_path, {"context": "."})
     uri = f"{HOST}/acme-dev/team/network:{context.tag}"
-    options = {
-        "parent": "projects/acme-dev/locations/europe-west4",
-        "serviceAccount": "b@acme-dev.iam.gserviceaccount.com",
-        "sourceFolder": "gs://acme-dev-vertex-training-dev/build-sources",
-    }
     with pytest.raises(BuildFailed) as failed:
-        CloudBuilder(options).build_and_get_digest(context, uri, print)
+        CloudBuilder(OPTIONS).build_and_get_digest(context, uri, print)
     first, *last_lines = str(failed.value).splitlines()
     assert first == f"{uri} cannot be built; the last lines of its build:"
     assert len(last_lines) == 12 and "exit code: 1" in last_lines[-1]
@@ -198,7 +247,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
         pool = docker.types.IPAMPool(subnet=f"{subnet}.0/24")
         network = client.networks.create("cloudbuild", ipam=docker.types.IPAMConfig(pool_configs=[pool]))
         try:
-            digest = CloudBuilder({**options, "network": "cloudbuild"}).build_and_get_digest(context, uri, print)
+            digest = CloudBuilder({**OPTIONS, "network": "cloudbuild"}).build_and_get_digest(context, uri, print)
         finally:
             network.remove()
         assert digest == _fetch_served_digest(registry, uri)
@@ -229,6 +278,14 @@ def _create_path_without_docker(folder: Path) -> str:
             if not program.name.startswith(("docker", "gcloud")) and not link.is_symlink():
                 link.symlink_to(program)
     return os.pathsep.join([*kept, str(folder)])
+
+
+def _remove_cached_layers(client: docker.DockerClient, text: str) -> None:
+    """Remove the layers of steps that contain a text from the daemon's cache, and the layers upon them."""
+    layers = client.api.df()["BuildCache"]
+    steps = [layer["ID"] for layer in layers if text in layer["Description"]]
+    for id_ in [*(layer["ID"] for layer in layers if layer["Parent"] in steps), *steps]:
+        client.api.prune_builds(filters={"id": id_}, all=True)
 
 
 def _fetch_served_digest(registry: ProxiedRegistry, uri: str) -> str:

@@ -50,7 +50,7 @@ class CloudBuildStandIn:
     `calls` are methods and paths, `builds` are by id. `refusals` are the next answers to the call that they name
     (`create`, `get`, `list`, `cancel`, `log`). A build has the fields of the next of `outcomes` at once, or of
     `outcome` after those; if that is empty, it runs, once `may_run` is set. `secrets` are values by the names of their
-    versions.
+    versions. Steps find no layers of earlier builds unless `has_layer_cache`.
     """
 
     def __init__(self, url: str) -> None:
@@ -64,6 +64,7 @@ class CloudBuildStandIn:
         self.secrets: dict[str, str] = {}
         self.storage_url = self.registry = ""
         self.docker_config: Path | None = None
+        self.has_layer_cache = False
         self.may_run = threading.Event()
         self.may_run.set()
         self._lock = threading.Lock()
@@ -138,9 +139,9 @@ class CloudBuildStandIn:
         for index, step in enumerate(build["steps"]):
             own = dict(each.split("=", 1) for each in step.get("env", []))
             own |= {name: self.secrets[versions[name]] for name in step.get("secretEnv", [])}
-            arguments = [argument.replace("$$", "$") for argument in step["args"]]
+            arguments = [self._find_in_registry(argument.replace("$$", "$")) for argument in step["args"]]
             # A worker has no layers of earlier builds, and a search for some fails if another test removes an image.
-            arguments[1:1] = ["--no-cache"]
+            arguments[1:1] = [] if self.has_layer_cache else ["--no-cache"]
             code = self._run_docker(build["id"], arguments, environment | own, folder)
             if code:
                 failure = {
@@ -162,6 +163,10 @@ class CloudBuildStandIn:
             assert digest
             images.append({"name": name, "digest": digest[1]})
         return {"status": "SUCCESS", "results": {"images": images}}
+
+    def _find_in_registry(self, argument: str) -> str:
+        option, _, image = argument.partition("--cache-from=")
+        return f"--cache-from={self.registry}/{image.partition('/')[2]}" if image and not option else argument
 
     def _run_docker(self, id_: str, arguments: list[str], environment: dict[str, str], folder: str) -> int:
         output = subprocess.PIPE

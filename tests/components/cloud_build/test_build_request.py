@@ -1,4 +1,4 @@
-"""Requests to Cloud Build: what the API's discovery document allows, and no secret in them."""
+"""Requests to Cloud Build: what the API's discovery document allows, what they reuse, and no secret in them."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ WHOLE = replace(
     BUILD,
     build_args={"B": "2", "A": "$HOME and $${X}"},
     target="slim",
+    cache_image=URI[:-1],
     secret_versions={"token": "projects/p/secrets/t/versions/3", "pip": "projects/p/secrets/pip/versions/latest"},
 )
 
@@ -35,12 +36,13 @@ def test_a_plain_request_is_complete() -> None:
                     f"--tag={URI}",
                     "--platform=linux/amd64",
                     "--file=context/Dockerfile",
+                    "--build-arg=BUILDKIT_INLINE_CACHE=1",
                     "context",
                 ],
             }
         ],
         "images": [URI],
-        "tags": [compute_build_tag(URI)],
+        "tags": [compute_build_tag(URI), compute_build_tag(URI.partition(":")[0])],
         "serviceAccount": "projects/acme-dev/serviceAccounts/team-dev-build@acme-dev.iam.gserviceaccount.com",
         "options": {"logging": "CLOUD_LOGGING_ONLY"},
     }
@@ -51,6 +53,8 @@ def test_build_options_secrets_and_dollars_reach_docker() -> None:
     (step,) = request["steps"]
     assert step["args"][4:-1] == [
         "--target=slim",
+        "--build-arg=BUILDKIT_INLINE_CACHE=1",
+        f"--cache-from={URI[:-1]}",
         "--build-arg=A=$$HOME and $$$${X}",
         "--build-arg=B=2",
         "--secret=id=pip,env=BUILD_SECRET_0",
@@ -72,6 +76,13 @@ def test_a_private_pool_names_no_machine() -> None:
 def test_a_network_needs_the_classic_builder() -> None:
     (step,) = build_request(BUILD, {**OPTIONS, "network": "cloudbuild"})["steps"]
     assert step["env"] == ["DOCKER_BUILDKIT=0"] and step["args"][-2:] == ["--network=cloudbuild", "context"]
+
+
+@pytest.mark.parametrize("options", [{"cache": False}, {"network": "cloudbuild"}])
+def test_builds_without_a_cache_name_none(options: dict[str, Any]) -> None:
+    plain, given = (build_request(replace(WHOLE, cache_image=uri), OPTIONS | options) for uri in (None, URI[:-1]))
+    assert given == plain and "CACHE" not in str(plain)
+    assert build_request(WHOLE, OPTIONS)["tags"] == plain["tags"], "later builds find it all the same"
 
 
 @pytest.mark.parametrize("build", [BUILD, WHOLE])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from components.cloud_build.build_log import BuildLog
-from components.cloud_build.build_request import ImageBuild, build_request
-from components.cloud_build.build_run import MAX_PAUSE_SECONDS, BuildRun
+from components.cloud_build.build_request import ImageBuild, compute_build_tag
+from components.cloud_build.build_run import MAX_PAUSE_SECONDS, BuildRun, find_last_image
 from components.cloud_build.client import CloudBuildClient
 from components.errors import BuildFailed
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
@@ -17,10 +17,8 @@ from vertex_api.calls import caller
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
 PARENT = "projects/acme-dev/locations/europe-west4"
 ACCOUNT = "team-dev-build@acme-dev.iam.gserviceaccount.com"
-REQUEST = build_request(
-    ImageBuild(URI, "gs://acme/sources/abc.tar.gz", "context/Dockerfile", "linux/amd64"),
-    {"parent": PARENT, "serviceAccount": ACCOUNT},
-)
+BUILD = ImageBuild(URI, "gs://acme/sources/abc.tar.gz", "context/Dockerfile", "linux/amd64")
+OPTIONS = {"parent": PARENT, "serviceAccount": ACCOUNT}
 DONE = {"status": "SUCCESS"}
 
 
@@ -47,7 +45,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudBuildStandIn]:
 def start_run(service: CloudBuildStandIn, *then: Callable[[], object]) -> tuple[BuildRun, BuildLog, Waits, list[str]]:
     waits, told = Waits(*then), list[str]()
     client = CloudBuildClient(service.url, service.url)
-    run = BuildRun(client, PARENT, REQUEST, told.append, waits)
+    run = BuildRun(client, BUILD, OPTIONS, told.append, waits)
     return run, BuildLog(client, "acme-dev", "00000000-0000-4000-8000-000000000000", told.append, waits), waits, told
 
 
@@ -89,6 +87,38 @@ def test_an_active_build_of_another_image_is_left_alone(
     monkeypatch.setattr(CloudBuildClient, "list", lambda *_: others)
     run, *_ = start_run(service)
     assert run.find_or_start()["id"] not in ("1", "2")
+
+
+def build_of(uri: str, **fields: Any) -> dict[str, Any]:
+    return {"status": "SUCCESS", "results": {"images": [{"name": uri, "digest": "sha256:1"}]}, **fields}
+
+
+def test_the_newest_other_image_of_the_repository_is_the_last() -> None:
+    repository = URI.partition(":")[0]
+    skipped = [
+        build_of(URI),
+        build_of(f"{repository}-2:5"),
+        build_of(f"{repository}:4", status="WORKING"),
+        {"status": "SUCCESS"},
+    ]
+    assert (
+        find_last_image([*skipped, build_of(f"{repository}:3"), build_of(f"{repository}:2")], URI) == f"{repository}:3"
+    )
+    assert find_last_image(skipped, URI) is None
+
+
+@pytest.mark.parametrize(("options", "is_reused"), [({}, True), ({"cache": True}, True), ({"cache": False}, False)])
+def test_the_last_image_is_reused_unless_turned_off(
+    service: CloudBuildStandIn, options: dict[str, Any], *, is_reused: bool
+) -> None:
+    repository = URI.partition(":")[0]
+    last = build_of(f"{repository}:last", id="last", tags=[compute_build_tag(repository)])
+    service.builds["last"] = last
+    told: list[str] = []
+    run = BuildRun(CloudBuildClient(service.url, service.url), BUILD, {**OPTIONS, **options}, told.append)
+    arguments = run.find_or_start()["steps"][0]["args"]
+    assert (f"--cache-from={repository}:last" in arguments) == is_reused == bool(told)
+    assert service.count("list") == 1, "the call that looks for an active build finds the last image too"
 
 
 def test_a_lost_answer_starts_no_second_build(service: CloudBuildStandIn) -> None:

@@ -73,6 +73,11 @@ def cloud_build(**fields: Any) -> dict[str, Any]:
             "images.trainer.secrets.token: cannot be used with network: Docker's classic builder",
         ),
         (
+            IMAGE,
+            {"builder": cloud_build(network="cloudbuild", cache=True)},
+            "builder.cloudBuild.cache: has no effect with network: Docker's classic builder",
+        ),
+        (
             {**IMAGE, "builder": cloud_build(machineType="E2_MEDIUM")},
             {},
             "images.trainer.builder.cloudBuild: needs vertex-training:builder.cloudBuild in the stack file",
@@ -109,6 +114,7 @@ def test_each_mistake_is_one_line(tmp_path: Path, image: Any, keys: dict[str, An
         # The image's machine replaces the stack's pool.
         ({**IMAGE, "builder": cloud_build(machineType="E2_MEDIUM")}, {"builder": cloud_build(pool=POOL)}),
         (WITH_SECRET, {"builder": cloud_build(secrets={"hfToken": VERSION})}),
+        ({**IMAGE, "builder": cloud_build(network="cloudbuild")}, {"builder": cloud_build(cache=False)}),
         # A var that is null by default lets a stack `local` share the declaration.
         (
             {**IMAGE, "builder": "${vars.builder}"},
