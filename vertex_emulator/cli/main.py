@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import importlib.util
 import logging
 import os
@@ -43,8 +44,12 @@ def _run_command(options: argparse.Namespace) -> int:
     match options.command:
         case "serve":
             _require_server_packages()
+            # What is imported stays, and each search for garbage among it costs a fifth of the start.
+            gc.disable()
             from vertex_emulator.server import serve
 
+            gc.freeze()
+            gc.enable()
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
             given = {name: value for name in _CONTAINER_OPTIONS if (value := getattr(options, name)) is not None}
             serve(options.data, options.host, options.port, options.allow_remote, given, lambda: _announce(options))
