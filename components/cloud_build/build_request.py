@@ -44,7 +44,7 @@ def get_repository_uri(tagged_uri: str) -> str:
 
 def may_reuse_layers(options: Mapping[str, Any]) -> bool:
     """Whether builds with these options reuse layers: the classic builder would have to pull the whole image first."""
-    return bool(options.get("cache", True)) and "network" not in options
+    return bool(options.get("cache")) and "network" not in options
 
 
 def build_request(build: ImageBuild, options: Mapping[str, Any]) -> dict[str, Any]:

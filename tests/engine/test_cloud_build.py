@@ -40,6 +40,7 @@ pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 TOKEN, SECRET = "ya29.canary-of-a-google-token", "canary-of-a-build-secret"
 VERSION = "projects/acme-dev/secrets/pip-token/versions/3"
 OPTIONS = {
+    "cache": True,
     "parent": "projects/acme-dev/locations/europe-west4",
     "serviceAccount": "b@acme-dev.iam.gserviceaccount.com",
     "sourceFolder": "gs://acme-dev-vertex-training-dev/build-sources",
@@ -96,7 +97,7 @@ def cloud(
     image = {"context": "trainer", "buildArgs": {"GREETING": "$HOME"}, "secrets": {"token": "${secrets.pipToken}"}}
     project.declarations["images"] = {"trainer": image}
     project.stack["vertex-training:builder"] = {
-        "cloudBuild": {"machineType": "E2_HIGHCPU_8", "secrets": {"pipToken": VERSION}}
+        "cloudBuild": {"machineType": "E2_HIGHCPU_8", "cache": True, "secrets": {"pipToken": VERSION}}
     }
     project.environment |= registry.variables | {
         "PATH": _create_path_without_docker(folder / "programs"),

@@ -36,7 +36,6 @@ def test_a_plain_request_is_complete() -> None:
                     f"--tag={URI}",
                     "--platform=linux/amd64",
                     "--file=context/Dockerfile",
-                    "--build-arg=BUILDKIT_INLINE_CACHE=1",
                     "context",
                 ],
             }
@@ -49,7 +48,7 @@ def test_a_plain_request_is_complete() -> None:
 
 
 def test_build_options_secrets_and_dollars_reach_docker() -> None:
-    request = build_request(WHOLE, {**OPTIONS, "timeout": "1800s", "machineType": "E2_HIGHCPU_8"})
+    request = build_request(WHOLE, {**OPTIONS, "timeout": "1800s", "machineType": "E2_HIGHCPU_8", "cache": True})
     (step,) = request["steps"]
     assert step["args"][4:-1] == [
         "--target=slim",
@@ -78,7 +77,7 @@ def test_a_network_needs_the_classic_builder() -> None:
     assert step["env"] == ["DOCKER_BUILDKIT=0"] and step["args"][-2:] == ["--network=cloudbuild", "context"]
 
 
-@pytest.mark.parametrize("options", [{"cache": False}, {"network": "cloudbuild"}])
+@pytest.mark.parametrize("options", [{}, {"cache": False}, {"cache": True, "network": "cloudbuild"}])
 def test_builds_without_a_cache_name_none(options: dict[str, Any]) -> None:
     plain, given = (build_request(replace(WHOLE, cache_image=uri), OPTIONS | options) for uri in (None, URI[:-1]))
     assert given == plain and "CACHE" not in str(plain)
@@ -87,7 +86,14 @@ def test_builds_without_a_cache_name_none(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("build", [BUILD, WHOLE])
 @pytest.mark.parametrize(
-    "options", [{}, {"machineType": "N1_HIGHCPU_32", "timeout": "60s"}, {"pool": POOL}, {"network": "cloudbuild"}]
+    "options",
+    [
+        {},
+        {"cache": True},
+        {"machineType": "N1_HIGHCPU_32", "timeout": "60s"},
+        {"pool": POOL},
+        {"network": "cloudbuild"},
+    ],
 )
 def test_requests_follow_the_discovery_document(build: ImageBuild, options: dict[str, Any]) -> None:
     assert broken("Build", build_request(build, OPTIONS | options), "cloudbuild.v1") == []

@@ -107,8 +107,8 @@ def test_the_newest_other_image_of_the_repository_is_the_last() -> None:
     assert find_last_image(skipped, URI) is None
 
 
-@pytest.mark.parametrize(("options", "is_reused"), [({}, True), ({"cache": True}, True), ({"cache": False}, False)])
-def test_the_last_image_is_reused_unless_turned_off(
+@pytest.mark.parametrize(("options", "is_reused"), [({}, False), ({"cache": True}, True), ({"cache": False}, False)])
+def test_the_last_image_is_reused_if_asked(
     service: CloudBuildStandIn, options: dict[str, Any], *, is_reused: bool
 ) -> None:
     repository = URI.partition(":")[0]
