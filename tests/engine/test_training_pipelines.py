@@ -147,7 +147,7 @@ class TestPipelines:
         assert _count_running(stack) == 1
         stack.destroy()
         assert stack.resources().keys() <= {"vertex-training-local"}
-        assert not is_running(pid)
+        until(lambda: not is_running(pid), "the end of the emulator")
         assert not (stack.data / "endpoint.json").exists()
         assert stack.containers() == []
         assert stack.query_database("SELECT count(*) FROM jobs") == 0
