@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..schema import interpolation
+
 MAX_EXPRESSION_LENGTH = 400
 """Characters of an expression (Google's page "Quotas and limits" of Workflows)."""
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
@@ -15,11 +17,7 @@ def convert_texts(value: Any, variables: Mapping[str, str]) -> Any:
 
     `variables` has the expression of each placeholder: `{"run.id": "run"}`.
     """
-    if isinstance(value, str):
-        return build_expression(value, variables) if "${" in value else value
-    if isinstance(value, Mapping):
-        return {key: convert_texts(child, variables) for key, child in value.items()}
-    return [convert_texts(child, variables) for child in value] if isinstance(value, list) else value
+    return interpolation.map_texts(value, lambda text: build_expression(text, variables) if "${" in text else text)
 
 
 def build_expression(text: str, variables: Mapping[str, str]) -> str:
