@@ -19,6 +19,7 @@ from pathlib import Path
 from tests import registry
 from tests.faults import docker_daemon
 from tests.faults.docker_daemon import DockerDaemon
+from tests.standins.json_answers import send_json
 from tests.vertex_emulator.running import until
 
 HOST = "europe-west4-docker.pkg.dev"
@@ -65,12 +66,7 @@ def tokens(folder: Path, token: str) -> Iterator[TokensStandIn]:
             self.rfile.read(int(self.headers["Content-Length"]))
             standin.asked += 1
             answer = {"access_token": standin.token, "expires_in": 3600, "token_type": "Bearer"}
-            content = json.dumps(answer if standin.token else {"error": "invalid_grant"}).encode()
-            self.send_response(200 if standin.token else 400)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            send_json(self, *((200, answer) if standin.token else (400, {"error": "invalid_grant"})))
 
         def log_message(self, *arguments: object) -> None:
             """Nothing: a test's output is its own."""

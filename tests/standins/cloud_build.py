@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from tests.corpus.discovery import broken
+from tests.standins.json_answers import send_json
 
 DOCKER_STEP = "gcr.io/cloud-builders/docker"
 _BUILD_PATH = re.compile(r"/v1/(?P<parent>projects/[^/]+/locations/[^/]+)/builds(?:/(?P<id>[^/:]+))?(?P<verb>:cancel)?")
@@ -224,12 +225,7 @@ def cloud_build() -> Iterator[CloudBuildStandIn]:
             status, answer = standin.answer(self.command, parts.path, parse_qs(parts.query), body)
             if not status:
                 return
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            send_json(self, status, answer)
 
         def log_message(self, *arguments: object) -> None:
             """Nothing: a test's output is its own."""

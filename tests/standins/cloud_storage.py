@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.standins.json_answers import send_json
+
 
 class CloudStorageStandIn:
     """What it holds by bucket and name, and the `refusal` that it answers with, if any.
@@ -73,12 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, answer: tuple[int, dict[str, Any]]) -> None:
         status, reply = _error(403, self.standin.refusal) if self.standin.refusal else answer
-        content = json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        send_json(self, status, reply)
 
     def log_message(self, *arguments: object) -> None:
         """Nothing: a test's output is its own."""
