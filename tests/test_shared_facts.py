@@ -26,7 +26,7 @@ from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_rais
 from vertex_emulator.errors import EmulatorNotRunning
 from vertex_emulator.http.host_and_origin_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
-from vertex_emulator.scheduling.custom_job_outcome import compute_explicit_or_default_deadline
+from vertex_emulator.scheduling.custom_job_outcome import compute_timeout_deadline
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_results_name_the_folder_that_the_trainer_gets() -> None:
 def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
     cost = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_prices())
-    assert (compute_explicit_or_default_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)
+    assert (compute_timeout_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)
 
 
 def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

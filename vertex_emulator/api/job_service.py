@@ -32,8 +32,8 @@ from vertex_emulator.resource_json import (
 )
 from vertex_emulator.scheduling import job_ending_requests
 from vertex_emulator.scheduling.job_enqueueing import enqueue_job
+from vertex_emulator.scheduling.model_upload import choose_model_id
 from vertex_emulator.scheduling.queue_admission import admit_jobs
-from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 _CODE_RESOURCE_EXHAUSTED = 8
@@ -121,7 +121,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
-            job_ending_requests.request_cancellation(transaction, job_id)
+            job_ending_requests.request_cancellation_if_undecided(transaction, job_id)
         self.wake(job_id)
         return {}
 

@@ -7,7 +7,7 @@ from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_operation
-from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
+from vertex_emulator.scheduling.model_upload import store_model_version
 
 
 def store_version_and_build_operation(

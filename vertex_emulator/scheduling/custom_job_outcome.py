@@ -42,21 +42,21 @@ def decide_ending_or_restart(
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
         current = injected_fault_effects.simulate_fault_exit(job.fault, current, fault_time)
     return (
-        _decide_ending_or_retry(job, current, now, read_traceback)
-        or _decide_by_lost_replicas(job, current, now)
+        _decide_outcome_of_exits(job, current, now, read_traceback)
+        or _decide_outcome_of_lost_replicas(job, current, now)
         or find_timeout_ending(job, now)
     )
 
 
 def find_timeout_ending(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
-    if now < compute_explicit_or_default_deadline(job):
+    if now < compute_timeout_deadline(job):
         return None
     timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
 
 
-def compute_explicit_or_default_deadline(job: Job) -> int:
+def compute_timeout_deadline(job: Job) -> int:
     """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
     timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
@@ -88,7 +88,7 @@ def _decide_outcome_of_preemption(job: Job, now: int) -> Ending | RestartPlan:
     return restart or build_stockout_ending(job, now)
 
 
-def _decide_ending_or_retry(
+def _decide_outcome_of_exits(
     job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, read_traceback: ReadTraceback
 ) -> JobOutcome:
     exited = [item for item in statuses.items() if item[1].phase == "exited"]
@@ -99,29 +99,29 @@ def _decide_ending_or_retry(
             can_retry = restart_rules.is_abort_or_segmentation_fault(status)
             cause = f"The replica {replica.task_name} exited with a non-zero status of {status.exit_code}."
             restart = restart_rules.plan_job_retry(job, cause, now) if can_retry else None
-            return restart or _build_exit_failure(job, replica, status, now, read_traceback)
+            return restart or _build_failed_exit_ending(job, replica, status, now, read_traceback)
         if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
 
 
-def _decide_by_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
+def _decide_outcome_of_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
     removed = [replica for replica in job.current_replicas if replica not in statuses]
     killed = [replica for replica, status in statuses.items() if restart_rules.was_killed_from_outside(status)]
     if not removed and not killed:
         return None
     event = "was removed" if removed else "was killed"
     cause = f"the container of replica {(removed or killed)[0].task_name} {event} from outside."
-    restart = restart_rules.plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
+    restart = restart_rules.plan_replica_or_job_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 
-def _build_exit_failure(
+def _build_failed_exit_ending(
     job: Job, replica: Replica, status: ReplicaStatus, now: int, read_traceback: ReadTraceback
 ) -> Ending:
     if status.out_of_memory:
         return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, failure_messages.render_low_memory_message(replica), now)
     is_package = "pythonPackageSpec" in job.spec["jobSpec"]["workerPoolSpecs"][replica.pool]
     traceback = read_traceback(replica) if is_package else ""
-    message = failure_messages.render_exit_message(job, replica, status.exit_code, traceback)
+    message = failure_messages.render_nonzero_exit_message(job, replica, status.exit_code, traceback)
     return Ending(FAILED, CODE_INVALID_ARGUMENT, message, now)

@@ -56,7 +56,7 @@ class CustomJobReconciler:
         if job.ending is not None:
             return self._end_job_or_get_stop_delay(job, job.ending, self.executor.get_statuses(job.id))
         if job.state == QUEUED:
-            return self._end_or_get_queue_delay(job)
+            return self._end_overdue_queued_job_or_get_delay(job)
         if job.state == PENDING or job.restarts.restarting_since is not None:
             return self._advance_launch_and_get_delay(job)
         return self._end_or_restart_or_get_delay(job)
@@ -69,7 +69,7 @@ class CustomJobReconciler:
                 return None
             return current.ending or transaction.update_and_get_job(current, ending=ending).ending
 
-    def _end_or_get_queue_delay(self, job: Job) -> float | None:
+    def _end_overdue_queued_job_or_get_delay(self, job: Job) -> float | None:
         queue_deadline = custom_job_outcome.compute_queue_deadline_or_none(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
@@ -85,13 +85,13 @@ class CustomJobReconciler:
         if stockout is not None:
             if now_ns() < stockout:
                 return (stockout - now_ns()) / 10**9
-            return self._record_ending_and_get_delay(job, custom_job_outcome.build_stockout_ending(job, now_ns()))
+            return self._record_and_end_or_get_delay(job, custom_job_outcome.build_stockout_ending(job, now_ns()))
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)
             ending = custom_job_outcome.find_timeout_ending(job, now_ns())
             if ending is not None:
-                return self._record_ending_and_get_delay(job, ending, statuses)
+                return self._record_and_end_or_get_delay(job, ending, statuses)
             earlier_attempts = _select_running_replicas(statuses) - set(job.current_replicas)
             delay = self._signal_replicas_and_get_delay(job, earlier_attempts, restarting_since)
             if delay is not None:
@@ -102,19 +102,19 @@ class CustomJobReconciler:
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
-                images.add(self._build_spec(job, replica, host, metric_id).image)
+                images.add(self._make_folders_and_spec(job, replica, host, metric_id).image)
             for image in sorted(images):
                 if not self.executor.has_image_or_starts_pull(job.id, image):
                     return None
             for replica in job.current_replicas:
-                self.executor.start_replica_unless_started(self._build_spec(job, replica, host, metric_id))
+                self.executor.start_replica_unless_started(self._make_folders_and_spec(job, replica, host, metric_id))
             self.open_debug_ports(job)
         except ImageUnavailable as error:
-            text = failure_messages.render_image_error(image, str(error), job.location)
-            return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
+            text = failure_messages.render_unavailable_image_message(image, str(error), job.location)
+            return self._record_and_end_or_get_delay(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
-            text = failure_messages.render_start_message(job, replica, str(error))
-            return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
+            text = failure_messages.render_failed_start_message(job, replica, str(error))
+            return self._record_and_end_or_get_delay(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -129,10 +129,12 @@ class CustomJobReconciler:
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
-        deadline = custom_job_outcome.compute_explicit_or_default_deadline(job)
+        deadline = custom_job_outcome.compute_timeout_deadline(job)
         return 0.0 if job.fault is not None else (deadline - now_ns()) / 10**9
 
-    def _build_spec(self, job: Job, replica: Replica, host: HostResources, metric_id: str | None) -> ReplicaSpec:
+    def _make_folders_and_spec(
+        self, job: Job, replica: Replica, host: HostResources, metric_id: str | None
+    ) -> ReplicaSpec:
         # Every attempt of a replica has the same spec.
         spec = make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id)
         environment = {**spec.environment, **self.build_secret_environment(job)}
@@ -144,14 +146,13 @@ class CustomJobReconciler:
         read_traceback = partial(self._read_last_traceback, job)
         outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, read_traceback)
         if isinstance(outcome, Ending):
-            return self._record_ending_and_get_delay(job, outcome, statuses)
+            return self._record_and_end_or_get_delay(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
             self._record_restart_unless_outdated(job, outcome)
             return None
-        deadline = custom_job_outcome.compute_explicit_or_default_deadline(job)
-        return (
-            min(deadline, injected_fault_effects.compute_fault_time_or_none(job, statuses) or deadline) - now
-        ) / 10**9
+        deadline = custom_job_outcome.compute_timeout_deadline(job)
+        fault_time = injected_fault_effects.compute_fault_time_or_none(job, statuses)
+        return (min(deadline, fault_time or deadline) - now) / 10**9
 
     def _read_last_traceback(self, job: Job, replica: Replica) -> str:
         lines = self.executor.read_log_lines(job.id, replica)
@@ -170,7 +171,7 @@ class CustomJobReconciler:
             transaction.update_and_get_job(current, state=state, restarts=plan.restarts)
         self.wake(job.id)
 
-    def _record_ending_and_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
+    def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_statuses(job.id) if statuses is None else statuses
         if _select_running_replicas(statuses):
             recorded_ending = self.record_ending_or_find_earlier_one(job, ending)
@@ -202,14 +203,14 @@ class CustomJobReconciler:
             self._signalled.discard((job.id, replica))
             if not logs.is_log_saved(self.data.logs, job.id, replica):
                 try:
-                    logs.save_log(self.data.logs, job.id, replica, self._read_log_and_report_limit(job, replica))
+                    logs.save_log(self.data.logs, job.id, replica, self._iterate_log_and_warn_at_limit(job, replica))
                 except OSError as error:
                     _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task_name, job.id, error)
                     return _SAVE_RETRY_SECONDS
         self.executor.remove_containers_and_network(job.id)
         return None
 
-    def _read_log_and_report_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
+    def _iterate_log_and_warn_at_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
         counter = StoredSizeCounter()
         yield from counter.iterate_and_count(self.executor.read_log_lines(job.id, replica))

@@ -26,10 +26,10 @@ def build_console_log_url(job: Job) -> str:
     )
 
 
-def render_exit_message(job: Job, replica: Replica, exit_code: int, traceback: str = "") -> str:
+def render_nonzero_exit_message(job: Job, replica: Replica, exit_code: int, traceback: str = "") -> str:
     """Render the error of a job whose replica exited with an error; `traceback` is that of a Python package, if any."""
     reason = f"Termination reason: Error. \n{traceback}\n\n" if traceback else ""
-    return f"{_render_exit(replica, exit_code)} {reason}{_render_log_hint(job)}"
+    return f"{_render_exit_sentence(replica, exit_code)} {reason}{_render_log_hint(job)}"
 
 
 def render_low_memory_message(replica: Replica) -> str:
@@ -37,19 +37,19 @@ def render_low_memory_message(replica: Replica) -> str:
     return f"Replicas low on memory: workerpool{replica.pool}. Specify a machine with larger memory and try again."
 
 
-def render_start_message(job: Job, replica: Replica, reason: str) -> str:
+def render_failed_start_message(job: Job, replica: Replica, reason: str) -> str:
     """Render the error of a job whose replica cannot start for `reason`; the service's text where Docker says why."""
     _, oci_error, detail = reason.partition(_OCI_ERROR)
     if not oci_error:
         return f"The replica {replica.task_name} failed to start: {reason}"
     exit_code = _NOT_EXECUTABLE if "permission denied" in detail else _NOT_FOUND
     return (
-        f"{_render_exit(replica, exit_code)} Termination reason: ContainerCannotRun. \n"
+        f"{_render_exit_sentence(replica, exit_code)} Termination reason: ContainerCannotRun. \n"
         f" Termination log message: {oci_error}{detail}\n\n{_render_log_hint(job)}"
     )
 
 
-def render_image_error(image: str, reason: str, location: Location) -> str:
+def render_unavailable_image_message(image: str, reason: str, location: Location) -> str:
     """Render the error of a job in `location`: the service's text, then Docker's `reason`.
 
     Real jobs fail with this text for Artifact Registry whether the permission, the image or the repository is missing.
@@ -82,7 +82,7 @@ def find_last_traceback(stderr_lines: Iterable[str]) -> str:
     return "\n".join([*lines[:1], *reversed(last)])
 
 
-def _render_exit(replica: Replica, exit_code: int) -> str:
+def _render_exit_sentence(replica: Replica, exit_code: int) -> str:
     return f"The replica {replica.task_name} exited with a non-zero status of {exit_code}."
 
 

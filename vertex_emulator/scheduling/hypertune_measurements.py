@@ -31,13 +31,13 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
     such as the last line of a file that is still being written.
     """
     measurements_by_step: dict[int, list[Measurement]] = {}
-    for entry in _parse_last_entries(metric_text):
-        values = {metric_id: _parse_number(entry.get(metric_id)) for metric_id in metric_ids}
+    for entry in _iterate_entries_of_last_lines(metric_text):
+        values = {metric_id: _parse_finite_number_or_none(entry.get(metric_id)) for metric_id in metric_ids}
         metrics = {metric_id: value for metric_id, value in values.items() if value is not None}
         if metrics:
-            timestamp = _parse_number(entry.get("timestamp"))
+            timestamp = _parse_finite_number_or_none(entry.get("timestamp"))
             elapsed = 0.0 if timestamp is None else max(timestamp - trial_start, 0.0)
-            step_count = int(_parse_number(entry.get("global_step")) or 0)
+            step_count = int(_parse_finite_number_or_none(entry.get("global_step")) or 0)
             _complete_or_append_in_place(measurements_by_step, Measurement(step_count, elapsed, metrics))
     return _flatten_and_sort(measurements_by_step)
 
@@ -46,9 +46,9 @@ def find_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> li
     """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
     tags = {
         tag
-        for entry in _parse_last_entries(metric_text)
+        for entry in _iterate_entries_of_last_lines(metric_text)
         for tag, value in entry.items()
-        if _parse_number(value) is not None
+        if _parse_finite_number_or_none(value) is not None
     }
     return sorted(tag for tag in tags - _RESERVED_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
 
@@ -63,7 +63,9 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     for measurement in known:
         measurements_by_step.setdefault(measurement.step_count, []).append(measurement)
     for added in latest:
-        if not any(_repeats_metrics_later(other, added) for other in measurements_by_step.get(added.step_count, [])):
+        if not any(
+            _is_as_late_and_complete_as(other, added) for other in measurements_by_step.get(added.step_count, [])
+        ):
             _complete_or_append_in_place(measurements_by_step, added)
     return _flatten_and_sort(measurements_by_step)[-MAX_MEASUREMENTS:]
 
@@ -99,7 +101,7 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
     return replace(chosen, metrics={**latest, **chosen.metrics})
 
 
-def _parse_last_entries(metric_text: str) -> Iterator[dict[str, Any]]:
+def _iterate_entries_of_last_lines(metric_text: str) -> Iterator[dict[str, Any]]:
     for line in metric_text.rsplit("\n", _MAX_LINES)[-_MAX_LINES:]:
         yield _parse_entry_or_empty(line)
 
@@ -114,7 +116,7 @@ def _parse_entry_or_empty(line: str) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _parse_number(value: object) -> float | None:
+def _parse_finite_number_or_none(value: object) -> float | None:
     """Parse a finite number, which the library writes as a string; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -141,7 +143,7 @@ def _can_complete(added: Measurement, latest: Measurement) -> bool:
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _repeats_metrics_later(measurement: Measurement, other: Measurement) -> bool:
+def _is_as_late_and_complete_as(measurement: Measurement, other: Measurement) -> bool:
     return measurement.elapsed >= other.elapsed and other.metrics.items() <= measurement.metrics.items()
 
 

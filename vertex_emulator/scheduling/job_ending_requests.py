@@ -8,7 +8,7 @@ from vertex_emulator.timestamps import now_ns
 _CODE_CANCELLED = 1
 
 
-def request_cancellation(transaction: Transaction, job_id: str) -> None:
+def request_cancellation_if_undecided(transaction: Transaction, job_id: str) -> None:
     """Request a job's cancellation. A queued custom job ends at once; a job whose ending is decided keeps it.
 
     A study that has stopped and waits for its last trials can still be cancelled.

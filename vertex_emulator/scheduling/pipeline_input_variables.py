@@ -47,7 +47,7 @@ def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> Input
     missing_splits = [
         split for split in _SPLITS[1:] if datasets and not _list_matching_names(tree, place, f"{split}-*.{form}")
     ]
-    warnings = _render_warnings(config, uri, bool(datasets), missing_splits)
+    warnings = _iterate_warnings(config, uri, bool(datasets), missing_splits)
     return InputData({"AIP_DATA_FORMAT": form, **variables}, [f"inputDataConfig: {warning}" for warning in warnings])
 
 
@@ -72,7 +72,7 @@ def _list_matching_names(tree: BucketTree, uri: str, pattern: str, is_folder: bo
         return []
 
 
-def _render_warnings(
+def _iterate_warnings(
     config: Mapping[str, Any], uri: str, has_training_files: bool, missing_splits: list[str]
 ) -> Iterator[str]:
     yield f"this machine has no dataset service; the files of dataset {config['datasetId']} are read from {uri}."

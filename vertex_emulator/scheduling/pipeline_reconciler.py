@@ -20,10 +20,10 @@ from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
-from vertex_emulator.scheduling.job_ending_requests import request_cancellation
+from vertex_emulator.scheduling.job_ending_requests import request_cancellation_if_undecided
 from vertex_emulator.scheduling.job_enqueueing import enqueue_job
+from vertex_emulator.scheduling.model_upload import store_model_version
 from vertex_emulator.scheduling.pipeline_input_variables import copy_with_input_variables, resolve_input_data
-from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 from vertex_emulator.timestamps import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
@@ -47,13 +47,13 @@ class PipelineReconciler:
             job = transaction.get_job(progress.job) if progress is not None else None
             trials_of_job = transaction.list_trial_records(job.id) if job is not None and job.is_terminal else []
         if job is None:
-            self._enqueue_backing_job(pipeline)
+            self._enqueue_backing_job_or_end_if_cancelled(pipeline)
         elif not job.is_terminal:
             self._forward_cancellation_or_copy_start(pipeline, job)
         else:
             self._upload_model_and_end(pipeline, job, trials_of_job)
 
-    def _enqueue_backing_job(self, pipeline: Job) -> None:
+    def _enqueue_backing_job_or_end_if_cancelled(self, pipeline: Job) -> None:
         kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
@@ -82,7 +82,7 @@ class PipelineReconciler:
                 return
             must_cancel = current.ending is not None and current_job.ending is None
             if must_cancel:
-                request_cancellation(transaction, job.id)
+                request_cancellation_if_undecided(transaction, job.id)
             elif current.ending is None and current_job.started is not None and current.state == PENDING:
                 transaction.update_and_get_job(current, state=RUNNING, started=current_job.started)
         if must_cancel:

@@ -47,7 +47,7 @@ def plan_job_retry(job: Job, cause: str, now: int) -> RestartPlan | None:
     return _build_job_restart_plan(job, history, f"{cause} The job is retried: retry {count} of {MAX_RETRIES}.", now)
 
 
-def plan_worker_restart(job: Job, lost: Collection[Replica], cause: str, now: int) -> RestartPlan | None:
+def plan_replica_or_job_restart(job: Job, lost: Collection[Replica], cause: str, now: int) -> RestartPlan | None:
     """Plan a restart of lost replicas, with the same host names, or of the whole job; None if none is left."""
     if job.custom_job_scheduling.get("disableRetries"):
         return None

@@ -118,7 +118,7 @@ class Scheduler:
             _log.exception("processing %s failed", key)
             failures = self._increment_failure_count(key)
             if failures == _MAX_FAILURES:
-                self._end_with_internal_error_if_undecided(key, error)
+                self._record_internal_error_if_undecided(key, error)
             return _compute_retry_delay(failures)
         self._failures.pop(key, None)
         return delay
@@ -156,7 +156,7 @@ class Scheduler:
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         return failures
 
-    def _end_with_internal_error_if_undecided(self, job_id: str, error: Exception) -> None:
+    def _record_internal_error_if_undecided(self, job_id: str, error: Exception) -> None:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
         if job is not None:

@@ -33,7 +33,7 @@ def decide_study_ending(study: Job, trials: Sequence[Trial], now: int) -> Ending
     return None
 
 
-def find_stopping_reason_when_due(study: Job, trials: Sequence[Trial], now: int) -> str | None:
+def find_stopping_reason_if_check_is_due(study: Job, trials: Sequence[Trial], now: int) -> str | None:
     """Find the stopping condition of the study that is met; None while it may go on.
 
     Conditions are checked before each new suggestion, and with shouldStopAsap at any time (discovery document,
@@ -43,7 +43,7 @@ def find_stopping_reason_when_due(study: Job, trials: Sequence[Trial], now: int)
     is_before_suggestion = has_room_for_trial(study, trials)
     if config is None or not (config.get("shouldStopAsap") or is_before_suggestion):
         return None
-    ended = [EndedTrial(trial.ended or 0, find_final_metrics(trial)) for trial in trials if trial.has_ended]
+    ended = [EndedTrial(trial.ended or 0, get_final_metrics_or_none(trial)) for trial in trials if trial.has_ended]
     count = len(trials) if is_before_suggestion else len(ended)
     return study_stopping.find_study_stopping_reason(study.spec["studySpec"], count, ended, study.created, now)
 
@@ -73,7 +73,7 @@ def iterate_trials_to_stop_early_with_reasons(study: Job, trials: Sequence[Trial
                 yield trial, reason
 
 
-def find_final_metrics(trial: Trial) -> dict[str, float] | None:
+def get_final_metrics_or_none(trial: Trial) -> dict[str, float] | None:
     """Return the values of a trial's final measurement by metric id; None without one."""
     if trial.final is None:
         return None

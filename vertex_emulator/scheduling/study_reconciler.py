@@ -36,7 +36,7 @@ class StudyReconciler:
             self._first_ended_trials.pop(study.id, None)
             return None
         with self.database.read_transaction() as transaction:
-            trials = self._list_trials(transaction, study)
+            trials = self._list_trials_and_cache_ended(transaction, study)
             jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
@@ -44,11 +44,11 @@ class StudyReconciler:
             self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
-            return self._end_active_jobs_or_study(study, ending, trials)
-        self._stop_unpromising_trials(study, trials)
+            return self._request_trial_endings_or_end_study(study, ending, trials)
+        self._request_stop_of_unpromising_trials(study, trials)
         return _POLL_SECONDS
 
-    def _list_trials(self, transaction: Transaction, study: Job) -> list[Trial]:
+    def _list_trials_and_cache_ended(self, transaction: Transaction, study: Job) -> list[Trial]:
         """List the trials of a study, and keep those that need not be read again.
 
         The measurements of ended trials are left out where nothing compares running trials with them.
@@ -90,7 +90,7 @@ class StudyReconciler:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
-            reason = study_outcome.find_stopping_reason_when_due(study, trials, now_ns())
+            reason = study_outcome.find_stopping_reason_if_check_is_due(study, trials, now_ns())
             if reason is not None:
                 return self._record_success_or_find_earlier_ending(study, reason)
             if not study_outcome.has_room_for_trial(study, trials):
@@ -122,7 +122,7 @@ class StudyReconciler:
         asap = study.spec["studySpec"].get("studyStoppingConfig", {}).get("shouldStopAsap", False)
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
-    def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
+    def _request_stop_of_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
         for trial, reason in study_outcome.iterate_trials_to_stop_early_with_reasons(study, trials):
             with self.database.write_transaction() as transaction:
                 if job_ending_requests.request_early_stop_if_undecided(transaction, trial.job):
@@ -146,7 +146,7 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _end_active_jobs_or_study(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> float | None:
+    def _request_trial_endings_or_end_study(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> float | None:
         with self.database.write_transaction() as transaction:
             active_jobs = [job for job in transaction.list_trial_jobs(study.id) if not job.is_terminal]
             current = transaction.get_job(study.id)
@@ -160,7 +160,7 @@ class StudyReconciler:
                     if ending.state == SUCCEEDED:
                         job_ending_requests.request_early_stop_if_undecided(transaction, job.id)
                     else:
-                        job_ending_requests.request_cancellation(transaction, job.id)
+                        job_ending_requests.request_cancellation_if_undecided(transaction, job.id)
             elif not all(trial.has_ended for trial in trials):
                 return 0.0  # a trial's job has ended since the trial was updated from it
             else:
@@ -178,4 +178,4 @@ def _derive_seed(study: Job) -> int:
 
 def _build_observation(trial: Trial) -> Observation:
     state: Any = trial.state if trial.has_ended else "ACTIVE"
-    return Observation(trial.parameters, state, study_outcome.find_final_metrics(trial) or {})
+    return Observation(trial.parameters, state, study_outcome.get_final_metrics_or_none(trial) or {})

@@ -3,8 +3,8 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.scheduling.failure_messages import (
     build_console_log_url,
     find_last_traceback,
-    render_image_error,
-    render_start_message,
+    render_failed_start_message,
+    render_unavailable_image_message,
 )
 
 CHIEF = Replica(0, 0)
@@ -18,17 +18,19 @@ def test_unknown_executable_reads_like_the_service_s() -> None:
         'failed: unable to start container process: exec: "train": executable file not found in $PATH: unknown'
     )
     job = custom_job()
-    assert render_start_message(job, CHIEF, docker) == (
+    assert render_failed_start_message(job, CHIEF, docker) == (
         "The replica workerpool0-0 exited with a non-zero status of 127. Termination reason: ContainerCannotRun. \n"
         f" Termination log message: {docker[docker.index('OCI') :]}\n\n"
         f"To find out more about why your job exited please check the logs: {build_console_log_url(job)}"
     )
     denied = 'OCI runtime create failed: exec: "/etc/passwd": permission denied'
-    assert "non-zero status of 126. Termination reason: ContainerCannotRun." in render_start_message(job, CHIEF, denied)
+    assert "non-zero status of 126. Termination reason: ContainerCannotRun." in render_failed_start_message(
+        job, CHIEF, denied
+    )
 
 
 def test_what_only_happens_here_is_said_plainly() -> None:
-    message = render_start_message(custom_job(), Replica(1, 2), "the package gs://b/p.tar.gz does not exist")
+    message = render_failed_start_message(custom_job(), Replica(1, 2), "the package gs://b/p.tar.gz does not exist")
     assert message == "The replica workerpool1-2 failed to start: the package gs://b/p.tar.gz does not exist"
 
 
@@ -51,7 +53,7 @@ def test_a_long_traceback_is_shortened_at_its_top() -> None:
 
 def test_artifact_registry_images_get_the_service_s_message() -> None:
     image = "europe-west4-docker.pkg.dev/other-project/trainers/digits:1"
-    found = render_image_error(image, f"{image} cannot be pulled: denied", LOCATION)
+    found = render_unavailable_image_message(image, f"{image} cannot be pulled: denied", LOCATION)
     assert found == (
         f"Vertex AI Service Agent service-{LOCATION.project_number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does "
         "not have permission to access Artifact Registry repository "
@@ -62,6 +64,6 @@ def test_artifact_registry_images_get_the_service_s_message() -> None:
 
 def test_another_image_is_refused_with_docker_s_reason() -> None:
     for image in ("trainer:1", "localhost/trainer:1", "x-docker.pkg.dev/no-repository"):
-        assert render_image_error(image, f"{image} cannot be pulled: not found", LOCATION) == (
+        assert render_unavailable_image_message(image, f"{image} cannot be pulled: not found", LOCATION) == (
             f"The image {image} cannot be pulled: not found."
         )
