@@ -26,8 +26,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.bucket_tree import BucketTree
-from vertex_emulator.gcs.folder_copies import FolderCopies
-from vertex_emulator.gcs.routes.storage_app import Storage, find_xml_api_error
+from vertex_emulator.gcs.folder_copier import FolderCopier
+from vertex_emulator.gcs.routes.all_routes_and_error_handlers import StorageRoutes, find_xml_multipart_upload_error
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.http.user_and_token_authentication import Access
@@ -72,12 +72,12 @@ class App:
     def build_asgi_app(self) -> HostAndOriginMiddleware:
         """Return the ASGI application."""
         request_faults = InjectedRequestFaults(self.database)
-        storage = Storage(self.data.buckets, self.data.uploads, self.data.object_metadata)
+        storage = StorageRoutes(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
                 self.jobs,
                 ModelService(self.database, self.data.buckets),
-                ModelChangeService(self.database, FolderCopies(BucketTree(self.data.buckets), self.data.uploads)),
+                ModelChangeService(self.database, FolderCopier(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
                 CommandLineService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
@@ -94,7 +94,7 @@ class App:
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
             404: lambda request, _: build_error_response(
-                find_xml_api_error(request) or build_unserved_path_error(request.method, request.url.path)
+                find_xml_multipart_upload_error(request) or build_unserved_path_error(request.method, request.url.path)
             ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _handle_database_error,

@@ -90,7 +90,7 @@ def _find_malformed_package_uris(pools: list[Any], pools_path: KeyPath, buckets_
 
 def _find_invalid_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
-        BucketTree(buckets_folder).validate_uri(uri)
+        BucketTree(buckets_folder).require_storable_uri(uri)
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []

@@ -17,7 +17,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.folder_copies import FolderCopies
+from vertex_emulator.gcs.folder_copier import FolderCopier
 from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
 from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_model_version, serialize_operation
 from vertex_emulator.timestamps import format_time, now_ns
@@ -32,7 +32,7 @@ class ModelChangeService:
     """The methods on models in the database; `copies` copies the files of exported ones."""
 
     database: Database
-    copies: FolderCopies
+    folder_copier: FolderCopier
 
     def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
         """Change fields of a model, or of one version of it with `ID@version`, and return it. Raises ApiError."""
@@ -120,7 +120,7 @@ class ModelChangeService:
             raise ApiError("FAILED_PRECONDITION", f"{version.model_name} has no artifactUri, so nothing to export.")
         uri = _build_export_uri(request["outputConfig"]["artifactDestination"]["outputUriPrefix"], version)
         try:
-            count = self.copies.copy_folder(version.spec["artifactUri"], uri)
+            count = self.folder_copier.copy_folder_and_count_files(version.spec["artifactUri"], uri)
         except InvalidBucketUri as error:
             raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
         if not count:

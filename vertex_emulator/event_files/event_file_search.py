@@ -8,7 +8,7 @@ from itertools import islice
 
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
-from vertex_emulator.gcs.gs_uri import is_utf8
+from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 
 MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
 MAX_ENTRIES = 5000  # of one folder
@@ -60,7 +60,7 @@ def _list_names(tree: BucketTree, uri: str) -> tuple[list[str], list[str]]:
 
 
 def _add_name(entry: os.DirEntry[str], files: list[str], folders: list[str]) -> None:
-    if not is_utf8(entry.name):
+    if not is_utf8_encodable(entry.name):
         return
     if entry.is_dir(follow_symlinks=False):
         folders.append(entry.name)

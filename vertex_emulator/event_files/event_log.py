@@ -64,7 +64,7 @@ class EventLog:
         return [*files, *runs]
 
     def _read_file(self, file: EventFile, max_bytes: int) -> int:
-        with closing(self.tree.open_file(file.uri)) as opened:
+        with closing(self.tree.open_regular_file(file.uri)) as opened:
             status = os.fstat(opened.fileno())
             identity = (status.st_dev, status.st_ino)
             position = self._positions.setdefault(file.uri, _FilePosition(identity))

@@ -7,8 +7,8 @@ from itertools import islice
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_uri import build_object_uri, reject_invalid_uris
 
 _BATCH = 10_000
 
@@ -29,49 +29,52 @@ class BucketStore:
     def find_bucket_folder_stat(self, bucket: str) -> os.stat_result | None:
         """Return the status of a bucket's folder; None if there is none, also for an invalid name."""
         try:
-            status = self.tree.find_file_or_folder_stat(build_object_uri(bucket, ""))
+            folder_stat = self.tree.find_file_or_folder_stat(build_object_uri(bucket, ""))
         except InvalidBucketUri:
             return None
-        return status if status is not None and stat.S_ISDIR(status.st_mode) else None
+        return folder_stat if folder_stat is not None and stat.S_ISDIR(folder_stat.st_mode) else None
 
     def require_bucket_folder_stat(self, bucket: str) -> os.stat_result:
         """Return the status of a bucket's folder. Raises ApiError NOT_FOUND, or INVALID_ARGUMENT for its name."""
-        self.validate_name(bucket, "")
-        status = self.find_bucket_folder_stat(bucket)
-        if status is None:
+        self.require_valid_object_name(bucket, "")
+        folder_stat = self.find_bucket_folder_stat(bucket)
+        if folder_stat is None:
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
-        return status
+        return folder_stat
 
     def create_new_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
-        self.validate_name(bucket, "")
+        self.require_valid_object_name(bucket, "")
         if self.find_bucket_folder_stat(bucket) is not None:
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
-        with reject_invalid_uris():
+        with translate_invalid_uri_errors():
             self.tree.make_writable_folder(build_object_uri(bucket, ""))
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
         self.require_bucket_folder_stat(bucket)
         try:
-            self._remove_folders_without_files(build_object_uri(bucket, "").rstrip("/"))
+            self._remove_folder_tree_unless_files_exist(build_object_uri(bucket, "").rstrip("/"))
         except (OSError, InvalidBucketUri) as error:
             message = f"The bucket you tried to delete is not empty: {bucket}."
             raise ApiError("FAILED_PRECONDITION", message, http=409) from error
         self.metadata.delete_bucket(bucket)
 
-    def validate_name(self, bucket: str, name: str) -> None:
-        """Raise ApiError for a name that no object can have: an invalid one, or one that leads through a link."""
-        with reject_invalid_uris():
-            self.tree.validate_uri(build_object_uri(bucket, name))
+    def require_valid_object_name(self, bucket: str, object_name: str) -> None:
+        """Raise ApiError for a name that no object can have: an invalid one, or one that leads through a link.
 
-    def _remove_folders_without_files(self, uri: str) -> None:
+        With an empty name, only the bucket's name is checked.
+        """
+        with translate_invalid_uri_errors():
+            self.tree.require_storable_uri(build_object_uri(bucket, object_name))
+
+    def _remove_folder_tree_unless_files_exist(self, uri: str) -> None:
         """Remove a folder and all folders in it. Raises OSError at the first file, and InvalidBucketUri."""
         while True:
             with self.tree.open_folder_scan(uri) as entries:
                 names = [entry.name for entry in islice(entries, _BATCH)]
             for name in names:
-                self._remove_folders_without_files(f"{uri}/{name}")
+                self._remove_folder_tree_unless_files_exist(f"{uri}/{name}")
             if len(names) < _BATCH:
                 break
         self.tree.remove_empty_folder(uri)

@@ -50,7 +50,7 @@ class BucketTree:
         """Return the path of a URI as people see it; opening it is not safe. Raises InvalidBucketUri."""
         return self.root.joinpath(*_parse_uri_or_root(uri))
 
-    def validate_uri(self, uri: str) -> None:
+    def require_storable_uri(self, uri: str) -> None:
         """Raise InvalidBucketUri if nothing can be stored at a URI because of its form or because of a link."""
         with contextlib.suppress(PermissionError):
             self.find_file_or_folder_stat(uri)
@@ -58,14 +58,14 @@ class BucketTree:
     def find_file_or_folder_stat(self, uri: str) -> os.stat_result | None:
         """Return the status of what a URI names, None if there is nothing. Raises InvalidBucketUri and OSError."""
         try:
-            with self._open_descriptor_of_any_kind(parse_gs_uri_parts(uri)) as path_descriptor:
+            with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:
                 return os.fstat(path_descriptor)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def open_file(self, uri: str) -> FileIO:
+    def open_regular_file(self, uri: str) -> FileIO:
         """Open a regular file for reading. Raises InvalidBucketUri, and OSError, whose `strerror` says the reason."""
-        with self._open_descriptor_of_any_kind(parse_gs_uri_parts(uri)) as path_descriptor:
+        with self._open_path_descriptor(parse_gs_uri_parts(uri)) as path_descriptor:
             mode = os.fstat(path_descriptor).st_mode
             if not stat.S_ISREG(mode):
                 raise NotRegularFile(mode, uri)
@@ -74,7 +74,7 @@ class BucketTree:
     @contextlib.contextmanager
     def open_folder_scan(self, uri: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         """Yield the entries of a folder, to be used while it is open. Raises InvalidBucketUri and OSError."""
-        located = self._open_descriptor_of_any_kind(_parse_uri_or_root(uri))
+        located = self._open_path_descriptor(_parse_uri_or_root(uri))
         with (
             located as path_descriptor,
             _open_readable_folder_descriptor(path_descriptor) as folder,
@@ -88,51 +88,54 @@ class BucketTree:
         It and its parents in the bucket become writable for every user, because containers run as any user; each time,
         because a process may have been killed between creating a folder and changing its mode.
         """
-        self.make_writable_folder_of_parts(parse_gs_uri_parts(uri))
+        self.make_writable_folder_at_path_parts(parse_gs_uri_parts(uri))
 
-    def make_writable_folder_of_parts(self, parts: Sequence[str]) -> None:
+    def make_writable_folder_at_path_parts(self, parts: Sequence[str]) -> None:
         """Create the folder with these parts, each a valid file name, as `make_writable_folder` does."""
 
         def make() -> None:
-            with self._open_descriptor_of_any_kind(parts, makes_folders=True):
+            with self._open_path_descriptor(parts, makes_folders=True):
                 pass
 
-        _repeat_while_folders_vanish(make, ROOT + "/".join(parts))
+        _retry_while_folders_vanish(make, ROOT + "/".join(parts))
 
-    def move_file_in(self, source_file: Path, uri: str) -> None:
-        """Move a file to a URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
+    def move_file_in(self, outside_file: Path, uri: str) -> None:
+        """Move a file from outside of the buckets to a URI, atomically, and create its folder if needed.
+
+        Raises InvalidBucketUri and OSError.
+        """
         *parents, name = parse_gs_uri_parts(uri)
 
         def move() -> None:
-            with self._open_descriptor_of_any_kind(parents, makes_folders=True) as folder:
-                os.replace(source_file, name, dst_dir_fd=folder)
+            with self._open_path_descriptor(parents, makes_folders=True) as folder:
+                os.replace(outside_file, name, dst_dir_fd=folder)
 
-        _repeat_while_folders_vanish(move, uri)
+        _retry_while_folders_vanish(move, uri)
 
-    def move_file(self, source_uri: str, uri: str) -> None:
+    def move_file(self, source_uri: str, destination_uri: str) -> None:
         """Give a file another URI, atomically, and create its folder if needed. Raises InvalidBucketUri and OSError."""
         *source_parents, source_name = parse_gs_uri_parts(source_uri)
-        *parents, name = parse_gs_uri_parts(uri)
+        *parents, name = parse_gs_uri_parts(destination_uri)
         with (
-            self._open_descriptor_of_any_kind(source_parents) as source_folder,
-            self._open_descriptor_of_any_kind(parents, makes_folders=True) as folder,
+            self._open_path_descriptor(source_parents) as source_folder,
+            self._open_path_descriptor(parents, makes_folders=True) as folder,
         ):
             os.replace(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder)
 
     def remove_file(self, uri: str) -> None:
         """Remove a file. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
-        with self._open_descriptor_of_any_kind(parents) as folder:
+        with self._open_path_descriptor(parents) as folder:
             os.unlink(name, dir_fd=folder)
 
     def remove_empty_folder(self, uri: str) -> None:
         """Remove an empty folder. Raises InvalidBucketUri and OSError."""
         *parents, name = parse_gs_uri_parts(uri)
-        with self._open_descriptor_of_any_kind(parents) as folder:
+        with self._open_path_descriptor(parents) as folder:
             os.rmdir(name, dir_fd=folder)
 
     @contextlib.contextmanager
-    def _open_descriptor_of_any_kind(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
+    def _open_path_descriptor(self, parts: Sequence[str], makes_folders: bool = False) -> Iterator[int]:
         """Yield a descriptor of what has this path, whatever it is. Raises InvalidBucketUri and OSError."""
         # The root itself is outside of all containers, and a user may have made it a link.
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
@@ -141,11 +144,11 @@ class BucketTree:
                 if makes_folders:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=descriptor)
-                entry = _open_entry_path_descriptor(descriptor, part, parts)
+                entry = _open_path_descriptor_of_entry_unless_link(descriptor, part, parts)
                 os.close(descriptor)
                 descriptor = entry
                 if makes_folders:
-                    _make_folder_writable(descriptor, parts[:depth], parts)
+                    _require_folder_and_make_writable(descriptor, parts[:depth], parts)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -155,7 +158,7 @@ def _parse_uri_or_root(uri: str) -> tuple[str, ...]:
     return () if uri == ROOT else parse_gs_uri_parts(uri)
 
 
-def _repeat_while_folders_vanish(create: Callable[[], None], uri: str) -> None:
+def _retry_while_folders_vanish(create: Callable[[], None], uri: str) -> None:
     """Create something, again if a container removes its folders meanwhile. Raises InvalidBucketUri and OSError."""
     for _ in range(_MAX_ATTEMPTS):
         with contextlib.suppress(FileNotFoundError):
@@ -163,7 +166,7 @@ def _repeat_while_folders_vanish(create: Callable[[], None], uri: str) -> None:
     raise InvalidBucketUri(f'"{uri}" cannot be created: its folders are removed as soon as they are made')
 
 
-def _open_entry_path_descriptor(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:
+def _open_path_descriptor_of_entry_unless_link(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:
     uri = ROOT + "/".join(uri_parts)
     link = InvalidBucketUri(f'"{uri}" goes through a symbolic link ("{name}"), which is not an object; use its target')
     try:
@@ -179,11 +182,13 @@ def _open_entry_path_descriptor(folder_descriptor: int, name: str, uri_parts: Se
     return entry
 
 
-def _make_folder_writable(path_descriptor: int, parts: Sequence[str], all_parts: Sequence[str]) -> None:
+def _require_folder_and_make_writable(
+    path_descriptor: int, folder_parts: Sequence[str], uri_parts: Sequence[str]
+) -> None:
     """Make a folder writable for every user, unless it is another user's. Raises InvalidBucketUri if it is none."""
     status = os.fstat(path_descriptor)
     if not stat.S_ISDIR(status.st_mode):
-        uri, here = (ROOT + "/".join(each) for each in (all_parts, parts))
+        uri, here = (ROOT + "/".join(each) for each in (uri_parts, folder_parts))
         raise InvalidBucketUri(f'"{uri}" cannot be a folder: {here} is a file')
     if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != _WRITABLE:
         with _open_readable_folder_descriptor(path_descriptor) as folder:

@@ -27,7 +27,7 @@ async def compute_checksums(
 
     md5, crc32c = hashlib.md5(usedforsecurity=False), Checksum()
 
-    def read_turn_and_get_end(position: int) -> int:
+    def hash_next_bytes_and_get_end(position: int) -> int:
         end = position + _TURN_BYTES
         # The position of the file itself stays at its start, for its next reader.
         while position < end and (chunk := os.pread(file.fileno(), _CHUNK_BYTES, position)):
@@ -38,7 +38,9 @@ async def compute_checksums(
 
     position, end = 0, _TURN_BYTES
     while True:
-        position = await to_thread.run_sync(read_turn_and_get_end, position, limiter=_get_limiter())
+        position = await to_thread.run_sync(
+            hash_next_bytes_and_get_end, position, limiter=_get_or_create_thread_limiter()
+        )
         if position < end:
             break
         end = position + _TURN_BYTES
@@ -47,7 +49,7 @@ async def compute_checksums(
     return {"md5Hash": base64.b64encode(md5.digest()).decode(), "crc32c": base64.b64encode(crc32c.digest()).decode()}
 
 
-def _get_limiter() -> CapacityLimiter:
+def _get_or_create_thread_limiter() -> CapacityLimiter:
     try:
         return _limiter.get()
     except LookupError:

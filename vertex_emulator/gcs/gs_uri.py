@@ -1,8 +1,10 @@
 """The form of gs:// URIs: `gs://bucket/object` is the file `gcs/bucket/object` of the data folder."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 
-from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.errors import ApiError, InvalidBucketUri
 
 MAX_OBJECT_NAME_BYTES = 1024  # Cloud Storage, "About Cloud Storage objects"
 MAX_PARTS = 100  # the work on a path grows with them, and a container can nest folders without end
@@ -18,7 +20,7 @@ def parse_gs_uri_parts(uri: str) -> tuple[str, ...]:
     if not _BUCKET.fullmatch(bucket) or ".." in bucket:
         rule = 'bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
         raise InvalidBucketUri(f'"{uri}" names no bucket: {rule}')
-    if not is_utf8(name):
+    if not is_utf8_encodable(name):
         raise InvalidBucketUri(f"{uri!a} is not UTF-8, which the names of objects are")
     parts = name.strip("/").split("/") if name.strip("/") else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
@@ -34,7 +36,24 @@ def parse_gs_uri_parts(uri: str) -> tuple[str, ...]:
     return (bucket, *parts)
 
 
-def is_utf8(name: str) -> bool:
+def build_object_uri(bucket: str, name: str) -> str:
+    """Return the URI of an object. Raises InvalidBucketUri for a name that would be another one as a path."""
+    uri = f"gs://{bucket}/{name}"
+    if name.startswith("/") or name.endswith("//") or "/" in bucket:
+        raise InvalidBucketUri(f'"{uri}" has an empty part, which is not a valid folder name')
+    return uri
+
+
+@contextlib.contextmanager
+def translate_invalid_uri_errors() -> Iterator[None]:
+    """Raise InvalidBucketUri as ApiError."""
+    try:
+        yield
+    except InvalidBucketUri as error:
+        raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
+
+
+def is_utf8_encodable(name: str) -> bool:
     """Return whether a name is UTF-8, as object names are: containers can create files with other names."""
     try:
         name.encode()

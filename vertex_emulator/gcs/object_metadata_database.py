@@ -41,12 +41,12 @@ class ObjectMetadataDatabase:
         self._opened: sqlite3.Connection | None = None
         if path.exists() and path.stat().st_size:
             try:
-                self._get_connection()
+                self._get_or_open_connection()
             except sqlite3.Error as error:
                 remedy = "delete it, and a start makes another"
                 raise StartError(f"the metadata of objects in {path} cannot be read: {error}; {remedy}") from error
 
-    def _get_connection(self) -> sqlite3.Connection:
+    def _get_or_open_connection(self) -> sqlite3.Connection:
         if self._opened is None:
             connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -55,11 +55,11 @@ class ObjectMetadataDatabase:
             self._opened = connection
         return self._opened
 
-    def get(self, bucket: str, name: str, generation: int) -> ObjectMetadata:
+    def get_or_empty(self, bucket: str, name: str, generation: int) -> ObjectMetadata:
         """Return the metadata of a generation of an object."""
         query = f"SELECT fields, metageneration, updated FROM object_metadata WHERE {_KEY}"
         with self._lock:
-            row = self._get_connection().execute(query, (bucket, name, str(generation))).fetchone()
+            row = self._get_or_open_connection().execute(query, (bucket, name, str(generation))).fetchone()
         return ObjectMetadata(json.loads(row[0]), row[1], row[2]) if row else NO_METADATA
 
     def set(self, bucket: str, name: str, generation: int, metadata: ObjectMetadata) -> None:
@@ -69,13 +69,13 @@ class ObjectMetadataDatabase:
             self.delete_generation(bucket, name, generation)
         else:
             values = (json.dumps(metadata.fields), metadata.metageneration, metadata.updated)
-            self._execute("REPLACE INTO object_metadata VALUES (?, ?, ?, ?, ?, ?)", *key, *values)
+            self._execute_write("REPLACE INTO object_metadata VALUES (?, ?, ?, ?, ?, ?)", *key, *values)
 
     def iterate_all(self) -> Iterator[tuple[str, str, int, ObjectMetadata]]:
         """Yield bucket, name, generation and metadata of every generation that has some, in order."""
         query = "SELECT * FROM object_metadata ORDER BY bucket, name, generation"
         with self._lock:
-            rows = self._get_connection().execute(query).fetchall()
+            rows = self._get_or_open_connection().execute(query).fetchall()
         for bucket, name, generation, fields, metageneration, updated in rows:
             yield bucket, name, int(generation), ObjectMetadata(json.loads(fields), metageneration, updated)
 
@@ -87,18 +87,18 @@ class ObjectMetadataDatabase:
 
     def delete_generation(self, bucket: str, name: str, generation: int) -> None:
         """Delete the metadata of a generation of an object."""
-        self._execute(f"DELETE FROM object_metadata WHERE {_KEY}", bucket, name, str(generation))
+        self._execute_write(f"DELETE FROM object_metadata WHERE {_KEY}", bucket, name, str(generation))
 
-    def delete(self, bucket: str, name: str, except_generation: int | None = None) -> None:
+    def delete_all_generations(self, bucket: str, name: str, except_generation: int | None = None) -> None:
         """Delete the metadata of all generations of an object, perhaps except one."""
         kept = "" if except_generation is None else str(except_generation)
         statement = "DELETE FROM object_metadata WHERE bucket = ? AND name = ? AND generation != ?"
-        self._execute(statement, bucket, name, kept)
+        self._execute_write(statement, bucket, name, kept)
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete the metadata of all objects of a bucket."""
-        self._execute("DELETE FROM object_metadata WHERE bucket = ?", bucket)
+        self._execute_write("DELETE FROM object_metadata WHERE bucket = ?", bucket)
 
-    def _execute(self, statement: str, *values: str | int | None) -> None:
+    def _execute_write(self, statement: str, *values: str | int | None) -> None:
         with self._lock:
-            self._get_connection().execute(statement, values)
+            self._get_or_open_connection().execute(statement, values)

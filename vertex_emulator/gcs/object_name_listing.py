@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
-from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, MAX_PARTS, is_utf8, parse_gs_uri_parts
+from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, MAX_PARTS, is_utf8_encodable, parse_gs_uri_parts
 
 # The first holds a page of names, so that a folder is read once for it; the last bounds the memory of longer walks.
 _FIRST_BATCH, _MAX_BATCH = 2_000, 100_000
@@ -31,7 +31,7 @@ def has_objects(tree: BucketTree, uri: str) -> bool:
 def _has_objects_below(tree: BucketTree, bucket: str, parent: str) -> bool:
     subfolders = []
     try:
-        for name in _iterate_names_in_folder(tree, bucket, parent):
+        for name in _iterate_unsorted_names_in_folder(tree, bucket, parent):
             if not name.endswith("/"):
                 return True
             subfolders.append(name)
@@ -43,7 +43,7 @@ def _has_objects_below(tree: BucketTree, bucket: str, parent: str) -> bool:
 def _iterate_names_below(
     tree: BucketTree, bucket: str, parent: str, prefix: str, after: str, folders_as_prefixes: bool
 ) -> Iterator[str]:
-    def is_next(name: str) -> bool:
+    def is_or_contains_wanted_name(name: str) -> bool:
         if name.endswith("/"):
             has_prefix = name.startswith(prefix) or prefix.startswith(name)
             return has_prefix and (name > after or after.startswith(name))
@@ -52,7 +52,11 @@ def _iterate_names_below(
     last, size = "", _FIRST_BATCH
     while True:
         # A folder sorts as its name with "/", so that all names below it come in the order of whole names.
-        names = (name for name in _iterate_names_in_folder(tree, bucket, parent) if name > last and is_next(name))
+        names = (
+            name
+            for name in _iterate_unsorted_names_in_folder(tree, bucket, parent)
+            if name > last and is_or_contains_wanted_name(name)
+        )
         batch = heapq.nsmallest(size, names)
         for name in batch:
             if not name.endswith("/"):
@@ -69,7 +73,7 @@ def _iterate_names_below(
         last, size = batch[-1], min(10 * size, _MAX_BATCH)
 
 
-def _iterate_names_in_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]:
+def _iterate_unsorted_names_in_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]:
     """Yield the names of objects in a folder and, with "/", of its subfolders; none if a container has
     deleted or replaced it."""
     try:
@@ -89,6 +93,6 @@ def _get_object_or_folder_name_or_none(entry: os.DirEntry[str], parent: str) -> 
         name = parent + entry.name
     else:
         return None
-    if name.count("/") >= MAX_PARTS or not is_utf8(name) or len(name.encode()) > MAX_OBJECT_NAME_BYTES:
+    if name.count("/") >= MAX_PARTS or not is_utf8_encodable(name) or len(name.encode()) > MAX_OBJECT_NAME_BYTES:
         return None
     return name

@@ -14,9 +14,9 @@ from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.bucket_tree import NotRegularFile
+from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, guess_content_type
-from vertex_emulator.gcs.object_uri import build_object_uri, reject_invalid_uris
-from vertex_emulator.gcs.preconditions import check_preconditions
+from vertex_emulator.gcs.preconditions import require_preconditions
 from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.timestamps import now_ns
 
@@ -43,7 +43,7 @@ class ObjectStore:
 
     def find_object_or_folder(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
-        with reject_invalid_uris():
+        with translate_invalid_uri_errors():
             return self._build_object_or_none(
                 bucket, name, self.buckets.tree.find_file_or_folder_stat(build_object_uri(bucket, name))
             )
@@ -61,8 +61,8 @@ class ObjectStore:
         if not name or name.endswith("/"):  # without a name, the bucket, which a container may have made a file
             return self.require_object_or_folder(bucket, name), None
         try:
-            with reject_invalid_uris():
-                file = self.buckets.tree.open_file(build_object_uri(bucket, name))
+            with translate_invalid_uri_errors():
+                file = self.buckets.tree.open_regular_file(build_object_uri(bucket, name))
         except NotRegularFile as error:
             raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}: {error.strerror}.") from error
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -83,15 +83,15 @@ class ObjectStore:
 
         Raises ApiError, also for a precondition, and OSError.
         """
-        self.buckets.validate_name(bucket, name)
+        self.buckets.require_valid_object_name(bucket, name)
         uri = build_object_uri(bucket, name)
-        with self._changes, reject_invalid_uris():
+        with self._changes, translate_invalid_uri_errors():
             former = self.find_object_or_folder(bucket, name)
-            check_preconditions(preconditions, former)
+            require_preconditions(preconditions, former)
             if not name.endswith("/"):
                 source_file.chmod(0o666)  # training code runs as any user
-                generation = _make_generation_differ(source_file, former)
-                with self._set_metadata_of_new_generation(bucket, name, generation, fields):
+                generation = _ensure_newer_mtime_and_get_ns(source_file, former)
+                with self._set_metadata_around_file_move(bucket, name, generation, fields):
                     self.buckets.tree.move_file_in(source_file, uri)
             elif source_file.stat().st_size:
                 raise ApiError(
@@ -108,23 +108,23 @@ class ObjectStore:
         source_name: str,
         name: str,
         preconditions: Mapping[str, str],
-        check_source: Callable[[StoredObject], None],
+        require_movable_source: Callable[[StoredObject], None],
     ) -> StoredObject:
-        """Give an object another name in its bucket, atomically, unless `check_source` raises.
+        """Give an object another name in its bucket, atomically, unless `require_movable_source` raises.
 
         Raises ApiError, also for a precondition, and OSError.
         """
-        self.buckets.validate_name(bucket, name)
+        self.buckets.require_valid_object_name(bucket, name)
         if source_name.endswith("/") or name.endswith("/") or source_name == name:
             raise ApiError("INVALID_ARGUMENT", "A move has two names, and both are of objects, not of folders.")
-        with self._changes, reject_invalid_uris():
+        with self._changes, translate_invalid_uri_errors():
             source = self.require_object_or_folder(bucket, source_name)
-            check_source(source)
-            check_preconditions(preconditions, self.find_object_or_folder(bucket, name))
+            require_movable_source(source)
+            require_preconditions(preconditions, self.find_object_or_folder(bucket, name))
             fields = source.fields_of_copy
-            with self._set_metadata_of_new_generation(bucket, name, source.generation, fields):
+            with self._set_metadata_around_file_move(bucket, name, source.generation, fields):
                 self.buckets.tree.move_file(build_object_uri(bucket, source_name), build_object_uri(bucket, name))
-            self.buckets.metadata.delete(bucket, source_name)
+            self.buckets.metadata.delete_all_generations(bucket, source_name)
             return self.require_object_or_folder(bucket, name)
 
     def set_metadata(
@@ -137,14 +137,14 @@ class ObjectStore:
             self.buckets.metadata.set(bucket, name, stored.generation, ObjectMetadata(fields, metageneration, now_ns()))
             return self.require_object_or_folder(bucket, name)
 
-    def delete_object(self, bucket: str, name: str, check: Callable[[StoredObject], None]) -> None:
-        """Delete an object or an empty folder unless `check` raises. Raises ApiError and OSError."""
-        with self._changes, reject_invalid_uris():
+    def delete_object(self, bucket: str, name: str, require_deletable: Callable[[StoredObject], None]) -> None:
+        """Delete an object or an empty folder unless `require_deletable` raises. Raises ApiError and OSError."""
+        with self._changes, translate_invalid_uri_errors():
             stored = self.require_object_or_folder(bucket, name)
-            check(stored)
+            require_deletable(stored)
             remove = self.buckets.tree.remove_empty_folder if name.endswith("/") else self.buckets.tree.remove_file
             remove(build_object_uri(bucket, name))
-            self.buckets.metadata.delete(bucket, name)
+            self.buckets.metadata.delete_all_generations(bucket, name)
 
     def iterate_object_names(
         self, bucket: str, prefix: str = "", after: str = "", folders_as_prefixes: bool = False
@@ -156,7 +156,7 @@ class ObjectStore:
         )
 
     @contextlib.contextmanager
-    def _set_metadata_of_new_generation(
+    def _set_metadata_around_file_move(
         self, bucket: str, name: str, generation: int, fields: Mapping[str, Any]
     ) -> Iterator[None]:
         """Set metadata before the file gets its name, and delete those of former generations after it."""
@@ -167,23 +167,23 @@ class ObjectStore:
         except (OSError, InvalidBucketUri):
             self.buckets.metadata.delete_generation(bucket, name, generation)
             raise
-        self.buckets.metadata.delete(bucket, name, except_generation=generation)
+        self.buckets.metadata.delete_all_generations(bucket, name, except_generation=generation)
 
-    def _build_object_or_none(self, bucket: str, name: str, status: os.stat_result | None) -> StoredObject | None:
+    def _build_object_or_none(self, bucket: str, name: str, entry_stat: os.stat_result | None) -> StoredObject | None:
         is_expected_kind = stat.S_ISDIR if name.endswith("/") else stat.S_ISREG
-        if status is None or not name or not is_expected_kind(status.st_mode):
+        if entry_stat is None or not name or not is_expected_kind(entry_stat.st_mode):
             return None
-        size = 0 if name.endswith("/") else status.st_size
-        return StoredObject(
-            bucket, name, status.st_mtime_ns, size, self.buckets.metadata.get(bucket, name, status.st_mtime_ns)
-        )
+        size = 0 if name.endswith("/") else entry_stat.st_size
+        generation = entry_stat.st_mtime_ns
+        metadata = self.buckets.metadata.get_or_empty(bucket, name, generation)
+        return StoredObject(bucket, name, generation, size, metadata)
 
 
-def _make_generation_differ(source_file: Path, former: StoredObject | None) -> int:
-    """Return the modification time of a file in ns, later than that of the object that it replaces."""
+def _ensure_newer_mtime_and_get_ns(source_file: Path, replaced_object: StoredObject | None) -> int:
+    """Make a file newer than the object that it replaces; return its modification time in ns."""
     status = source_file.stat()
     # Linux gives files that are written within the same few milliseconds the same time.
-    if former is None or not 0 <= former.generation - status.st_mtime_ns < _SECOND_NS:
+    if replaced_object is None or not 0 <= replaced_object.generation - status.st_mtime_ns < _SECOND_NS:
         return status.st_mtime_ns
-    os.utime(source_file, ns=(status.st_atime_ns, former.generation + 1))
+    os.utime(source_file, ns=(status.st_atime_ns, replaced_object.generation + 1))
     return source_file.stat().st_mtime_ns

@@ -80,17 +80,17 @@ class Uploads:
     folder: Path
     objects: ObjectStore
 
-    def begin(self, bucket: str, name: str, expected: Mapping[str, str], fields: Mapping[str, Any]) -> Upload:
+    def create(self, bucket: str, name: str, expected: Mapping[str, str], fields: Mapping[str, Any]) -> Upload:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.buckets.validate_name(bucket, name)
+        self.objects.buckets.require_valid_object_name(bucket, name)
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, expected, fields)
         upload.record_path.write_text(json.dumps([bucket, name, expected, fields]))
         upload.partial.touch()
         return upload
 
-    def require_free_bytes(self, size: int) -> None:
+    def require_free_disk_bytes(self, size: int) -> None:
         """Raise ApiError if the disk has less space than a content of `size` bytes needs."""
         disk = os.statvfs(self.folder)
         free = disk.f_bavail * disk.f_frsize
@@ -108,7 +108,7 @@ class Uploads:
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
-    async def store_or_reopen_object_and_compute_checksums(
+    async def complete_and_get_object_with_checksums(
         self,
         upload: Upload,
         expected_checksums: Mapping[str, str],

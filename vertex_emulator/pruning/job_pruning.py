@@ -105,7 +105,7 @@ def _iterate_removed_sizes(
             if not is_dry_run:
                 tree.remove_file(inner)
                 bucket, _, object_name = inner.removeprefix("gs://").partition("/")
-                metadata.delete(bucket, object_name)
+                metadata.delete_all_generations(bucket, object_name)
             if size is not None:
                 yield size
     if not is_dry_run:

@@ -98,7 +98,7 @@ def make_shared_folders(pool: Mapping[str, Any], data_folder: DataFolder) -> dic
             root.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(PermissionError):
                 root.chmod(0o777)  # training code runs as any user
-            BucketTree(root).make_writable_folder_of_parts(share.path)
+            BucketTree(root).make_writable_folder_at_path_parts(share.path)
         except (OSError, InvalidBucketUri) as error:
             reason = error.strerror if isinstance(error, OSError) else "it goes through a file or a symbolic link"
             raise ReplicaCannotStart(f"{share.kind}Mounts: {folder} cannot be mounted: {reason}") from error

@@ -174,7 +174,7 @@ def _iterate_buckets(buckets: BucketStore) -> Iterator[_Entry]:
                 yield _Entry(
                     f"{BUCKETS_PREFIX}{bucket}/{name}",
                     status.st_size,
-                    lambda uri=uri: buckets.tree.open_file(uri),  # type: ignore[misc]
+                    lambda uri=uri: buckets.tree.open_regular_file(uri),  # type: ignore[misc]
                     status.st_mtime_ns,
                 )
 

@@ -17,9 +17,9 @@ from vertex_emulator.database.table_row_statements import TABLES
 from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
 from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.gs_uri import build_object_uri
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_uri import build_object_uri
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, OBJECTS
 from vertex_emulator.snapshots.archive_reading import get_nanoseconds, open_manifest_and_members, read_lines
 from vertex_emulator.snapshots.imported_record_validation import require_valid_records

@@ -11,7 +11,7 @@ from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
-from vertex_emulator.gcs.gs_uri import is_utf8
+from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 from vertex_emulator.timestamps import format_time
 
 MAX_LISTED = 1000
@@ -48,7 +48,7 @@ def open_file(buckets_folder: Path, uri: str) -> FileIO:
     """Open the file of a gs:// URI. Raises ApiError."""
     tree = BucketTree(buckets_folder)
     with _translate_errors(tree, uri, "file"):
-        return tree.open_file(uri)
+        return tree.open_regular_file(uri)
 
 
 @contextlib.contextmanager
@@ -74,7 +74,7 @@ def _serialize_entry_unless_deleted(base_uri: str, entry: os.DirEntry[str]) -> d
         return None
     return {
         "name": os.fsencode(entry.name).decode(errors="backslashreplace"),
-        "uri": f"{base_uri}{entry.name}" if is_utf8(entry.name) else "",
+        "uri": f"{base_uri}{entry.name}" if is_utf8_encodable(entry.name) else "",
         "kind": _KINDS.get(stat.S_IFMT(status.st_mode), "special"),
         "size": status.st_size,
         "modified": format_time(status.st_mtime_ns),

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.storage_app import Storage
+from vertex_emulator.gcs.routes.all_routes_and_error_handlers import StorageRoutes
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:
@@ -25,7 +25,7 @@ class ServedStorage:
     """A server on two folders below `root`; another one on the same root is one that was restarted."""
 
     def __init__(self, root: Path) -> None:
-        storage = Storage(root / "gcs", root / "uploads", root / "objects.db")
+        storage = StorageRoutes(root / "gcs", root / "uploads", root / "objects.db")
         app = Starlette(
             routes=storage.delete_expired_uploads_and_build_routes(),
             exception_handlers={ApiError: _refusal, **storage.get_error_handlers()},

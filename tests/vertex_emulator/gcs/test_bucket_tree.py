@@ -103,8 +103,8 @@ def test_file_in_place_of_folder_is_named(tree: BucketTree, uri: str) -> None:
 )
 def test_invalid_uri_is_rejected_by_every_method(tree: BucketTree, uri: str) -> None:
     for method in (
-        tree.validate_uri,
-        tree.open_file,
+        tree.require_storable_uri,
+        tree.open_regular_file,
         tree.make_writable_folder,
         tree.remove_file,
         tree.remove_empty_folder,
@@ -125,9 +125,9 @@ def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None
     new.touch()
     for uri in ("gs://my-bucket/out/x", "gs://my-bucket/inside/out/x"):
         for method in (
-            tree.validate_uri,
+            tree.require_storable_uri,
             tree.find_file_or_folder_stat,
-            tree.open_file,
+            tree.open_regular_file,
             tree.make_writable_folder,
             tree.remove_file,
             tree.remove_empty_folder,
@@ -159,7 +159,7 @@ def test_swapped_folder_leads_nowhere_else(tree: BucketTree, tmp_path: Path) -> 
                 new.touch()
                 tree.move_file_in(new, "gs://my-bucket/run/new")
                 tree.remove_file("gs://my-bucket/run/new")
-                tree.open_file("gs://my-bucket/run/secret").close()
+                tree.open_regular_file("gs://my-bucket/run/secret").close()
             except InvalidBucketUri:
                 refused += 1
             except FileNotFoundError:
@@ -179,7 +179,7 @@ def test_what_is_no_regular_file_is_never_opened(tree: BucketTree) -> None:
         listener.bind(str(bucket / "socket"))
     for name, kind in (("pipe", "a named pipe"), ("socket", "a socket"), ("", "a folder")):
         with pytest.raises(FileNotFoundError, match=f"it is {kind}, not a regular file"):
-            tree.open_file(f"gs://my-bucket/{name}")
+            tree.open_regular_file(f"gs://my-bucket/{name}")
 
 
 def test_no_descriptor_stays_open(tree: BucketTree) -> None:
@@ -189,7 +189,7 @@ def test_no_descriptor_stays_open(tree: BucketTree) -> None:
     before = count_descriptors()
     for name in ("link", "pipe", "none", "pipe/x", "a/b"):
         with suppress(InvalidBucketUri, OSError):
-            tree.open_file(f"gs://my-bucket/{name}")
+            tree.open_regular_file(f"gs://my-bucket/{name}")
         with suppress(InvalidBucketUri, OSError):
             tree.make_writable_folder(f"gs://my-bucket/{name}")
         with suppress(InvalidBucketUri, OSError), tree.open_folder_scan(f"gs://my-bucket/{name}"):
@@ -216,10 +216,10 @@ def ordinary_user() -> Iterator[BucketTree]:
 @needs_root
 def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
     tree, uri = ordinary_user, "gs://my-bucket/closed/model"
-    for method in (tree.find_file_or_folder_stat, tree.open_file, tree.make_writable_folder, tree.remove_file):
+    for method in (tree.find_file_or_folder_stat, tree.open_regular_file, tree.make_writable_folder, tree.remove_file):
         with pytest.raises(PermissionError):
             method(uri)
-    tree.validate_uri(uri)
+    tree.require_storable_uri(uri)
     assert object_name_listing.has_objects(tree, "gs://my-bucket/closed")
     assert [*object_name_listing.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
     tree.make_writable_folder("gs://my-bucket/open/model")

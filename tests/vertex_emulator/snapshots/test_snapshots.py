@@ -119,7 +119,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
     assert names(model.parent) == ["model", "model.txt"]
     assert names(after.data.buckets) == ["empty", "models"]
     metadata = ObjectMetadataDatabase(after.data.object_metadata)
-    assert metadata.get("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
+    assert metadata.get_or_empty("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
     metadata.close()
     submit(after)
     after.run()

@@ -32,15 +32,17 @@ def parse_batch_request(content_type: str, body: bytes) -> list[BatchedCall]:
     header["content-type"] = content_type
     boundary = header.get_boundary()
     if header.get_content_type() != "multipart/mixed" or not boundary:
-        raise _build_error(f'Content-Type is "{content_type[:100]}", not multipart/mixed with a boundary')
+        raise _build_malformed_batch_error(
+            f'Content-Type is "{content_type[:100]}", not multipart/mixed with a boundary'
+        )
     # Clients that use Python's email package end lines with LF.
     delimiter = re.compile(rb"(?:^|\r?\n)--" + re.escape(boundary.encode()) + rb"[ \t]*(--)?[ \t]*(?:\r?\n|$)")
     marks = list(delimiter.finditer(body))
     if not marks or not marks[-1][1]:
-        raise _build_error("it ends before its closing boundary")
+        raise _build_malformed_batch_error("it ends before its closing boundary")
     parts = [body[mark.end() : end.start()] for mark, end in pairwise(marks)]
     if not 1 <= len(parts) <= MAX_CALLS:
-        raise _build_error(f"it has {len(parts)} calls; 1 to {MAX_CALLS} are allowed")
+        raise _build_malformed_batch_error(f"it has {len(parts)} calls; 1 to {MAX_CALLS} are allowed")
     return [_parse_call(part, number) for number, part in enumerate(parts, 1)]
 
 
@@ -50,12 +52,16 @@ def _parse_call(part: bytes, number: int) -> BatchedCall:
     request_line, _, header_lines = head.partition("\n")
     match = _REQUEST_LINE.fullmatch(request_line)
     if match is None:
-        raise _build_error(f'part {number} begins with "{request_line[:100].strip()}", not with a method and a path')
+        raise _build_malformed_batch_error(
+            f'part {number} begins with "{request_line[:100].strip()}", not with a method and a path'
+        )
     url = urlsplit(match[2])
     if not url.path.startswith("/storage/v1/"):
-        raise _build_error(f'part {number} calls "{url.path[:100]}"; only /storage/v1/… is allowed in a batch')
+        raise _build_malformed_batch_error(
+            f'part {number} calls "{url.path[:100]}"; only /storage/v1/… is allowed in a batch'
+        )
     if "alt=media" in url.query.split("&"):
-        raise _build_error(f"part {number} downloads content, which is not allowed in a batch")
+        raise _build_malformed_batch_error(f"part {number} downloads content, which is not allowed in a batch")
     content_id = _parse_headers(part_headers).get("content-id", "")
     return BatchedCall(match[1], url.path, url.query, _parse_headers(header_lines), body, content_id)
 
@@ -72,5 +78,5 @@ def _parse_headers(lines: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _build_error(reason: str) -> ApiError:
+def _build_malformed_batch_error(reason: str) -> ApiError:
     return ApiError("INVALID_ARGUMENT", f"Malformed batch: {reason}.")

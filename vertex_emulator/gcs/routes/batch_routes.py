@@ -28,23 +28,26 @@ async def _answer_batch(request: Request) -> Response:
     boundary = f"batch_{secrets.token_hex(16)}"
     # One answer at a time is in memory, however large the others are. gcsfs reads the boundary without quotes.
     return StreamingResponse(
-        _iterate_parts(request, calls, boundary), headers={"content-type": f"multipart/mixed; boundary={boundary}"}
+        _iterate_reply_parts(request, calls, boundary),
+        headers={"content-type": f"multipart/mixed; boundary={boundary}"},
     )
 
 
-async def _iterate_parts(request: Request, calls: list[BatchedCall], boundary: str) -> AsyncIterator[bytes]:
+async def _iterate_reply_parts(request: Request, calls: list[BatchedCall], boundary: str) -> AsyncIterator[bytes]:
     for call in calls:
         if await request.is_disconnected():
             return
         head = [f"--{boundary}", "Content-Type: application/http"]
         if call.content_id:
             head.append(f"Content-ID: <response-{call.content_id.strip('<>')}>")
-        yield _LINE_END.join([*(line.encode("latin-1") for line in head), b"", await _answer_call(request, call), b""])
+        yield _LINE_END.join(
+            [*(line.encode("latin-1") for line in head), b"", await _run_call_and_render_response(request, call), b""]
+        )
     yield f"--{boundary}--\r\n".encode()
 
 
-async def _answer_call(request: Request, call: BatchedCall) -> bytes:
-    """Return the HTTP response to a call, as text."""
+async def _run_call_and_render_response(request: Request, call: BatchedCall) -> bytes:
+    """Answer a call by the application, and return the HTTP response as text."""
     status, content = 500, bytearray()
     body_messages: list[Message] = [{"type": "http.request", "body": call.body, "more_body": False}]
 
@@ -57,16 +60,16 @@ async def _answer_call(request: Request, call: BatchedCall) -> bytes:
         status = message.get("status", status)
         content.extend(message.get("body", b""))
 
-    await request.app(_build_scope(request.scope, call), receive, send)
+    await request.app(_build_call_scope(request.scope, call), receive, send)
     lines = [f"HTTP/1.1 {status} {responses.get(status, '')}", f"Content-Length: {len(content)}"]
     if content:
         lines.insert(1, "Content-Type: application/json; charset=UTF-8")
     return "\r\n".join([*lines, "", ""]).encode() + bytes(content)
 
 
-def _build_scope(scope: Scope, call: BatchedCall) -> Scope:
-    kept = {name: value for name, value in scope.items() if name not in _SCOPE_KEYS_OF_ROUTING}
-    host = [pair for pair in scope["headers"] if pair[0] == b"host"]
+def _build_call_scope(batch_scope: Scope, call: BatchedCall) -> Scope:
+    kept = {name: value for name, value in batch_scope.items() if name not in _SCOPE_KEYS_OF_ROUTING}
+    host = [pair for pair in batch_scope["headers"] if pair[0] == b"host"]
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in call.headers.items()]
     return {
         **kept,
@@ -75,5 +78,5 @@ def _build_scope(scope: Scope, call: BatchedCall) -> Scope:
         "raw_path": call.path.encode("latin-1"),
         "query_string": call.query.encode("latin-1"),
         "headers": host + [pair for pair in headers if pair[0] != b"host"],
-        "state": dict(scope.get("state", {})),
+        "state": dict(batch_scope.get("state", {})),
     }

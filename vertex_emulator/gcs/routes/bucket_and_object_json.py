@@ -1,4 +1,4 @@
-"""Buckets and objects in the form of Cloud Storage's JSON API."""
+"""Buckets, objects and lists of them in the form of Cloud Storage's JSON API."""
 
 import os
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.timestamps import format_time
 
 
-def serialize_bucket(base_url: str, bucket: str, status: os.stat_result) -> dict[str, Any]:
-    """Return a Buckets resource; `base_url` is the URL of the emulator, `status` that of the bucket's folder."""
+def serialize_bucket(base_url: str, bucket: str, folder_stat: os.stat_result) -> dict[str, Any]:
+    """Return a Buckets resource; `base_url` is the URL of the emulator, `folder_stat` of the bucket's folder."""
     return {
         "kind": "storage#bucket",
         "id": bucket,
@@ -18,9 +18,9 @@ def serialize_bucket(base_url: str, bucket: str, status: os.stat_result) -> dict
         "selfLink": f"{base_url}/storage/v1/b/{bucket}",
         "metageneration": "1",
         "storageClass": "STANDARD",
-        "timeCreated": format_time(status.st_ctime_ns),
-        "updated": format_time(status.st_mtime_ns),
-        "etag": f"{status.st_mtime_ns:x}",
+        "timeCreated": format_time(folder_stat.st_ctime_ns),
+        "updated": format_time(folder_stat.st_mtime_ns),
+        "etag": f"{folder_stat.st_mtime_ns:x}",
     }
 
 
@@ -46,3 +46,8 @@ def serialize_object(base_url: str, stored: StoredObject, checksums: Mapping[str
         "etag": f"{stored.generation:x}-{stored.metadata.metageneration}",
         **checksums,
     }
+
+
+def serialize_list(kind: str, **fields: Any) -> dict[str, Any]:
+    """Return a list with the fields that are not empty."""
+    return {"kind": kind, **{name: value for name, value in fields.items() if value}}

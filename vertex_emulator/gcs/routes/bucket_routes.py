@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_bucket
-from vertex_emulator.gcs.routes.storage_request import build_list_response, get_base_url, get_checked_query
+from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_bucket, serialize_list
+from vertex_emulator.gcs.routes.storage_request import get_base_url, get_checked_query
 from vertex_emulator.http.json_request_body import read_json_object
 
 
@@ -32,10 +32,10 @@ class BucketRoutes:
     def _list_all_buckets(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.buckets.list_bucket_names() if name.startswith(query.get("prefix", ""))]
-        statuses = [(name, self.buckets.find_bucket_folder_stat(name)) for name in names]
+        folder_stats = [(name, self.buckets.find_bucket_folder_stat(name)) for name in names]
         base_url = get_base_url(request)
-        items = [serialize_bucket(base_url, name, status) for name, status in statuses if status is not None]
-        return build_list_response("storage#buckets", items=items)
+        items = [serialize_bucket(base_url, name, found) for name, found in folder_stats if found is not None]
+        return JSONResponse(serialize_list("storage#buckets", items=items))
 
     async def _create_new_bucket(self, request: Request) -> Response:
         get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
@@ -62,7 +62,7 @@ class BucketRoutes:
     def _list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
         self.buckets.require_bucket_folder_stat(request.path_params["bucket"])
-        return build_list_response("storage#managedFolders")
+        return JSONResponse(serialize_list("storage#managedFolders"))
 
     def _delete_bucket(self, request: Request) -> Response:
         get_checked_query(request)

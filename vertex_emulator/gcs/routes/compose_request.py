@@ -31,26 +31,26 @@ def parse_compose_request(body: Mapping[str, Any]) -> Composition:
     """Parse a ComposeRequest (Cloud Storage, Objects: compose). Raises ApiError that names the field."""
     for name, value in body.items():
         if value and name not in ("kind", "sourceObjects", "destination"):
-            raise _build_error(name, "is not supported")
+            raise _build_field_error(name, "is not supported")
     sources, destination = body.get("sourceObjects"), body.get("destination") or {}
     if not isinstance(sources, list) or not 1 <= len(sources) <= MAX_COMPONENTS:
-        raise _build_error("sourceObjects", f"must be a list of 1 to {MAX_COMPONENTS} objects")
+        raise _build_field_error("sourceObjects", f"must be a list of 1 to {MAX_COMPONENTS} objects")
     if not isinstance(destination, Mapping):
-        raise _build_error("destination", "must be an object")
+        raise _build_field_error("destination", "must be an object")
     components = [_parse_component(source, f"sourceObjects[{index}]") for index, source in enumerate(sources)]
     return Composition(components, parse_object_fields(destination))
 
 
-def _parse_component(source: Any, at: str) -> Component:
+def _parse_component(source: Any, field_path: str) -> Component:
     if not isinstance(source, Mapping) or not isinstance(source.get("name"), str) or not source["name"]:
-        raise _build_error(at, "must be an object with the name of one")
+        raise _build_field_error(field_path, "must be an object with the name of one")
     conditions = source.get("objectPreconditions") or {}
     if not isinstance(conditions, Mapping) or conditions.keys() - {"ifGenerationMatch"}:
-        raise _build_error(f"{at}.objectPreconditions", "must be an object with ifGenerationMatch")
+        raise _build_field_error(f"{field_path}.objectPreconditions", "must be an object with ifGenerationMatch")
     generation = source.get("generation")
     preconditions = {name: str(value) for name, value in conditions.items() if value is not None}
     return Component(source["name"], None if generation is None else str(generation), preconditions)
 
 
-def _build_error(field: str, text: str) -> ApiError:
+def _build_field_error(field: str, text: str) -> ApiError:
     return ApiError("INVALID_ARGUMENT", f"{field}: {text}.", [(field, text)])

@@ -21,8 +21,8 @@ from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.preconditions import (
     PRECONDITIONS,
     SOURCE_PRECONDITIONS,
-    check_generation,
-    check_preconditions,
+    require_generation,
+    require_preconditions,
 )
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
 from vertex_emulator.gcs.routes.compose_request import parse_compose_request
@@ -54,8 +54,8 @@ _Source = tuple[StoredObject, FileIO | None]
 
 
 @dataclass(frozen=True)
-class ObjectCall:
-    """A method on an object whose path ends with its name and, but for `compose`, a destination."""
+class CopyCall:
+    """A call of copyTo, rewriteTo, moveTo or compose: of an object, with a destination (for `compose`, the object)."""
 
     bucket: str
     name: str
@@ -76,20 +76,22 @@ class CopyRoutes:
         return [Route("/storage/v1/b/{bucket}/o/{call:path}", self._copy_compose_or_move, methods=["POST"])]
 
     async def _copy_compose_or_move(self, request: Request) -> Response:
-        call = parse_object_call_or_none(get_encoded_path(request))
+        call = parse_copy_call_or_none(get_encoded_path(request))
         if call is None:
             return raise_unimplemented(request)
         query = get_checked_query(request, _PARAMETERS[call.method])
         body = await read_json_object(request)
         if call.method == "moveTo":
-            stored = await to_thread.run_sync(self._move, query, call)
+            stored = await to_thread.run_sync(self._move_object, query, call)
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
         with contextlib.ExitStack() as open_files:
             if call.method == "compose":
-                sources, fields = await to_thread.run_sync(self._open_components, call, body, open_files)
+                sources, fields = await to_thread.run_sync(self._open_components_and_get_fields, call, body, open_files)
             else:
-                sources, fields = await to_thread.run_sync(self._open_source, call, body, query, open_files)
-            stored, checksums = await self._store(request, call, sources, fields)
+                sources, fields = await to_thread.run_sync(
+                    self._open_source_and_get_fields, call, body, query, open_files
+                )
+            stored, checksums = await self._store_joined_sources(request, call, sources, fields)
         resource = serialize_object(get_base_url(request), stored, checksums)
         if call.method != "rewriteTo":
             return JSONResponse(resource)
@@ -97,22 +99,22 @@ class CopyRoutes:
         reply = {"kind": "storage#rewriteResponse", "totalBytesRewritten": size, "objectSize": size, "done": True}
         return JSONResponse({**reply, "resource": resource})
 
-    def _move(self, query: Mapping[str, str], call: ObjectCall) -> StoredObject:
-        check_source = partial(_check_source, query)
-        return self.objects.move_object(call.bucket, call.name, call.destination_name, query, check_source)
+    def _move_object(self, query: Mapping[str, str], call: CopyCall) -> StoredObject:
+        require_movable_source = partial(_require_source_preconditions, query)
+        return self.objects.move_object(call.bucket, call.name, call.destination_name, query, require_movable_source)
 
-    def _open_source(
-        self, call: ObjectCall, body: Mapping[str, Any], query: Mapping[str, str], open_files: contextlib.ExitStack
+    def _open_source_and_get_fields(
+        self, call: CopyCall, body: Mapping[str, Any], query: Mapping[str, str], open_files: contextlib.ExitStack
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the source of a copy, open, and the copy's metadata: the source's unless the body has some."""
         fields = parse_object_fields(body)
         stored, file = self.objects.require_object_and_open_file(call.bucket, call.name)
         open_files.enter_context(file or contextlib.nullcontext())
-        _check_source(query, stored)
+        _require_source_preconditions(query, stored)
         return [(stored, file)], fields or stored.fields_of_copy
 
-    def _open_components(
-        self, call: ObjectCall, body: Mapping[str, Any], open_files: contextlib.ExitStack
+    def _open_components_and_get_fields(
+        self, call: CopyCall, body: Mapping[str, Any], open_files: contextlib.ExitStack
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the sources of a composed object, open, and its metadata."""
         composition = parse_compose_request(body)
@@ -120,28 +122,28 @@ class CopyRoutes:
         for component in composition.components:
             stored, file = self.objects.require_object_and_open_file(call.bucket, component.name)
             open_files.enter_context(file or contextlib.nullcontext())
-            check_generation(component.generation, stored)
-            check_preconditions(component.preconditions, stored)
+            require_generation(component.generation, stored)
+            require_preconditions(component.preconditions, stored)
             sources.append((stored, file))
         return sources, composition.fields
 
-    async def _store(
-        self, request: Request, call: ObjectCall, sources: Sequence[_Source], fields: Mapping[str, Any]
+    async def _store_joined_sources(
+        self, request: Request, call: CopyCall, sources: Sequence[_Source], fields: Mapping[str, Any]
     ) -> tuple[StoredObject, dict[str, str]]:
         """Store the content of the sources, one after the other, as the destination of a call."""
         expected = {name: value for name, value in request.query_params.items() if name in PRECONDITIONS}
-        self.uploads.require_free_bytes(sum(stored.size for stored, _ in sources))
-        upload = self.uploads.begin(call.destination_bucket, call.destination_name, expected, fields)
+        self.uploads.require_free_disk_bytes(sum(stored.size for stored, _ in sources))
+        upload = self.uploads.create(call.destination_bucket, call.destination_name, expected, fields)
         try:
             await upload.append_stream(_iterate_content(request, sources))
-            return await self.uploads.store_or_reopen_object_and_compute_checksums(
+            return await self.uploads.complete_and_get_object_with_checksums(
                 upload, {}, partial(raise_if_disconnected, request)
             )
         finally:
             self.uploads.discard(upload)
 
 
-def parse_object_call_or_none(encoded_path: str) -> ObjectCall | None:
+def parse_copy_call_or_none(encoded_path: str) -> CopyCall | None:
     """Return the call that a path with encoded names means; None if it is none of these methods."""
     match = _CALL.fullmatch(encoded_path)
     if match is None:
@@ -149,12 +151,12 @@ def parse_object_call_or_none(encoded_path: str) -> ObjectCall | None:
     bucket, name, compose, copy, copy_bucket, copy_name, move, move_name = match.groups()
     method = compose or copy or move
     destination = {"compose": (bucket, name), "moveTo": (bucket, move_name)}.get(method, (copy_bucket, copy_name))
-    return ObjectCall(unquote(bucket), unquote(name), method, *map(unquote, destination))
+    return CopyCall(unquote(bucket), unquote(name), method, *map(unquote, destination))
 
 
-def _check_source(query: Mapping[str, str], stored: StoredObject) -> None:
-    check_generation(query.get("sourceGeneration"), stored)
-    check_preconditions(query, stored, prefix="ifSource")
+def _require_source_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
+    require_generation(query.get("sourceGeneration"), stored)
+    require_preconditions(query, stored, prefix="ifSource")
 
 
 async def _iterate_content(request: Request, sources: Sequence[_Source]) -> AsyncIterator[bytes]:

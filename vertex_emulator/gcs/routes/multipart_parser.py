@@ -26,7 +26,9 @@ class MultipartParser:
         # gcloud puts the boundary into single quotes, which the mail standards do not treat as quotes.
         boundary = (header.get_boundary() or "").strip("'")
         if header.get_content_type() != "multipart/related" or not boundary:
-            raise _build_malformed_error(f'Content-Type is "{content_type}", not multipart/related with a boundary')
+            raise _build_malformed_multipart_error(
+                f'Content-Type is "{content_type}", not multipart/related with a boundary'
+            )
         mark = rb"--" + re.escape(boundary.encode())
         # Some clients end lines with CR LF, those built on Python's email package with LF.
         part = mark + rb"[ \t]*\r?\n(?P<%s>(?:[^\r\n]+\r?\n)*)\r?\n"
@@ -44,12 +46,12 @@ class MultipartParser:
             head = self._head.match(self._buffer)
             if head is None:
                 if len(self._buffer) > _MAX_HEAD_BYTES:
-                    raise _build_malformed_error("no second part within the first MiB")
+                    raise _build_malformed_multipart_error("no second part within the first MiB")
                 return b""
             if b"base64" in head["second"].lower():
-                raise _build_malformed_error("the media part is base64; send it as it is")
+                raise _build_malformed_multipart_error("the media part is base64; send it as it is")
             self.metadata = parse_json_object(head["json"])
-            self.media_type = _get_content_type(head["second"])
+            self.media_type = _get_content_type_or_empty(head["second"])
             self._buffer = self._buffer[head.end() :]
         media_bytes = max(0, len(self._buffer) - self._tail_bytes)
         media, self._buffer = self._buffer[:media_bytes], self._buffer[media_bytes:]
@@ -60,11 +62,11 @@ class MultipartParser:
         # After an empty media part only the boundary is left: its line break was matched with the head.
         closing = self._tail.search(self._buffer) or self._tail.search(b"\n" + self._buffer)
         if self.metadata is None or closing is None:
-            raise _build_malformed_error("it ends before its closing boundary")
+            raise _build_malformed_multipart_error("it ends before its closing boundary")
         return self._buffer[: max(0, closing.start())]
 
 
-def _get_content_type(header_lines: bytes) -> str:
+def _get_content_type_or_empty(header_lines: bytes) -> str:
     for line in header_lines.decode("latin-1").splitlines():
         name, _, value = line.partition(":")
         if name.strip().lower() == "content-type":
@@ -72,5 +74,5 @@ def _get_content_type(header_lines: bytes) -> str:
     return ""
 
 
-def _build_malformed_error(reason: str) -> ApiError:
+def _build_malformed_multipart_error(reason: str) -> ApiError:
     return ApiError("INVALID_ARGUMENT", f"Malformed multipart body: {reason}.")

@@ -20,14 +20,13 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.object_metadata import parse_object_fields, patch_object_fields
 from vertex_emulator.gcs.object_store import ObjectStore
-from vertex_emulator.gcs.preconditions import PRECONDITIONS, check_generation, check_preconditions
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
+from vertex_emulator.gcs.preconditions import PRECONDITIONS, require_generation, require_preconditions
+from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_list, serialize_object
 from vertex_emulator.gcs.routes.storage_request import (
-    build_list_response,
     get_base_url,
-    get_bucket_and_object_name,
     get_checked_query,
     raise_if_disconnected,
+    require_bucket_and_object_name,
 )
 from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.http.json_request_body import read_json_object
@@ -62,7 +61,7 @@ class ObjectRoutes:
     def _list_objects(self, request: Request) -> Response:
         query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
-        after, delimiter = _parse_last_name(query.get("pageToken", "")), query.get("delimiter", "")
+        after, delimiter = _decode_last_name(query.get("pageToken", "")), query.get("delimiter", "")
         names = self.objects.iterate_object_names(bucket, prefix, after, folders_as_prefixes=delimiter == "/")
         grouped = _iterate_names_or_prefixes_with_is_prefix(names, prefix, delimiter)
         page = list(islice(grouped, _parse_page_size(query) + 1))
@@ -74,19 +73,19 @@ class ObjectRoutes:
         objects = self.objects.list_existing_objects(bucket, [name for name, is_prefix in page if not is_prefix])
         items = [serialize_object(get_base_url(request), stored, {}) for stored in objects]
         prefixes = [name for name, is_prefix in page if is_prefix]
-        return build_list_response("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
+        return JSONResponse(serialize_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes))
 
     async def _get_object_or_media(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
             return await self._download_media(request)
-        if not _has_checksums_in_reply(request):
-            stored = await to_thread.run_sync(self._check_query_and_require_stored_object, request)
+        if not _has_requested_checksums(request):
+            stored = await to_thread.run_sync(self._require_stored_object_of_request, request)
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
-        stored, file = await to_thread.run_sync(self._check_query_require_object_and_open_file, request)
+        stored, file = await to_thread.run_sync(self._require_object_of_request_and_open_file, request)
         return await _respond_with_object_and_checksums(request, stored, file)
 
     async def _download_media(self, request: Request) -> Response:
-        stored, file = await to_thread.run_sync(self._check_query_require_object_and_open_file, request)
+        stored, file = await to_thread.run_sync(self._require_object_of_request_and_open_file, request)
         if file is None:
             return Response(b"")
         with contextlib.ExitStack() as closed_on_error:
@@ -111,49 +110,49 @@ class ObjectRoutes:
     async def _patch_or_update_object(self, request: Request) -> Response:
         """Change metadata: PATCH keeps what it does not name, PUT (objects.update) replaces everything."""
         query = get_checked_query(request, _METADATA_PARAMETERS)
-        bucket, name = get_bucket_and_object_name(request)
+        bucket, name = require_bucket_and_object_name(request)
         body = await read_json_object(request)
 
         def build_fields(stored: StoredObject) -> Mapping[str, Any]:
-            _check_generation_and_preconditions(query, stored)
+            _require_generation_and_preconditions(query, stored)
             is_patch = request.method == "PATCH"
             return patch_object_fields(stored.metadata.fields, body) if is_patch else parse_object_fields(body)
 
         stored = await to_thread.run_sync(self.objects.set_metadata, bucket, name, build_fields)
-        if not _has_checksums_in_reply(request):
+        if not _has_requested_checksums(request):
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
         stored, file = await to_thread.run_sync(self.objects.require_object_and_open_file, bucket, name)
         return await _respond_with_object_and_checksums(request, stored, file)
 
     def _delete_object(self, request: Request) -> Response:
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        bucket, name = get_bucket_and_object_name(request)
-        self.objects.delete_object(bucket, name, partial(_check_generation_and_preconditions, query))
+        bucket, name = require_bucket_and_object_name(request)
+        self.objects.delete_object(bucket, name, partial(_require_generation_and_preconditions, query))
         return Response(status_code=204)
 
-    def _check_query_and_require_stored_object(self, request: Request) -> StoredObject:
+    def _require_stored_object_of_request(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        stored = self.objects.require_object_or_folder(*get_bucket_and_object_name(request))
-        _check_generation_and_preconditions(query, stored)
+        stored = self.objects.require_object_or_folder(*require_bucket_and_object_name(request))
+        _require_generation_and_preconditions(query, stored)
         return stored
 
-    def _check_query_require_object_and_open_file(self, request: Request) -> tuple[StoredObject, FileIO | None]:
+    def _require_object_of_request_and_open_file(self, request: Request) -> tuple[StoredObject, FileIO | None]:
         """Return an object and its open file; a folder has none. Raises ApiError and OSError."""
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        stored, file = self.objects.require_object_and_open_file(*get_bucket_and_object_name(request))
+        stored, file = self.objects.require_object_and_open_file(*require_bucket_and_object_name(request))
         with contextlib.ExitStack() as closed_on_error:
             closed_on_error.enter_context(file or contextlib.nullcontext())
-            _check_generation_and_preconditions(query, stored)
+            _require_generation_and_preconditions(query, stored)
             closed_on_error.pop_all()
         return stored, file
 
 
-def _check_generation_and_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
-    check_generation(query.get("generation"), stored)
-    check_preconditions(query, stored)
+def _require_generation_and_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
+    require_generation(query.get("generation"), stored)
+    require_preconditions(query, stored)
 
 
-def _has_checksums_in_reply(request: Request) -> bool:
+def _has_requested_checksums(request: Request) -> bool:
     """Return whether the client wants checksums, which require reading the whole file."""
     fields = request.query_params.get("fields", "*")
     return any(name in fields for name in ("*", "md5Hash", "crc32c"))
@@ -191,7 +190,7 @@ def _parse_page_size(query: Mapping[str, str]) -> int:
     return min(int(text), MAX_PAGE_SIZE)
 
 
-def _parse_last_name(page_token: str) -> str:
+def _decode_last_name(page_token: str) -> str:
     try:
         return base64.b64decode(page_token, b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:

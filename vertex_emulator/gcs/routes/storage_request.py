@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from vertex_emulator.errors import ApiError
 
@@ -22,7 +21,7 @@ def get_checked_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[
     return request.query_params
 
 
-def get_bucket_and_object_name(request: Request) -> tuple[str, str]:
+def require_bucket_and_object_name(request: Request) -> tuple[str, str]:
     """Return the names in a path `/b/BUCKET/o/NAME`. Raises ApiError for a method on an object's access rules."""
     if _ACCESS_RULES.fullmatch(get_encoded_path(request)):
         raise_unimplemented(request)
@@ -50,8 +49,3 @@ def raise_unimplemented(request: Request) -> Response:
     call = f"{request.method} {request.url.path}"
     message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
     raise ApiError("UNIMPLEMENTED", message)
-
-
-def build_list_response(kind: str, **fields: Any) -> Response:
-    """Return a list with the fields that are not empty as a response."""
-    return JSONResponse({"kind": kind, **{name: value for name, value in fields.items() if value}})

@@ -35,13 +35,13 @@ class UploadRoutes:
         for prefix in ("", "/resumable"):
             objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
             routes += [
-                Route(objects, self._begin_or_receive_upload, methods=["POST"]),
+                Route(objects, self._create_or_receive_upload, methods=["POST"]),
                 Route(objects, self._receive_chunk_or_report_progress, methods=["PUT"]),
                 Route(objects, self._cancel_upload, methods=["DELETE"]),
             ]
         return routes
 
-    async def _begin_or_receive_upload(self, request: Request) -> Response:
+    async def _create_or_receive_upload(self, request: Request) -> Response:
         if "upload_id" in request.query_params:
             # Cloud Storage's page asks for PUT; gcsfs sends chunks by POST, which the service accepts.
             return await self._receive_chunk_or_report_progress(request)
@@ -50,13 +50,13 @@ class UploadRoutes:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
             case "media":
-                upload = self._begin_upload(request, {}, request.headers.get("content-type", ""))
+                upload = self._create_upload(request, {}, request.headers.get("content-type", ""))
                 return await self._receive_whole_upload(request, upload, request.stream())
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
                 metadata = await read_json_object(request)
-                upload = self._begin_upload(request, metadata, request.headers.get("x-upload-content-type", ""))
+                upload = self._create_upload(request, metadata, request.headers.get("x-upload-content-type", ""))
                 url = f"{get_base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
@@ -69,7 +69,7 @@ class UploadRoutes:
             first += parser.feed_and_take_media(part)
             if parser.metadata is not None:
                 break
-        upload = self._begin_upload(request, parser.metadata or {}, parser.media_type)
+        upload = self._create_upload(request, parser.metadata or {}, parser.media_type)
 
         async def iterate_media() -> AsyncIterator[bytes]:
             yield first
@@ -79,11 +79,11 @@ class UploadRoutes:
 
         return await self._receive_whole_upload(request, upload, iterate_media())
 
-    def _begin_upload(self, request: Request, metadata: Mapping[str, object], media_type: str) -> Upload:
+    def _create_upload(self, request: Request, metadata: Mapping[str, object], media_type: str) -> Upload:
         fields = parse_object_fields({**metadata, "contentType": metadata.get("contentType") or media_type})
         parameters = {**metadata, **request.query_params}
         expected = {name: str(parameters[name]) for name in _EXPECTED if parameters.get(name)}
-        return self.uploads.begin(request.path_params["bucket"], str(parameters.get("name") or ""), expected, fields)
+        return self.uploads.create(request.path_params["bucket"], str(parameters.get("name") or ""), expected, fields)
 
     async def _receive_whole_upload(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""
@@ -113,7 +113,7 @@ class UploadRoutes:
 
     async def _complete_upload_and_respond(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
-        stored, checksums = await self.uploads.store_or_reopen_object_and_compute_checksums(
+        stored, checksums = await self.uploads.complete_and_get_object_with_checksums(
             upload, expected, partial(raise_if_disconnected, request)
         )
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))

@@ -1,4 +1,4 @@
-"""Cloud Storage as one part of the application: its routes, and responses to errors of the file system."""
+"""All routes of Cloud Storage, and responses to errors of the file system."""
 
 import errno
 import logging
@@ -43,21 +43,21 @@ _log = logging.getLogger("vertex_emulator.storage")
 
 
 @dataclass(frozen=True)
-class Storage:
-    """Cloud Storage on the folder of all buckets.
+class StorageRoutes:
+    """All routes of Cloud Storage, on the folder of all buckets.
 
-    Unfinished uploads are in the folder `uploads`, metadata of objects in the file `object_metadata`.
+    Unfinished uploads are in `uploads_folder`, metadata of objects in `object_metadata_file`.
     """
 
-    buckets: Path
-    uploads: Path
-    object_metadata: Path
+    buckets_folder: Path
+    uploads_folder: Path
+    object_metadata_file: Path
 
     def delete_expired_uploads_and_build_routes(self) -> list[Route]:
         """Delete expired uploads and return all routes. Raises StartError if the metadata cannot be read."""
-        buckets = BucketStore(BucketTree(self.buckets), ObjectMetadataDatabase(self.object_metadata))
+        buckets = BucketStore(BucketTree(self.buckets_folder), ObjectMetadataDatabase(self.object_metadata_file))
         objects = ObjectStore(buckets)
-        uploads = Uploads(self.uploads, objects)
+        uploads = Uploads(self.uploads_folder, objects)
         uploads.delete_expired()
         unimplemented = [Route(path, raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
         return [
@@ -71,22 +71,22 @@ class Storage:
 
     def get_error_handlers(self) -> Mapping[Any, Any]:
         """Return the handlers of errors that any of the routes can raise."""
-        return {OSError: _handle_os_error, ClientDisconnect: _handle_disconnect}
+        return {OSError: _log_os_error_and_respond, ClientDisconnect: _respond_to_disconnect}
 
 
-def _handle_os_error(request: Request, error: Exception) -> Response:
+def _log_os_error_and_respond(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     status, http, reason = _ERRORS.get(error.errno or 0, ("INTERNAL", 500, error.strerror or str(error)))
     _log.warning("%s %s: %s", request.method, request.url.path, error)
     return build_error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
 
 
-def _handle_disconnect(_request: Request, _error: Exception) -> Response:
+def _respond_to_disconnect(_request: Request, _error: Exception) -> Response:
     """Return a response that nobody reads; a resumable upload keeps what has arrived for its next request."""
     return Response(status_code=499)
 
 
-def find_xml_api_error(request: Request) -> ApiError | None:
+def find_xml_multipart_upload_error(request: Request) -> ApiError | None:
     """Return the error for a multipart upload of the XML API, which has paths of its own; None for other requests."""
     if request.query_params.keys() & {"uploads", "uploadId"}:
         message = "This emulator has no multipart uploads of Cloud Storage's XML API; upload resumably by the JSON API."

@@ -1,4 +1,4 @@
-"""Copies of all files of a folder in a bucket, as the emulator itself makes them."""
+"""Copies all files of a folder in a bucket to another folder, as the emulator itself needs for models."""
 
 import os
 import shutil
@@ -16,21 +16,21 @@ _BATCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class FolderCopies:
-    """Copies within `tree`; `unfinished` is a folder on the same file system."""
+class FolderCopier:
+    """Copies folders within `tree`; `unfinished` is a folder on the same file system."""
 
     tree: BucketTree
     unfinished: Path
 
-    def copy_folder(self, source_uri: str, uri: str) -> int:
+    def copy_folder_and_count_files(self, source_uri: str, destination_uri: str) -> int:
         """Copy the files of one folder to another and return how many. Raises ApiError, InvalidBucketUri, OSError."""
         bucket, *parts = parse_gs_uri_parts(source_uri)
         prefix = "".join(f"{part}/" for part in parts)
         # All names before the first copy, which may be in the same folder.
         names = list(iterate_object_names(self.tree, bucket, prefix))
         for name in names:
-            with self.tree.open_file(f"gs://{bucket}/{name}") as file:
-                self._copy_file(file, f"{uri.rstrip('/')}/{name.removeprefix(prefix)}")
+            with self.tree.open_regular_file(f"gs://{bucket}/{name}") as file:
+                self._copy_file(file, f"{destination_uri.rstrip('/')}/{name.removeprefix(prefix)}")
         return len(names)
 
     def _copy_file(self, file: FileIO, uri: str) -> None:
