@@ -8,7 +8,7 @@ from vertex_api.client_errors import RateLimited, Unavailable, VertexError
 
 from ..errors import BuildFailed
 from ..runtime import engine_liveness
-from ..runtime.engine_cancellation import wait_unless_cancelled
+from ..runtime.engine_cancellation import wait_for_cancellation
 from .build_log import BuildLog
 from .build_request import ImageBuild, build_request, compute_build_tag, get_repository_uri, may_reuse_layers
 from .client import Build, CloudBuildClient
@@ -33,7 +33,7 @@ class BuildRun:
         build: ImageBuild,
         options: Mapping[str, Any],
         report: Callable[[str], None],
-        wait: Callable[[float], bool] = wait_unless_cancelled,
+        wait: Callable[[float], bool] = wait_for_cancellation,
     ) -> None:
         self._client, self._build, self._options = client, build, options
         self._report, self._wait = report, wait

@@ -19,7 +19,7 @@ from ..cloud_build.failure_explanations import (
 )
 from ..errors import BuildFailed, ContextUnusable
 from ..files.archives import ArchiveEntries
-from ..runtime.engine_cancellation import wait_unless_cancelled
+from ..runtime.engine_cancellation import wait_for_cancellation
 from ..runtime.object_store import CloudStorage
 from .build_context import BuildContext
 from .image_builders import MAX_QUOTED_LINES, Report, create_build_failure, iterate_lines_and_report_steps
@@ -55,7 +55,7 @@ class CloudBuilder:
             if pause is None or not may_be_too_new_a_grant(ended):
                 break
             report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
-            if wait_unless_cancelled(pause):
+            if wait_for_cancellation(pause):
                 break
         if is_failure_of_a_step(ended):
             if lines := log.read_last_lines(MAX_QUOTED_LINES):
@@ -72,7 +72,7 @@ class CloudBuilder:
         run = BuildRun(client, build, self._options, report)
         started = run.find_or_start()
         report(f"builds in Cloud Build: {started.get('logUrl', started['id'])}")
-        log = BuildLog(client, project, started["id"], report, wait_unless_cancelled)
+        log = BuildLog(client, project, started["id"], report, wait_for_cancellation)
         return run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report))), log
 
 

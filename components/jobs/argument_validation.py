@@ -65,11 +65,13 @@ def validate_and_canonicalize(
         violations.insert(0, ((), f'"{name}" must be {formats.NAME_FORM}'))
     reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
-        is_valid = program_jobs.add(kind, name, None, [*violations, *reference_violations])
-        canonical = program_jobs.add_when_known(kind, name, spec, validate)
+        is_valid = program_jobs.apply_rules_and_record(kind, name, None, [*violations, *reference_violations])
+        canonical = program_jobs.validate_and_record_when_known(kind, name, spec, validate)
         return canonical, canonical_lifecycle if is_valid else {}
     known, spec_violations = validate(spec)
-    is_valid = program_jobs.add(kind, name, known, [*violations, *spec_violations, *reference_violations])
+    is_valid = program_jobs.apply_rules_and_record(
+        kind, name, known, [*violations, *spec_violations, *reference_violations]
+    )
     return (known, canonical_lifecycle) if is_valid else (None, {})
 
 

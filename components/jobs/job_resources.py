@@ -88,7 +88,7 @@ class _Job(DynamicResource, Generic[Spec]):
             "parent": parent,
             "spec": call_now_or_when_known(lambda valid: valid.fields, self._spec)
             if is_validated
-            else foundation.program_jobs.get_fields_to_register(self._spec, foundation.job_dependencies),
+            else foundation.program_jobs.get_fields_once_all_jobs_are_valid(self._spec, foundation.job_dependencies),
             "run": None,
         }
         if rerun:

@@ -23,7 +23,7 @@ def explain_refusals(spec: CanonicalSpec, api: Target) -> Iterator[None]:
     except QuotaExceeded as error:
         if not error.metrics:
             raise
-        region, page = api.parent.rpartition("/")[2], api.links.get_quota_page_url()
+        region, page = api.parent.rpartition("/")[2], api.links.get_google_quota_page_url()
         raise QuotaExceeded(render_quota_refusal(error.metrics, spec, region, page), error.metrics) from error
     except (InvalidRequest, PermissionDenied) as error:
         if not MISSING_ACT_AS.search(str(error)):

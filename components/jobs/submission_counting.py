@@ -17,5 +17,5 @@ def record_submission_count(news: Mapping[str, Any], olds: Mapping[str, Any] | N
         submissions += get_deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
     job_name = news["owner"].rpartition("/")[2]
     get_submission_pacing().record_and_print_total_if_last_and_slow(
-        job_name, submissions, api_target.get_pace_or_none(news["parent"])
+        job_name, submissions, api_target.get_submission_pace_or_none(news["parent"])
     )

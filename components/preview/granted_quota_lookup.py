@@ -23,7 +23,7 @@ from pulumi.runtime.settings import get_monitor
 from vertex_api.estimates.granted_quota import SERVICE, find_granted_amounts
 
 from ..errors import GrantedQuotasUnknown
-from ..runtime.gcp_provider_packages import defer_gcp_provider_packages
+from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 
 ENDPOINT_VARIABLE = "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT"
 """The gcp provider's own variable for another address of the Cloud Quotas API."""
@@ -56,7 +56,7 @@ def fetch_granted_amounts(project: str, region: str, metrics: Collection[str]) -
     """
     _require_reachable_api()
     # Imported here, because stacks of other targets do without it.
-    defer_gcp_provider_packages()
+    defer_pulumi_gcp_imports()
     from pulumi_gcp import _utilities
 
     arguments = struct_pb2.Struct()

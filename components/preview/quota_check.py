@@ -10,7 +10,7 @@ from vertex_api.estimates.granted_quota import QuotaShortage, find_shortages
 from vertex_api.estimates.quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..runtime.granted_quota_table import format_granted_amount, render_table_of_needed_and_granted_quota
+from ..runtime.granted_quota_table import format_granted_amount, render_quota_table_lines
 from ..settings.settings import Settings
 from .cost_report import estimate_quotas_by_job_and_metric
 from .granted_quota_lookup import fetch_granted_amounts
@@ -54,7 +54,7 @@ def _look_up_and_report(settings: Settings, needed: NeededByJob) -> None:
     refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
     lines = {each.metric: render_shortage_line(project, region, each) for each in shortages}
     if pulumi.runtime.is_dry_run():
-        pulumi.log.info("\n".join(render_table_of_needed_and_granted_quota(project, region, needed, granted)))
+        pulumi.log.info("\n".join(render_quota_table_lines(project, region, needed, granted)))
         if warnings := [lines[each.metric] for each in shortages if each not in refused]:
             pulumi.warn("\n".join(warnings))
     if refused:

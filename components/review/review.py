@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..runtime.granted_quota_table import parse_granted_amounts
+from ..runtime.granted_quota_table import parse_granted_amount_texts_by_metric
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
 from .data_loss_grant_and_other_findings import (
     DataLoss,
@@ -91,7 +91,7 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         before=before.totals if before else None,
         after=after.totals if after else None,
         near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
-        granted_quota=parse_granted_amounts(each.message for each in preview.diagnostics),
+        granted_quota=parse_granted_amount_texts_by_metric(each.message for each in preview.diagnostics),
         submissions=Submissions(sum(job.submission_count for job in all_jobs), get_submissions_per_minute(preview)),
         unlisted_count=preview.unlisted_count,
         pending_in_base=tuple(

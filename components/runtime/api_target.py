@@ -36,8 +36,8 @@ class EmulatorLinks:
         """Return the address of a job's page."""
         return f"{self.url}/jobs/{job_name.kind.collection}/{job_name.id}"
 
-    def get_quota_page_url(self) -> str:
-        """Return where to ask for more quota: the emulator has none, and the quotas that it injects are Google's."""
+    def get_google_quota_page_url(self) -> str:
+        """Return where to ask for more quota: the emulator injects Google's quotas and has none itself."""
         return _QUOTA_PAGE
 
     def get_log_command_or_pipeline_page_url(self, job_name: ResourceName) -> str:
@@ -56,7 +56,7 @@ class GoogleCloudLinks:
         page = f"https://console.cloud.google.com/vertex-ai/locations/{job_name.region}/training/{job_name.id}"
         return f"{page}?project={self.project}"
 
-    def get_quota_page_url(self) -> str:
+    def get_google_quota_page_url(self) -> str:
         """Return where to ask for more quota."""
         return f"{_QUOTA_PAGE}?project={self.project}"
 
@@ -82,24 +82,24 @@ def resolve_target_and_start_emulator(full_location_name: str) -> Target:
     Starts the emulator if the target is local and it is not running.
     """
     if full_location_name.startswith(LOCAL_PREFIX):
-        endpoint = emulator_process.start_emulator()
+        endpoint = emulator_process.start_emulator_unless_running()
         parent = full_location_name.removeprefix(LOCAL_PREFIX)
-        return Target(_get_client(endpoint, full_location_name), parent, EmulatorLinks(endpoint.jobs))
+        return Target(_get_or_create_client(endpoint, full_location_name), parent, EmulatorLinks(endpoint.jobs))
     if full_location_name.startswith(CLOUD_PREFIX):
         parent = full_location_name.removeprefix(CLOUD_PREFIX)
         _, project, _, region = parent.split("/")
-        endpoint = _build_endpoint_with_overrides(region)
-        return Target(_get_client(endpoint, full_location_name), parent, GoogleCloudLinks(project))
+        endpoint = _build_endpoint_with_environment_overrides(region)
+        return Target(_get_or_create_client(endpoint, full_location_name), parent, GoogleCloudLinks(project))
     raise SubmitFailed(f'"{full_location_name}" in the state is of no target that this version knows (local, gcp)')
 
 
-def get_pace_or_none(full_location_name: str) -> SubmissionPace | None:
+def get_submission_pace_or_none(full_location_name: str) -> SubmissionPace | None:
     """Return the pace of submissions to a location; `None` if they are not paced, as those to the emulator."""
     default = SUBMISSIONS_PER_MINUTE if full_location_name.startswith(CLOUD_PREFIX) else None
     return get_submission_pacing().get_pace_or_none(full_location_name, default)
 
 
-def _build_endpoint_with_overrides(region: str) -> Endpoint:
+def _build_endpoint_with_environment_overrides(region: str) -> Endpoint:
     google = Endpoint.for_region(region)
     jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
     return Endpoint(jobs or google.jobs, logging or google.logging)
@@ -115,8 +115,10 @@ def translate_api_errors(error_prefix: str) -> Iterator[None]:
 
 
 @cache
-def _get_client(endpoint: Endpoint, full_location_name: str) -> JobClient:
+def _get_or_create_client(endpoint: Endpoint, full_location_name: str) -> JobClient:
     is_local = full_location_name.startswith(LOCAL_PREFIX)
     # An emulator that has been killed starts again, at the same port.
-    before_retry = emulator_process.start_emulator if is_local else lambda: None
-    return RestClient(endpoint, Caller(get_pace_or_none(full_location_name), before_retry, partial(print, flush=True)))
+    before_retry = emulator_process.start_emulator_unless_running if is_local else lambda: None
+    return RestClient(
+        endpoint, Caller(get_submission_pace_or_none(full_location_name), before_retry, partial(print, flush=True))
+    )

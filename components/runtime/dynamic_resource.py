@@ -33,17 +33,17 @@ class DynamicResource(dynamic.Resource):
         parent = opts.parent if opts else None
         type_token = f"pulumi-python:{self._resource_type_name}"
 
-        def recover_urn(error: Exception) -> pulumi.Output[str]:
-            _raise_program_error(error)
+        def compute_urn_unless_program_error(error: Exception) -> pulumi.Output[str]:
+            _raise_if_program_error(error)
             return pulumi.create_urn(name, type_token, parent)
 
-        def recover_as_unknown(error: Exception) -> pulumi.Output[Any]:
-            _raise_program_error(error)
+        def create_unknown_output_unless_program_error(error: Exception) -> pulumi.Output[Any]:
+            _raise_if_program_error(error)
             return _create_unknown_output(self)
 
-        self.__dict__["urn"] = self.urn.recover(recover_urn)
+        self.__dict__["urn"] = self.urn.recover(compute_urn_unless_program_error)
         for key, output in self._raising_outputs.items():
-            self.__dict__[key] = output.recover(recover_as_unknown)
+            self.__dict__[key] = output.recover(create_unknown_output_unless_program_error)
 
     def recover_output(self, name: str, recover: Callable[[Exception], Any]) -> pulumi.Output[Any]:
         """Return an output, and if this resource fails what `recover` returns, without a dependency on it."""
@@ -52,7 +52,7 @@ class DynamicResource(dynamic.Resource):
         return output.recover(recover) if output else unchanged
 
 
-def _raise_program_error(error: Exception) -> None:
+def _raise_if_program_error(error: Exception) -> None:
     """Raise an error of the program's inputs: nothing has failed in the engine, which would not skip what follows."""
     if isinstance(error, pulumi.RunError):
         raise error

@@ -79,15 +79,15 @@ def _fetch_version_or_none(url: str, token: str) -> str | None:
         request.add_header("Authorization", f"Bearer {token}")
     try:
         with DIRECT_OPENER.open(request, timeout=_ANSWER_SECONDS) as reply:
-            return _get_marker_or_none(reply)
+            return _get_version_header_or_none(reply)
     except urllib.error.HTTPError as error:
         with error:
-            if _get_marker_or_none(error) is None:
+            if _get_version_header_or_none(error) is None:
                 return None
             message = json.load(error)["error"]["message"]
         raise EmulatorFailed(f"the emulator at {url} refuses: {message}") from error
 
 
-def _get_marker_or_none(reply: Any) -> str | None:
+def _get_version_header_or_none(reply: Any) -> str | None:
     value = reply.headers.get(MARKER_HEADER)
     return None if value is None else str(value)

@@ -23,22 +23,22 @@ def get_data_folder() -> Path:
     return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
 
 
-def start_emulator(serve_options: Sequence[str] = ()) -> Endpoint:
+def start_emulator_unless_running(serve_options: Sequence[str] = ()) -> Endpoint:
     """Return the emulator's endpoint, after starting it with options if it is not running. Raises EmulatorFailed."""
-    return find_running_endpoint(get_data_folder()) or _start_and_find(serve_options)
+    return find_running_endpoint(get_data_folder()) or _start_and_require_endpoint(serve_options)
 
 
 def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
     """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
-    done = _run_command("stop", *(["--if-idle"] if only_if_idle else []))
+    done = _run_emulator_command("stop", *(["--if-idle"] if only_if_idle else []))
     if done.stdout.strip():
         print(done.stdout.strip(), flush=True)  # noqa: T201
     if done.returncode:
         raise EmulatorFailed(f"the emulator does not stop: {_get_last_line_or_placeholder(done.stderr)}")
 
 
-def _start_and_find(serve_options: Sequence[str]) -> Endpoint:
-    done = _run_command("start", *serve_options)
+def _start_and_require_endpoint(serve_options: Sequence[str]) -> Endpoint:
+    done = _run_emulator_command("start", *serve_options)
     if done.returncode:
         raise EmulatorFailed(f"the emulator does not start: {_get_last_line_or_placeholder(done.stderr)}")
     if endpoint := find_running_endpoint(get_data_folder()):
@@ -46,9 +46,9 @@ def _start_and_find(serve_options: Sequence[str]) -> Endpoint:
     raise EmulatorFailed(f"the emulator has ended right after its start; its log is {get_data_folder()}/emulator.log")
 
 
-def _run_command(verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
+def _run_emulator_command(verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        _build_command(verb, *options),
+        _build_emulator_command(verb, *options),
         cwd=_FOLDER,
         env=_copy_environment_without_pulumi(),
         capture_output=True,
@@ -58,7 +58,7 @@ def _run_command(verb: str, *options: str) -> "subprocess.CompletedProcess[str]"
     )
 
 
-def _build_command(verb: str, *options: str) -> list[str]:
+def _build_emulator_command(verb: str, *options: str) -> list[str]:
     return [sys.executable, "-m", "vertex_emulator", verb, f"--data={get_data_folder()}", *options]
 
 

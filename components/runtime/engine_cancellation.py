@@ -22,9 +22,9 @@ def listen_for_cancellation() -> None:
         servicer.Cancel.__code__ = _note_cancellation.__code__
 
 
-def wait_unless_cancelled(seconds: float) -> bool:
-    """Wait, and return whether the engine has asked to cancel, which ends the wait."""
-    return _requested.wait(seconds)
+def wait_for_cancellation(timeout_seconds: float) -> bool:
+    """Wait for that long, or until the engine asks to cancel; return whether it has."""
+    return _requested.wait(timeout_seconds)
 
 
 def _note_cancellation(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG001

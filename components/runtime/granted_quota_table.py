@@ -11,10 +11,10 @@ _ROW = re.compile(r"  (\S.*?) {2,}(\S+) {2,}(\S+)")
 _COLUMNS = ("quota", "needed", "granted")
 
 
-def render_table_of_needed_and_granted_quota(
+def render_quota_table_lines(
     project: str, region: str, needed_by_job: Mapping[str, Mapping[str, int]], granted: Mapping[str, float]
 ) -> list[str]:
-    """Return a table of the metrics that are needed, with what all jobs need at once and what is granted."""
+    """Return the lines of a table of the metrics that are needed: what all jobs need at once, and what is granted."""
     names = sorted(set().union(*needed_by_job.values()))
     needed = {name: sum(metrics.get(name, 0) for metrics in needed_by_job.values()) for name in names}
     rows = [_COLUMNS]
@@ -34,9 +34,9 @@ def format_granted_amount(amount: float | None) -> str:
     return "unlimited" if isinf(amount) else f"{amount:,.0f}"
 
 
-def parse_granted_amounts(messages: Iterable[str]) -> dict[str, str]:
-    """Return by metric what is granted, as the table among a preview's messages shows it; nothing without a table."""
-    for message in messages:
+def parse_granted_amount_texts_by_metric(preview_messages: Iterable[str]) -> dict[str, str]:
+    """Return what is granted, as the table among a preview's messages shows it; nothing without a table."""
+    for message in preview_messages:
         title, *lines = message.splitlines() or [""]
         if title.startswith(_START) and _MIDDLE in title:
             rows = [row.groups() for line in lines if (row := _ROW.fullmatch(line))]

@@ -24,7 +24,7 @@ class JobRules(Protocol):
     def find_job_violations(self, spec: CanonicalSpec, built_image_names: Collection[str]) -> Iterable[Violation]:
         """Find the rules that a valid job breaks. `built_image_names` are image URIs of the program, without tags."""
 
-    def find_cost_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterable[Problem]:
+    def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterable[Problem]:
         """Find the limits of cost that valid jobs break, each alone or all together."""
 
 
@@ -50,61 +50,68 @@ class ProgramJobs:
         self._refusal: pulumi.RunError | None = None
         self._unknown_specs: dict[JobKey, None] = {}
         self._awaited_specs: list[pulumi.Output[Any]] = []
-        self._preview_end: pulumi.Output[None] | None = None
+        self._preview_validation: pulumi.Output[None] | None = None
 
-    def add(self, kind: Kind, name: str, spec: CanonicalSpec | None, violations: Iterable[Violation]) -> bool:
-        """Record a job, its spec unless that is unknown or invalid, and its violations. Return whether it is valid."""
-        found = list(violations)
+    def apply_rules_and_record(
+        self, kind: Kind, name: str, spec: CanonicalSpec | None, known_violations: Iterable[Violation]
+    ) -> bool:
+        """Record a job, its `known_violations` and the rules that its spec breaks. Return whether it is valid.
+
+        `spec` is None if it is unknown or invalid.
+        """
+        found = list(known_violations)
         if spec:
             self._specs[kind.type, name] = spec
             self._has_new_specs = True
             found += self._rules.find_job_violations(spec, self.built_image_names) if self._rules else ()
         place = format_kind_and_name((kind.type, name))
         self._problems += [Problem(place, format_path(path), message) for path, message in found]
-        if self._preview_end is None and pulumi.runtime.is_dry_run():
-            self._preview_end = pulumi.Output.from_input(self._end_preview())
+        if self._preview_validation is None and pulumi.runtime.is_dry_run():
+            self._preview_validation = pulumi.Output.from_input(self._await_specs_and_require_valid_jobs())
         return not found
 
-    def add_when_known(
+    def validate_and_record_when_known(
         self, kind: Kind, name: str, spec: Any, validate: Callable[[Any], tuple[CanonicalSpec | None, list[Violation]]]
     ) -> pulumi.Output[CanonicalSpec | None]:
         """Validate a spec with outputs as soon as those are known, and record it. Return it, None if it is invalid."""
 
-        def validate_and_add(known_spec: Any) -> CanonicalSpec | None:
+        def validate_and_record(known_spec: Any) -> CanonicalSpec | None:
             self._unknown_specs.pop((kind.type, name), None)
             canonical, violations = validate(known_spec)
-            return canonical if self.add(kind, name, canonical, violations) else None
+            return canonical if self.apply_rules_and_record(kind, name, canonical, violations) else None
 
-        canonical = pulumi.Output.from_input(spec).apply(validate_and_add)
+        canonical = pulumi.Output.from_input(spec).apply(validate_and_record)
         self._unknown_specs[kind.type, name] = None
         self._awaited_specs.append(canonical)
         return canonical
 
-    def get_fields_to_register(
+    def get_fields_once_all_jobs_are_valid(
         self, spec: pulumi.Input[CanonicalSpec | None], upstream: Sequence[pulumi.Resource]
     ) -> pulumi.Input[Any]:
-        """Return what a job is registered with: its fields.
+        """Return the fields that a job is registered with, failing in an update if any job of the program is invalid.
 
-        They are unknown in a preview if the spec is invalid. In an update, they fail if the program has problems.
+        In a preview they wait for no other job, and are unknown if the spec is invalid.
         """
         if pulumi.runtime.is_dry_run():
             return call_now_or_when_known(
                 lambda known: known.fields if known else pulumi.Output.from_input(pulumi.UNKNOWN), spec
             )
 
-        def require_valid(values: Sequence[Any]) -> Mapping[str, Any] | None:
-            known: CanonicalSpec | None = values[0]
-            self._validate_all_and_call_back()
+        def require_valid_jobs_and_get_fields(spec_and_urns: Sequence[Any]) -> Mapping[str, Any] | None:
+            known: CanonicalSpec | None = spec_and_urns[0]
+            self._require_valid_jobs_and_call_back()
             return known.fields if known else None
 
         # An apply runs after the program's own statements, so all jobs that those create are recorded.
         # A program that ends while resources are being registered can crash, so those that the job needs come first.
-        return pulumi.Output.all(spec, *(resource.urn for resource in upstream)).apply(require_valid)
+        return pulumi.Output.all(spec, *(resource.urn for resource in upstream)).apply(
+            require_valid_jobs_and_get_fields
+        )
 
-    async def _end_preview(self) -> None:
+    async def _await_specs_and_require_valid_jobs(self) -> None:
         while self._awaited_specs:
             await self._awaited_specs.pop().future()
-        self._preview_end = None  # a job that an apply creates after this is a reason to end once more
+        self._preview_validation = None  # a job that an apply creates after this is a reason to end once more
         if self._unknown_specs:
             names = [format_kind_and_name(key) for key in self._unknown_specs]
             more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
@@ -112,14 +119,14 @@ class ProgramJobs:
                 f"not known in this preview: the specs of {', '.join(names[:MAX_NAMES])}{more}. "
                 "They are validated during the update, each before its job is submitted"
             )
-        self._validate_all_and_call_back()
+        self._require_valid_jobs_and_call_back()
 
-    def _validate_all_and_call_back(self) -> None:
-        """Raise a `pulumi.RunError` if one job or all together break a rule."""
+    def _require_valid_jobs_and_call_back(self) -> None:
+        """Raise a `pulumi.RunError` if one job or all together break a rule; else call `on_valid_specs`."""
         if self._refusal:
             raise self._refusal
         if self._has_new_specs:
-            self._cost_problems = [*self._rules.find_cost_problems(self._specs)] if self._rules else []
+            self._cost_problems = [*self._rules.find_cost_limit_problems(self._specs)] if self._rules else []
         try:
             if problems := [*self._problems, *self._cost_problems]:
                 raise DeclarationErrors(problems)

@@ -21,7 +21,7 @@ class Provider(dynamic.ResourceProvider):
 
         Pulumi calls this once, before anything else.
         """
-        get_submission_pacing().set_override(req.config.get(CONFIG_KEY))
+        get_submission_pacing().set_pace_override(req.config.get(CONFIG_KEY))
         engine_cancellation.listen_for_cancellation()
         engine_liveness.start_engine_watcher()
 

@@ -28,10 +28,10 @@ class SubmissionCount:
         self._decided: dict[str, int] = {}
         self._removed = 0
 
-    def expect_jobs(self, declared: Iterable[str], new: Iterable[str], removed: int) -> None:
-        """Record the names of jobs that are declared, which of them are new, and how many others are removed."""
+    def set_expected_jobs(self, declared_names: Iterable[str], new_names: Iterable[str], removed_count: int) -> None:
+        """Record which jobs are declared, which of them are new, and how many others are removed."""
         with self._lock:
-            self._undecided, self._new, self._removed = set(declared), set(new), removed
+            self._undecided, self._new, self._removed = set(declared_names), set(new_names), removed_count
             self._decided.clear()
 
     def record_and_get_total_if_last(self, job_name: str, submissions: int) -> int | None:
@@ -40,15 +40,15 @@ class SubmissionCount:
             is_last = self._undecided == {job_name}
             self._undecided.discard(job_name)
             self._decided[job_name] = submissions
-            return self._count() if is_last else None
+            return self._count_known_submissions() if is_last else None
 
     @property
     def min_submissions(self) -> int:
         """How many submissions the run needs by what is known so far."""
         with self._lock:
-            return self._count()
+            return self._count_known_submissions()
 
-    def _count(self) -> int:
+    def _count_known_submissions(self) -> int:
         return self._removed + sum(self._decided.values()) + len(self._undecided & self._new)
 
 
@@ -62,9 +62,9 @@ class SubmissionPacing:
         self._paces: dict[str, SubmissionPace] = {}
         self._last_line: float | None = None
 
-    def set_override(self, configured: str | None) -> None:
+    def set_pace_override(self, per_minute_text: str | None) -> None:
         """Take the value of `CONFIG_KEY`, which the program has checked, instead of the target's default."""
-        self._override = int(configured) if configured else None
+        self._override = int(per_minute_text) if per_minute_text else None
 
     def get_pace_or_none(self, location: str, default_per_minute: int | None) -> SubmissionPace | None:
         """Return the pace of a location, always the same one; `None` if submissions there are not paced."""
@@ -73,7 +73,7 @@ class SubmissionPacing:
             return None
         with self._lock:
             return self._paces.setdefault(
-                location, SubmissionPace(per_minute, partial(self._print_waiting_line, per_minute))
+                location, SubmissionPace(per_minute, partial(self._print_progress_line_once_a_minute, per_minute))
             )
 
     def record_and_print_total_if_last_and_slow(
@@ -84,7 +84,7 @@ class SubmissionPacing:
         if pace and total and total > pace.per_minute and not pace.has_begun:
             print(render_total_line(total, pace.per_minute), flush=True)  # noqa: T201
 
-    def _print_waiting_line(self, per_minute: int, turns: int) -> None:
+    def _print_progress_line_once_a_minute(self, per_minute: int, submitted_count: int) -> None:
         now = time.monotonic()
         with self._lock:
             if self._last_line is not None and now - self._last_line < _PROGRESS_SECONDS:
@@ -94,7 +94,7 @@ class SubmissionPacing:
         line = (
             render_pace_line(min_submissions, per_minute)
             if is_first
-            else render_submitted_count_line(turns, min_submissions)
+            else render_submitted_count_line(submitted_count, min_submissions)
         )
         print(line, flush=True)  # noqa: T201
 

@@ -13,7 +13,7 @@ from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from ..errors import SubmitFailed
 from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.dynamic_resource import DynamicResource
-from ..runtime.emulator_admin import send_to_emulator
+from ..runtime.emulator_requests import start_emulator_and_request_or_none
 from ..runtime.provider_base import Provider
 from ..runtime.pulumi_outputs import call_now_or_when_known
 
@@ -31,13 +31,15 @@ class EmulatorScheduleProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         body = _build_body(props)
-        answer = send_to_emulator("PUT", _build_path(props), body, f"{props['scheduleId']}: not scheduled")
+        answer = start_emulator_and_request_or_none(
+            "PUT", _build_path(props), body, f"{props['scheduleId']}: not scheduled"
+        )
         if answer is None:
             raise SubmitFailed(f"{props['scheduleId']}: not scheduled: this emulator has no schedules; update it")
         return dynamic.CreateResult(props["scheduleId"], {**_select_inputs(props), "status": build_status(answer)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        answer = send_to_emulator("GET", _build_path(props), None, f"{id_}: not read")
+        answer = start_emulator_and_request_or_none("GET", _build_path(props), None, f"{id_}: not read")
         if answer is None:
             return dynamic.ReadResult(None, {})
         actual = {name: answer.get(name, props.get(name)) for name in _REQUEST}
@@ -46,7 +48,7 @@ class EmulatorScheduleProvider(Provider):
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the schedule. Jobs of its runs stay."""
-        send_to_emulator("DELETE", _build_path(props), None, f"{id_}: not deleted")
+        start_emulator_and_request_or_none("DELETE", _build_path(props), None, f"{id_}: not deleted")
 
 
 class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"):

@@ -80,7 +80,7 @@ class Schedule(pulumi.ComponentResource):
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _find_violations(name, fields, jobs)
         if violations:
-            foundation.program_jobs.add(_SCHEDULE, name, None, violations)
+            foundation.program_jobs.apply_rules_and_record(_SCHEDULE, name, None, violations)
         elif pulumi.runtime.is_dry_run():
             pulumi.log.info(render_next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
         id_ = build_schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
@@ -88,7 +88,7 @@ class Schedule(pulumi.ComponentResource):
 
         def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
             if violations or not all(known_specs.values()):
-                return foundation.program_jobs.get_fields_to_register(None, foundation.job_dependencies)
+                return foundation.program_jobs.get_fields_once_all_jobs_are_valid(None, foundation.job_dependencies)
             canonical = {job: _require_sendable(name, job, spec) for job, spec in known_specs.items()}
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
@@ -135,11 +135,11 @@ def _validate_spec_of_program(
         kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names
     )
     if isinstance(spec, CanonicalSpec):
-        is_valid = program_jobs.add(kind, name, None, scheduled_job_rules.find_spec_violations(spec))
+        is_valid = program_jobs.apply_rules_and_record(kind, name, None, scheduled_job_rules.find_spec_violations(spec))
         spec = spec if is_valid else None
     if pulumi.runtime.is_dry_run():
         return spec
-    registered = program_jobs.get_fields_to_register(spec, foundation.job_dependencies)
+    registered = program_jobs.get_fields_once_all_jobs_are_valid(spec, foundation.job_dependencies)
     return call_now_or_when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
 
 

@@ -32,7 +32,7 @@ class ProgramJobRules:
         job = DeclaredJob(spec.kind, "", spec, {})
         yield from guardrails.find_job_violations(rules, job, {}, (cloud or {}).get("labels", {}))
 
-    def find_cost_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
+    def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
         places = dict(zip(_choose_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))

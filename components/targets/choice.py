@@ -7,8 +7,8 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..preview.availability_warnings import warn_of_unavailable_accelerators
 from ..preview.cost_report import show_cost
 from ..preview.quota_check import check_quotas
+from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.gcp_provider_packages import defer_gcp_provider_packages
 from ..runtime.program_jobs import JobKey
 from ..settings.program_job_rules import copy_settings_with_program_jobs
 from ..settings.settings import Settings
@@ -20,7 +20,7 @@ def create_foundation(settings: Settings) -> Foundation:
     if settings.cloud is None:
         return LocalFoundation(settings)
     # Imported here, because a local stack does not need Google Cloud's resources.
-    defer_gcp_provider_packages()
+    defer_pulumi_gcp_imports()
     from .gcp.foundation import GcpFoundation
 
     foundation = GcpFoundation(settings, settings.cloud)

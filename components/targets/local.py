@@ -12,7 +12,7 @@ from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.recovery.ledger import Ledger
-from ..runtime import emulator_process, emulator_secrets
+from ..runtime import emulator_process, emulator_secrets_file
 from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.program_jobs import ProgramJobs
@@ -31,14 +31,14 @@ class EmulatorProcessProvider(Provider):
     input_names = ("port", *CONTAINER_DEFAULTS, "project", "secrets")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _store_secrets(props, props.get("secrets"))
-        emulator_process.start_emulator(_build_serve_options(props))
+        _replace_project_secrets(props, props.get("secrets"))
+        emulator_process.start_emulator_unless_running(_build_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
         if olds.get("project", news.get("project")) != news.get("project"):
-            _store_secrets(olds, None)
+            _replace_project_secrets(olds, None)
         if _build_serve_options(olds) != _build_serve_options(news):
             emulator_process.stop_emulator_and_print_outcome()
         return super().update(_id, olds, news)
@@ -48,7 +48,7 @@ class EmulatorProcessProvider(Provider):
         return self.build_read_result_with_inputs(id_, props)
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        _store_secrets(props, None)
+        _replace_project_secrets(props, None)
         emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
 
 
@@ -95,10 +95,10 @@ class LocalFoundation(pulumi.ComponentResource):
         return EmulatorSchedule(name, self.full_location_name, request, opts).recover_output("status", lambda _: None)
 
 
-def _store_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
+def _replace_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
     """Replace the secrets of the project that an emulator's inputs name, if they do."""
     if project := props.get("project"):
-        emulator_secrets.store_secrets(project, secrets or {})
+        emulator_secrets_file.replace_project_secrets(project, secrets or {})
 
 
 def _build_serve_options(props: Mapping[str, Any]) -> list[str]:

@@ -203,7 +203,7 @@ class Project:
         command = [
             sys.executable,
             "-c",
-            "from components.runtime import emulator_process; emulator_process.start_emulator()",
+            "from components.runtime import emulator_process; emulator_process.start_emulator_unless_running()",
         ]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()

@@ -59,7 +59,7 @@ class LedgerProvider(Provider):
         if gone:
             inputs["gone"] = gone
         new_names = inputs["jobs"].keys() - previous_jobs.keys()
-        get_submission_pacing().count.expect_jobs(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]}))
+        get_submission_pacing().count.set_expected_jobs(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]}))
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])

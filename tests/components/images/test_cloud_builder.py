@@ -53,7 +53,7 @@ def service(
 ) -> Iterator[CloudBuildStandIn]:
     """A service whose builds have ended when they are started."""
     for module in (engine_cancellation, cloud_builder):
-        monkeypatch.setattr(module, "wait_unless_cancelled", lambda seconds: False)
+        monkeypatch.setattr(module, "wait_for_cancellation", lambda seconds: False)
     monkeypatch.setattr(build_log, "READ_INTERVAL_SECONDS", 0.0)
     with cloud_build() as standin:
         for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):

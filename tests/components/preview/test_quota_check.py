@@ -5,7 +5,7 @@ from pathlib import Path
 
 from components.preview.cost_report import estimate_quotas_by_job_and_metric
 from components.preview.quota_check import render_shortage_line
-from components.runtime.granted_quota_table import render_table_of_needed_and_granted_quota
+from components.runtime.granted_quota_table import render_quota_table_lines
 from tests.components.preview.test_cost_report import PAGE, page_settings
 from vertex_api.estimates.granted_quota import UNLIMITED, find_shortages
 
@@ -24,7 +24,7 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     needed = estimate_quotas_by_job_and_metric(settings)
     granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
     granted["preemptible_nvidia_h100_gpus"] = 0
-    table = "\n".join(render_table_of_needed_and_granted_quota(settings.project, settings.region, needed, granted))
+    table = "\n".join(render_quota_table_lines(settings.project, settings.region, needed, granted))
     (shortage,) = find_shortages(needed, granted)
     line = render_shortage_line(settings.project, settings.region, shortage)
     shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)

@@ -19,7 +19,7 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def start() -> Endpoint:
         return Endpoint.for_server(urls.pop(0) if len(urls) > 1 else urls[0])
 
-    monkeypatch.setattr(emulator_process, "start_emulator", start)
+    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", start)
     return urls
 
 
@@ -53,7 +53,7 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
     for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     seen: list[Endpoint] = []
-    monkeypatch.setattr(api_target, "_get_client", lambda endpoint, _location: seen.append(endpoint))
+    monkeypatch.setattr(api_target, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint))
     at = api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint("https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com")]
     assert at.parent == CLOUD_PARENT
@@ -73,7 +73,7 @@ def test_a_cloud_pipeline_links_page_for_its_log() -> None:
 
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Endpoint] = []
-    monkeypatch.setattr(api_target, "_get_client", lambda endpoint, _location: seen.append(endpoint))
+    monkeypatch.setattr(api_target, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint))
     for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.setenv(variable, "http://127.0.0.1:1/")
     api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")

@@ -83,9 +83,11 @@ def test_server_on_stale_port_gets_no_request(
 ) -> None:
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(data))
     monkeypatch.setattr(emulator_process, "_FOLDER", tmp_path / "no-emulator-here")
-    (tmp_path / "no-emulator-here" / "vertex_emulator").mkdir(parents=True)
+    package = tmp_path / "no-emulator-here" / "vertex_emulator"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()  # comes before any that PYTHONPATH has
     with pytest.raises(EmulatorFailed, match="does not start"):
-        emulator_process.start_emulator()
+        emulator_process.start_emulator_unless_running()
     (data / "lock").unlink()
     assert find_running_endpoint(data) is None
     assert server.authorizations == []

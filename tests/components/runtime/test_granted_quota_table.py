@@ -1,11 +1,11 @@
 """The table of needed and granted quotas, as it is shown and read again."""
 
-from components.runtime.granted_quota_table import parse_granted_amounts, render_table_of_needed_and_granted_quota
+from components.runtime.granted_quota_table import parse_granted_amount_texts_by_metric, render_quota_table_lines
 from tests.components.preview.test_quota_check import GRANTED, NEEDED
 
 
 def test_the_table_shows_needed_beside_granted() -> None:
-    assert render_table_of_needed_and_granted_quota("acme-dev", "us-central1", NEEDED, GRANTED) == [
+    assert render_quota_table_lines("acme-dev", "us-central1", NEEDED, GRANTED) == [
         "Quota in us-central1: needed by all jobs at once, and granted to acme-dev",
         "  quota             needed    granted",
         "  a3_cpus              208  unlimited",
@@ -18,18 +18,21 @@ def test_the_table_shows_needed_beside_granted() -> None:
 
 
 def test_the_mark_is_explained_only_where_it_is_shown() -> None:
-    assert not any(
-        "?" in line for line in render_table_of_needed_and_granted_quota("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0})
-    )
+    assert not any("?" in line for line in render_quota_table_lines("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0}))
 
 
 def test_what_is_rendered_can_be_parsed() -> None:
-    table = "\n".join(render_table_of_needed_and_granted_quota("acme-dev", "us-central1", NEEDED, GRANTED))
-    assert parse_granted_amounts(["Cost in us-central1: …", "", f"{table}\n"]) == {
+    table = "\n".join(render_quota_table_lines("acme-dev", "us-central1", NEEDED, GRANTED))
+    assert parse_granted_amount_texts_by_metric(["Cost in us-central1: …", "", f"{table}\n"]) == {
         "a3_cpus": "unlimited",
         "a4 vCPUs*": "?",
         "cpus": "2,200",
         "nvidia_h100_gpus": "0",
         "pd_ssd": "40,960",
     }
-    assert parse_granted_amounts(["Quota in us-central1: what acme-dev is granted is unknown: no permission"]) == {}
+    assert (
+        parse_granted_amount_texts_by_metric(
+            ["Quota in us-central1: what acme-dev is granted is unknown: no permission"]
+        )
+        == {}
+    )

@@ -17,7 +17,7 @@ import os
 from components.runtime import sdk_debug_messages
 if {hide_proc}:
     sdk_debug_messages.Path.is_dir = lambda path: False
-print(sdk_debug_messages.find_engine_arguments(os.getppid()))
+print(sdk_debug_messages.find_pulumi_ancestor_arguments(os.getppid()))
 """
 
 
@@ -46,14 +46,14 @@ def test_the_engine_is_found_through_processes_between(tmp_path: Path, hide_proc
 
 def test_without_an_engine_messages_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "debug", sent := log.debug)
-    monkeypatch.setattr(sdk_debug_messages, "find_engine_arguments", lambda _pid: None)
+    monkeypatch.setattr(sdk_debug_messages, "find_pulumi_ancestor_arguments", lambda _pid: None)
     sdk_debug_messages.silence_sdk_unless_debug_requested()
     assert log.debug is sent
 
 
 def test_an_engine_that_drops_messages_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "debug", sent := log.debug)
-    monkeypatch.setattr(sdk_debug_messages, "find_engine_arguments", lambda _pid: ["preview"])
+    monkeypatch.setattr(sdk_debug_messages, "find_pulumi_ancestor_arguments", lambda _pid: ["preview"])
     sdk_debug_messages.silence_sdk_unless_debug_requested()
     assert log.debug is not sent
     log.debug("nobody reads this", ephemeral=True)

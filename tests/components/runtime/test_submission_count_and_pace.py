@@ -48,7 +48,7 @@ def test_the_key_is_one_of_the_stack_file() -> None:
 def test_the_stack_overrides_the_pace_of_its_target() -> None:
     pacing = SubmissionPacing()
     assert pacing.get_pace_or_none(LOCATION, None) is None
-    pacing.set_override("600")
+    pacing.set_pace_override("600")
     pace = pacing.get_pace_or_none(LOCATION, 60)
     assert pace and pace.per_minute == 600
     assert pacing.get_pace_or_none(LOCATION, 60) is pace
@@ -56,7 +56,7 @@ def test_the_stack_overrides_the_pace_of_its_target() -> None:
 
 def test_a_count_is_complete_once_every_declared_job_is_decided() -> None:
     count = SubmissionCount()
-    count.expect_jobs(["new", "kept", "edited"], ["new"], removed=3)
+    count.set_expected_jobs(["new", "kept", "edited"], ["new"], removed_count=3)
     assert count.min_submissions == 4
     assert count.record_and_get_total_if_last("kept", 0) is None
     assert count.record_and_get_total_if_last("edited", 2) is None
@@ -69,10 +69,10 @@ def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFi
     pacing = SubmissionPacing()
     pace = pacing.get_pace_or_none(LOCATION, 2)
     for submissions, lines in ((2, []), (3, ["3 submissions: at least 1 min at 2 a minute"])):
-        pacing.count.expect_jobs(["a"], [], 0)
+        pacing.count.set_expected_jobs(["a"], [], 0)
         pacing.record_and_print_total_if_last_and_slow("a", submissions, pace)
         assert capsys.readouterr().out.splitlines() == lines
-    pacing.count.expect_jobs(["a"], [], 0)
+    pacing.count.set_expected_jobs(["a"], [], 0)
     pacing.record_and_print_total_if_last_and_slow("a", 3, None)
     assert capsys.readouterr().out == ""
 

@@ -38,7 +38,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     admin = Admin()
-    monkeypatch.setattr(emulator_schedule, "send_to_emulator", admin.send)
+    monkeypatch.setattr(emulator_schedule, "start_emulator_and_request_or_none", admin.send)
     return admin
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.runtime import emulator_process
-from components.runtime.emulator_secrets import FILE_NAME
+from components.runtime.emulator_secrets_file import FILE_NAME
 from components.targets.local import EmulatorProcessProvider
 from vertex_api.client import Endpoint
 
@@ -25,7 +25,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         done.append(("started", *options))
         return Endpoint.for_server("http://127.0.0.1:1")
 
-    monkeypatch.setattr(emulator_process, "start_emulator", start)
+    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", start)
     monkeypatch.setattr(
         emulator_process, "stop_emulator_and_print_outcome", lambda **how: done.append(("stopped", how))
     )

@@ -1,4 +1,4 @@
-"""Calls to resources that the emulator alone has, below `/vertex_emulator`, such as its schedules."""
+"""Requests for resources that the emulator alone has, below `/vertex_emulator`, such as its schedules."""
 
 import json
 import urllib.error
@@ -13,14 +13,14 @@ from .emulator_discovery import DIRECT_OPENER
 _ANSWER_SECONDS = 60
 
 
-def send_to_emulator(
+def start_emulator_and_request_or_none(
     method: Literal["GET", "PUT", "DELETE"], path: str, body: Mapping[str, Any] | None, error_prefix: str
 ) -> dict[str, Any] | None:
-    """Return what the emulator answers, which is started if it is not running; `None` for what it does not have.
+    """Send a request and return the answer, `None` for status 404. Starts the emulator if it is not running.
 
     `path` stands below `/vertex_emulator/`. Raises SubmitFailed, as one line: `<error_prefix>: <what it answered>`.
     """
-    endpoint = emulator_process.start_emulator()
+    endpoint = emulator_process.start_emulator_unless_running()
     headers = {"Content-Type": "application/json"}
     if endpoint.token:
         headers["Authorization"] = f"Bearer {endpoint.token}"

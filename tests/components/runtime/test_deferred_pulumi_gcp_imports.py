@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 USE = """
 import sys
-from components.runtime.gcp_provider_packages import defer_gcp_provider_packages
+from components.runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 
-defer_gcp_provider_packages()
+defer_pulumi_gcp_imports()
 from pulumi_gcp import artifactregistry, projects, storage
 
 used = [artifactregistry.RepositoryIamMember, projects.IAMMember, storage.Bucket, storage.BucketIAMMember]

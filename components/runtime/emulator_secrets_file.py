@@ -1,4 +1,4 @@
-"""The values of Secret Manager that the emulator serves: a file of its data folder, for its owner only."""
+"""The file of secrets that the emulator serves as Secret Manager: in its data folder, for its owner only."""
 
 import fcntl
 import json
@@ -12,8 +12,8 @@ FILE_NAME = "secrets.json"
 _LOCK_NAME = "secrets.lock"
 
 
-def store_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
-    """Let the emulator serve these secrets of a Google Cloud project, and no others of it. It need not run."""
+def replace_project_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
+    """Write the secrets of a Google Cloud project in place of its present ones. The emulator need not run."""
     folder = emulator_process.get_data_folder()
     file = folder / FILE_NAME
     if not values_by_name and not file.exists():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from components.runtime.emulator_secrets import FILE_NAME, store_secrets
+from components.runtime.emulator_secrets_file import FILE_NAME, replace_project_secrets
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.secret_manager.secret_values import SecretValues
 
@@ -19,24 +19,24 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_file_is_for_its_owner_only(file: Path) -> None:
     for value in "ab":
-        store_secrets("p", {"token": value})
+        replace_project_secrets("p", {"token": value})
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_each_project_has_its_own_secrets(file: Path) -> None:
-    store_secrets("p", {})
+    replace_project_secrets("p", {})
     assert not file.parent.exists()
-    store_secrets("p", {"token": "a", "old": "b"})
-    store_secrets("q", {"token": "c"})
-    store_secrets("p", {"token": "d"})
+    replace_project_secrets("p", {"token": "a", "old": "b"})
+    replace_project_secrets("q", {"token": "c"})
+    replace_project_secrets("p", {"token": "d"})
     assert json.loads(file.read_text()) == {"p": {"token": "d"}, "q": {"token": "c"}}
-    store_secrets("p", {})
-    store_secrets("q", {})
+    replace_project_secrets("p", {})
+    replace_project_secrets("q", {})
     assert not file.exists()
 
 
 def test_the_emulator_reads_what_is_stored(file: Path) -> None:
-    store_secrets("p", {"token": "a"})
+    replace_project_secrets("p", {"token": "a"})
     values = SecretValues(DataFolder(file.parent).secrets)
     assert values.access("p", "token", "latest")["payload"]["data"] == "YQ=="

@@ -1,4 +1,4 @@
-"""Packages of the gcp provider's SDK: each imports all its resources at once, of which a stack uses one or two."""
+"""Imports of `pulumi_gcp` that wait for a resource's use: each package imports all its resources at once."""
 
 from vertex_api.deferred_packages import register_deferred_package
 
@@ -19,7 +19,7 @@ _PACKAGES = (
 )
 
 
-def defer_gcp_provider_packages() -> None:
+def defer_pulumi_gcp_imports() -> None:
     """Let `pulumi_gcp` import a resource's module when the resource is used, and no other.
 
     Call it before `pulumi_gcp` is imported; later, it does nothing. A preview of a small stack takes a tenth less
