@@ -24,7 +24,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise, require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning
-from vertex_emulator.http.host_and_origin_middleware import VERSION_HEADER
+from vertex_emulator.http.access_check_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
 from vertex_emulator.scheduling.custom_job_outcome import compute_timeout_deadline
 

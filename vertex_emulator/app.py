@@ -28,7 +28,7 @@ from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.folder_copier import FolderCopier
 from vertex_emulator.gcs.routes.all_routes_and_error_handlers import StorageRoutes, find_xml_multipart_upload_error
-from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
+from vertex_emulator.http.access_check_middleware import AccessCheckMiddleware
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.http.user_and_token_authentication import Access
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -69,7 +69,7 @@ class App:
         """The loop of schedules, which the server starts."""
         return ScheduleLoop(self.database, self.jobs)
 
-    def build_asgi_app(self) -> HostAndOriginMiddleware:
+    def build_asgi_app(self) -> AccessCheckMiddleware:
         """Return the ASGI application."""
         request_faults = InjectedRequestFaults(self.database)
         storage = StorageRoutes(self.data.buckets, self.data.uploads, self.data.object_metadata)
@@ -102,7 +102,7 @@ class App:
             Exception: _handle_internal_error,
         }
         application = Starlette(routes=routes, exception_handlers=handlers)
-        return HostAndOriginMiddleware(application, __version__, self.access, self.allowed_host)
+        return AccessCheckMiddleware(application, __version__, self.access, self.allowed_host)
 
     async def _check_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})

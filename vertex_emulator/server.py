@@ -26,7 +26,7 @@ from vertex_emulator.debugging.debug_ports import DebugPorts
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
-from vertex_emulator.http.host_and_origin_middleware import is_loopback
+from vertex_emulator.http.host_parsing import is_loopback_host
 from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.http.user_and_token_authentication import Access, read_or_create_token
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
@@ -55,7 +55,7 @@ def serve(
     `container_options` has those fields of ContainerSettings that the command line gives; the others keep their values.
     `on_ready` is called once the emulator answers.
     """
-    if not is_loopback(host) and not allow_remote:
+    if not is_loopback_host(host) and not allow_remote:
         raise StartError(
             f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
             "add --allow-remote if that is what you want"

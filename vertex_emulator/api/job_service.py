@@ -61,13 +61,13 @@ class JobService:
         kind: Kind,
         location: Location,
         body: Mapping[str, Any],
-        record: Callable[[Transaction, Job], object] = lambda _transaction, _job: None,
+        on_created: Callable[[Transaction, Job], object] = lambda _transaction, _job: None,
     ) -> dict[str, Any]:
         """Queue a job and return it. Raises ApiError with every problem of the request.
 
         As on the service, its state is PENDING, though the job may wait in the queue; and a pipeline that exceeds a
-        quota is created, and then fails. `record` stores in the same transaction what the job is for; if it raises,
-        there is no job.
+        quota is created, and then fails. `on_created` is called in the same transaction, to store what the job is for;
+        if it raises, there is no job.
         """
         spec = validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
         if kind == TRAINING_PIPELINE:
@@ -83,7 +83,7 @@ class JobService:
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
                 job = transaction.update_and_get_job(job, ending=ending)
-            record(transaction, job)
+            on_created(transaction, job)
             admitted_ids = admit_jobs(transaction, self.capacity)
         for changed_id in dict.fromkeys([job_id, *admitted_ids]):
             self.wake(changed_id)

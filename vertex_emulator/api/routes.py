@@ -105,8 +105,8 @@ def _build_schedule_routes(schedules: ScheduleService) -> list[BaseRoute]:
         _create_route("POST", f"{one}:fire", schedules.fire, parameters=None),
         _create_route("POST", f"{one}:pause", schedules.pause, parameters=None),
         _create_route("POST", f"{one}:resume", schedules.resume, parameters=None),
-        _create_route("PUT", clock, schedules.set_clock, parameters=None, has_body=True),
-        _create_route("DELETE", clock, schedules.give_back_clock, parameters=None),
+        _create_route("PUT", clock, schedules.set_clock_and_begin_passed_runs, parameters=None, has_body=True),
+        _create_route("DELETE", clock, schedules.unset_clock, parameters=None),
     ]
 
 

@@ -50,7 +50,7 @@ def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
         raise _build_invalid_payload_error(str(error)) from error
     if not isinstance(value, Mapping):
         raise _build_invalid_payload_error("The root must be an object.")
-    _raise_if_too_large_or_deep(value)
+    _raise_if_too_many_values_or_too_deep(value)
     return value
 
 
@@ -58,13 +58,13 @@ async def read_body_within_size_and_time_limits(request: Request) -> bytes:
     """Return the body, of limited size in limited time. Raises ApiError."""
     try:
         with fail_after(MAX_SECONDS):
-            return await _read_bytes_to_limit(request)
+            return await _read_bytes_or_raise_if_too_large(request)
     except TimeoutError as error:
         message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
 
 
-async def _read_bytes_to_limit(request: Request) -> bytes:
+async def _read_bytes_or_raise_if_too_large(request: Request) -> bytes:
     """Return the body; reading stops at the limit, whatever the headers announce."""
     size, parts = 0, []
     async for part in request.stream():
@@ -76,7 +76,7 @@ async def _read_bytes_to_limit(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _raise_if_too_large_or_deep(value: Any) -> None:
+def _raise_if_too_many_values_or_too_deep(value: Any) -> None:
     level, count = [value], 1
     for _ in range(MAX_DEPTH):
         count += sum(map(len, level))

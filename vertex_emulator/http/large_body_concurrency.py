@@ -22,10 +22,10 @@ async def run_in_thread_in_turn_if_large(request: Request, work: Callable[[], Re
     if not getattr(request.state, "has_large_body", False):
         return await to_thread.run_sync(work)
     # A thread that works cannot be stopped: of many at a time, a stop would wait for all.
-    return await to_thread.run_sync(work, limiter=_get_turns())
+    return await to_thread.run_sync(work, limiter=_get_or_create_limiter())
 
 
-def _get_turns() -> CapacityLimiter:
+def _get_or_create_limiter() -> CapacityLimiter:
     try:
         return _turns.get()
     except LookupError:

@@ -23,7 +23,7 @@ def find_user_id_of_peer(peer_address: Address, own_address: Address) -> int | N
         # /proc/net/tcp tells the same, but reading it takes 8 ms and more, and an IPv4 connection may be in tcp6.
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
             kernel.settimeout(_REPLY_SECONDS)
-            kernel.send(_build_query(peer_address, own_address))
+            kernel.send(_build_sock_diag_query(peer_address, own_address))
             reply = kernel.recv(4096)
     except (OSError, AttributeError):
         return None
@@ -46,7 +46,7 @@ def can_identify_local_users() -> bool:
         return find_user_id_of_peer(client.getsockname(), server.getsockname()) is not None
 
 
-def _build_query(peer_address: Address, own_address: Address) -> bytes:
+def _build_sock_diag_query(peer_address: Address, own_address: Address) -> bytes:
     family = socket.AF_INET6 if ":" in peer_address[0] else socket.AF_INET
     addresses = (socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer_address[0], own_address[0]))
     socket_id = struct.pack(_SOCKET_ID, peer_address[1], own_address[1], *addresses) + _ANY_INTERFACE + _ANY_COOKIE

@@ -67,7 +67,7 @@ class Access:
         if scope["path"] != "/" or not scope["query_string"]:
             return None
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        if not tokens or not self._is_token(tokens[0]):
+        if not tokens or not self._is_emulator_token(tokens[0]):
             return None
         response = RedirectResponse("/", status_code=303)
         response.set_cookie(_get_cookie_name(scope), tokens[0], httponly=True, samesite="strict")
@@ -76,10 +76,10 @@ class Access:
     def _has_token(self, request: HTTPConnection) -> bool:
         authorization = request.headers.get("authorization", "")
         if authorization.lower().startswith(_BEARER):
-            return self._is_token(authorization[len(_BEARER) :].strip())
-        return self._is_token(request.cookies.get(_get_cookie_name(request.scope), ""))
+            return self._is_emulator_token(authorization[len(_BEARER) :].strip())
+        return self._is_emulator_token(request.cookies.get(_get_cookie_name(request.scope), ""))
 
-    def _is_token(self, text: str) -> bool:
+    def _is_emulator_token(self, text: str) -> bool:
         return secrets.compare_digest(text.encode(), self._token)
 
 

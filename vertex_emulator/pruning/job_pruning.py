@@ -12,7 +12,10 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.pruning.output_folders import find_output_uri, select_unreferenced_uris
+from vertex_emulator.pruning.output_folders import (
+    find_base_output_uri_or_none,
+    split_into_unreferenced_and_referenced_uris,
+)
 
 _JOBS_AT_ONCE = 100  # so that requests in between do not wait long
 
@@ -36,40 +39,44 @@ class PruneReport:
 def prune_jobs(
     database: Database,
     data: DataFolder,
-    before: int,
+    before_ns: int,
     removes_outputs: bool,
     is_dry_run: bool,
     on_deleted: Callable[[str], None] = lambda _job_id: None,
 ) -> PruneReport:
-    """Remove jobs that ended before a time (ns since 1970) with trials, logs and messages, and operations as old.
+    """Remove jobs that ended before `before_ns` (since 1970) with trials, logs and messages, and operations as old.
 
     Models stay. So do jobs that have not ended, and the job of a pipeline until the pipeline goes too. Output folders
     go with `removes_outputs`, unless a model or a remaining job refers to them. `on_deleted` gets the id of each job
     that is gone, trials' jobs too. A dry run removes nothing and reports the same.
     """
     with database.read_transaction() as transaction:
-        job_ids = transaction.pruning.list_old_job_ids(before)
+        job_ids = transaction.pruning.list_old_job_ids(before_ns)
         all_ids = transaction.pruning.list_ids_with_trial_jobs(job_ids)
-        operations = transaction.pruning.count_old_operations(before)
+        operations = transaction.pruning.count_old_operations(before_ns)
         outputs, kept = list[str](), list[str]()
         if removes_outputs:
             old_jobs = (transaction.get_job(job_id) for job_id in job_ids)
-            uris = (find_output_uri(job.spec) for job in old_jobs if job is not None)
+            uris = (find_base_output_uri_or_none(job.spec) for job in old_jobs if job is not None)
             others = transaction.pruning.iterate_specs_of_other_jobs_and_models(set(job_ids))
-            outputs, kept = select_unreferenced_uris((uri for uri in uris if uri is not None), others)
-    log_bytes = sum(_measure_folder(parent / job_id) for job_id in all_ids for parent in (data.logs, data.trials))
+            outputs, kept = split_into_unreferenced_and_referenced_uris(
+                (uri for uri in uris if uri is not None), others
+            )
+    log_bytes = sum(_compute_folder_bytes(parent / job_id) for job_id in all_ids for parent in (data.logs, data.trials))
     if not is_dry_run:
-        _delete_jobs_and_files(database, data, job_ids, before, on_deleted)
+        _delete_jobs_and_files(database, data, job_ids, before_ns, on_deleted)
     tree, objects, object_bytes = BucketTree(data.buckets), 0, 0
     with closing(ObjectMetadataDatabase(data.object_metadata)) as metadata:
-        for size in (size for uri in outputs for size in _iterate_removed_sizes(tree, metadata, uri, is_dry_run)):
+        for size in (
+            size for uri in outputs for size in _remove_objects_and_iterate_sizes(tree, metadata, uri, is_dry_run)
+        ):
             objects, object_bytes = objects + 1, object_bytes + size
     trials = len(all_ids) - len(job_ids)
     return PruneReport(len(job_ids), trials, operations, log_bytes, objects, object_bytes, kept)
 
 
 def _delete_jobs_and_files(
-    database: Database, data: DataFolder, job_ids: Sequence[str], before: int, on_deleted: Callable[[str], None]
+    database: Database, data: DataFolder, job_ids: Sequence[str], before_ns: int, on_deleted: Callable[[str], None]
 ) -> None:
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):
         some = job_ids[start : start + _JOBS_AT_ONCE]
@@ -80,11 +87,11 @@ def _delete_jobs_and_files(
             data.remove_logs_and_metric_files(job_id)
             on_deleted(job_id)
     with database.write_transaction() as transaction:
-        transaction.pruning.delete_old_operations(before)
+        transaction.pruning.delete_old_operations(before_ns)
     database.return_free_space()
 
 
-def _iterate_removed_sizes(
+def _remove_objects_and_iterate_sizes(
     tree: BucketTree, metadata: ObjectMetadataDatabase, uri: str, is_dry_run: bool
 ) -> Iterator[int]:
     """Remove a folder of a bucket unless it is a dry run, and yield the size of each object in it.
@@ -93,13 +100,15 @@ def _iterate_removed_sizes(
     """
     try:
         with tree.open_folder_scan(uri) as scan:
-            entries = [(entry.name, entry.is_dir(follow_symlinks=False), _get_file_size(entry)) for entry in scan]
+            entries = [
+                (entry.name, entry.is_dir(follow_symlinks=False), _get_file_size_or_none(entry)) for entry in scan
+            ]
     except (InvalidBucketUri, OSError):
         return
     for name, is_folder, size in entries:
         inner = f"{uri}/{name}"
         if is_folder:
-            yield from _iterate_removed_sizes(tree, metadata, inner, is_dry_run)
+            yield from _remove_objects_and_iterate_sizes(tree, metadata, inner, is_dry_run)
             continue
         with contextlib.suppress(InvalidBucketUri, OSError):
             if not is_dry_run:
@@ -113,12 +122,12 @@ def _iterate_removed_sizes(
             tree.remove_empty_folder(uri)
 
 
-def _get_file_size(entry: os.DirEntry[str]) -> int | None:
+def _get_file_size_or_none(entry: os.DirEntry[str]) -> int | None:
     """Return the bytes of a regular file; `None` for anything else."""
     return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else None
 
 
-def _measure_folder(folder: Path) -> int:
+def _compute_folder_bytes(folder: Path) -> int:
     """Return the bytes of the files in a folder; nothing below a link counts."""
     size = 0
     for parent, _, names in os.walk(folder):

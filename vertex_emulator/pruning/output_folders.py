@@ -8,14 +8,16 @@ from typing import Any
 _URI = re.compile(r"(?:gs://|/gcs/)([a-z0-9][^\"'\\\s,;]*)")
 
 
-def find_output_uri(spec: Mapping[str, Any]) -> str | None:
+def find_base_output_uri_or_none(spec: Mapping[str, Any]) -> str | None:
     """Return the base output directory of a custom or tuning job without "/" at its end; `None` without one."""
     job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
     uri = job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
     return uri or None
 
 
-def select_unreferenced_uris(uris: Iterable[str], other_texts: Iterable[str]) -> tuple[list[str], list[str]]:
+def split_into_unreferenced_and_referenced_uris(
+    uris: Iterable[str], other_texts: Iterable[str]
+) -> tuple[list[str], list[str]]:
     """Return the URIs to which no other text refers, and those to which one does, each in order.
 
     A text refers to a folder by its URI or its path below /gcs, or by those of anything in it or of a folder above it.

@@ -79,7 +79,7 @@ def _import_next_sitecustomize() -> None:
 
 def _start_debugger_unless_pip() -> None:
     """Start debugpy, and leave the environment to child processes as if it had not been started: debugpy finds them."""
-    if _is_pip(getattr(sys, "orig_argv", sys.argv)):
+    if _is_pip_command(getattr(sys, "orig_argv", sys.argv)):
         return  # an installation before the program, which needs the port
     port, _, mode = os.environ.pop(_DEBUGGER).partition(",")
     folders = [folder for folder in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if folder != _FOLDER]
@@ -102,7 +102,7 @@ def _start_debugger_unless_pip() -> None:
         sys.path[:] = [folder for folder in sys.path if folder != libraries]
 
 
-def _is_pip(command: list[str]) -> bool:
+def _is_pip_command(command: list[str]) -> bool:
     for word, following in zip(command[1:], [*command[2:], ""]):  # noqa: B905 - Python 3.10
         if word == "-m":
             return following == "pip"

@@ -46,12 +46,12 @@ def iterate_times_of_schedule(schedule: Schedule, after: int) -> Iterator[int]:
         yield (time - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def find_next_time_or_none(schedule: Schedule) -> int | None:
+def get_next_time_or_none(schedule: Schedule) -> int | None:
     """Return the next time of a schedule in ns since 1970; None if it is paused, or has no more."""
     return None if schedule.request.paused else next(iterate_times_of_schedule(schedule, schedule.handled_until), None)
 
 
-def add_due_runs(transaction: Transaction, schedule: Schedule, now: int) -> None:
+def add_due_runs_and_skip_missed_times(transaction: Transaction, schedule: Schedule, now: int) -> None:
     """Begin the runs of a schedule that are due at `now`, and skip its missed times as one.
 
     A time is missed if it is more than a minute past: the emulator did not run then, or its machine slept.
@@ -69,7 +69,7 @@ def add_due_runs(transaction: Transaction, schedule: Schedule, now: int) -> None
         transaction.schedules.set_handled_until(schedule, now)
 
 
-def add_due_runs_and_mark_handled(transaction: Transaction, schedule: Schedule, now: int) -> None:
+def add_all_runs_until(transaction: Transaction, schedule: Schedule, now: int) -> None:
     """Begin the runs at all times of a schedule up to `now`, as a clock that passes them does.
 
     Raises TooManyScheduleTimes.

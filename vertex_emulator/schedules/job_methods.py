@@ -13,12 +13,12 @@ class JobMethods(Protocol):
     """Creates and reads jobs. All methods raise ApiError."""
 
     def create(
-        self, kind: Kind, location: Location, body: Mapping[str, Any], record: Callable[[Transaction, Job], object]
+        self, kind: Kind, location: Location, body: Mapping[str, Any], on_created: Callable[[Transaction, Job], object]
     ) -> Mapping[str, Any]:
-        """Create a job and return it; `record` is called in the same transaction."""
+        """Create a job and return it; `on_created` is called in the same transaction."""
 
     def validate(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
-        """Check a request as `create` does."""
+        """Raise ApiError for a request that `create` would reject."""
 
     def get(self, kind: Kind, location: Location, job_id: str) -> Mapping[str, Any]:
         """Return a job as GET returns it."""

@@ -37,15 +37,15 @@ class RunProgress:
             if job is None:
                 self._end_run(run, "SUCCEEDED")
             elif job.name not in run.submitted:
-                self._submit(schedule, run, job)
-            elif awaited := self._record_job_end_or_get_its_id(run, job.name):
+                self._submit_job_or_end_run(schedule, run, job)
+            elif awaited := self._record_job_end_or_get_unfinished_job_id(run, job.name):
                 return awaited
 
-    def _submit(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
+    def _submit_job_or_end_run(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
         # Imported here, as all that only an emulator with schedules needs.
         from vertex_api.schedules.scheduled_runs import fill_in_results, fill_in_run_id, list_result_references
 
-        def record(transaction: Transaction, created: Job) -> None:
+        def record_submitted_job(transaction: Transaction, created: Job) -> None:
             current = transaction.schedules.get_run(run.sequence)
             if current is None or current.state != "RUNNING" or job.name in current.submitted:
                 raise ScheduleRunEnded(f"the run {run.run_id} needs no {job.name} any more")
@@ -59,13 +59,13 @@ class RunProgress:
                 names = ", ".join(f"${{jobs.{name}}}" for name in missing)
                 self._end_run(run, "FAILED", f"{job.name} was not submitted: there is no {names}")
                 return
-            self.jobs.create(KINDS[job.collection], schedule.location, body, record)
+            self.jobs.create(KINDS[job.collection], schedule.location, body, record_submitted_job)
         except ApiError as error:
             self._end_run(run, "FAILED", f"{job.name} was not submitted: {error.message.strip()}")
         except ScheduleRunEnded as error:
             _log.info("%s", error)
 
-    def _record_job_end_or_get_its_id(self, run: ScheduleRun, name: str) -> str | None:
+    def _record_job_end_or_get_unfinished_job_id(self, run: ScheduleRun, name: str) -> str | None:
         """Store how a submitted job of a run has ended; return its id if it has not."""
         submitted = run.submitted[name]
         job_id = ResourceName.parse(submitted.resource_name).id

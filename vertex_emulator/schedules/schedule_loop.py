@@ -8,7 +8,7 @@ import logging
 import threading
 
 from vertex_emulator.database import Database
-from vertex_emulator.schedules.due_runs import add_due_runs, find_next_time_or_none
+from vertex_emulator.schedules.due_runs import add_due_runs_and_skip_missed_times, get_next_time_or_none
 from vertex_emulator.schedules.job_methods import JobMethods
 from vertex_emulator.schedules.run_progress import RunProgress
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
@@ -38,7 +38,7 @@ class ScheduleLoop:
             has_schedules = bool(transaction.schedules.count_schedules_by_paused())
         with self._starting:
             if has_schedules and self._thread is None:
-                self._database.changes.add_listener(self._wake_for_awaited_jobs)
+                self._database.changes.add_listener(self._wake_if_job_is_awaited)
                 self._thread = threading.Thread(target=self._run, daemon=True, name="schedules")
                 self._thread.start()
 
@@ -54,20 +54,20 @@ class ScheduleLoop:
         if self._thread is not None:
             self._thread.join(timeout)
 
-    def advance(self) -> int | None:
+    def advance_and_get_next_time_or_none(self) -> int | None:
         """Do what is to do now; return when there is more to do, in ns since 1970, None after changes only."""
         self._awaited_job_ids = None  # whichever job ends while the runs are looked at, they are looked at again
-        awaited, is_complete = self._advance_runs()
-        if self._add_due_runs():
-            awaited, is_complete = self._advance_runs()
+        awaited, is_complete = self._advance_runs_and_get_awaited_job_ids()
+        if self._add_due_runs_if_any():
+            awaited, is_complete = self._advance_runs_and_get_awaited_job_ids()
         self._awaited_job_ids = awaited
         with self._database.read_transaction() as transaction:
             schedules = [] if is_clock_set(transaction) else transaction.schedules.list_schedules()
-        times = [time for schedule in schedules if (time := find_next_time_or_none(schedule)) is not None]
+        times = [time for schedule in schedules if (time := get_next_time_or_none(schedule)) is not None]
         return min([*times, *([] if is_complete else [now_ns() + _RETRY_NS])], default=None)
 
-    def _advance_runs(self) -> tuple[frozenset[str], bool]:
-        """Return the ids of the jobs that runs wait for, and whether no run has failed to be advanced."""
+    def _advance_runs_and_get_awaited_job_ids(self) -> tuple[frozenset[str], bool]:
+        """Advance all runs; return the ids of the jobs that they wait for, and whether no run raised an error."""
         awaited, is_complete = set[str](), True
         with self._database.read_transaction() as transaction:
             sequences = [run.sequence for run in transaction.schedules.list_runs_under_way()]
@@ -81,18 +81,18 @@ class ScheduleLoop:
                 awaited |= {job_id} if job_id else set()
         return frozenset(awaited), is_complete
 
-    def _add_due_runs(self) -> bool:
+    def _add_due_runs_if_any(self) -> bool:
         with self._database.read_transaction() as transaction:
             now, schedules = read_clock(transaction), transaction.schedules.list_schedules()
-        is_due = any((time := find_next_time_or_none(schedule)) is not None and time <= now for schedule in schedules)
+        is_due = any((time := get_next_time_or_none(schedule)) is not None and time <= now for schedule in schedules)
         if is_due:
             with self._database.write_transaction() as transaction:
                 now = read_clock(transaction)
                 for schedule in transaction.schedules.list_schedules():
-                    add_due_runs(transaction, schedule, now)
+                    add_due_runs_and_skip_missed_times(transaction, schedule, now)
         return is_due
 
-    def _wake_for_awaited_jobs(self, job_ids: frozenset[str]) -> None:
+    def _wake_if_job_is_awaited(self, job_ids: frozenset[str]) -> None:
         if self._awaited_job_ids is None or job_ids & self._awaited_job_ids:
             self._changed.set()
 
@@ -100,13 +100,13 @@ class ScheduleLoop:
         while not self._is_stopping:
             self._changed.clear()
             try:
-                next_time = self.advance()
+                next_time = self.advance_and_get_next_time_or_none()
             except Exception:  # noqa: BLE001 - a full disk may have room later
                 _log.exception("schedules cannot be looked at; they are looked at again")
                 next_time = now_ns() + _RETRY_NS
-            self._sleep(next_time)
+            self._sleep_until_time_or_change(next_time)
 
-    def _sleep(self, until: int | None) -> None:
+    def _sleep_until_time_or_change(self, until: int | None) -> None:
         """Sleep until a time (ns since 1970) or a change."""
         while not self._changed.is_set() and (until is None or now_ns() < until):
             self._changed.wait(None if until is None else min((until - now_ns()) / 10**9, _MAX_SLEEP_SECONDS))

@@ -51,17 +51,17 @@ def parse_schedule_request(
     """
     fields, problems = canonicalize_and_find_shape_problems(_ScheduleMessage, body)
     if not problems:
-        problems = [*_find_problems(fields)]
+        problems = [*_find_field_problems(fields)]
     if problems:
         raise build_invalid_argument_error(problems)
     scheduled_jobs = tuple(ScheduledJob(**job) for job in fields["jobs"])
     for index, job in enumerate(scheduled_jobs):
-        _require_valid_body(jobs, location, index, job)
+        _require_valid_job_body(jobs, location, index, job)
     paused, overlap = fields.get("paused", False), fields.get("overlap", "skip")
     return ScheduleRequest(schedule_id, fields["cron"], fields.get("timeZone", "UTC"), paused, overlap, scheduled_jobs)
 
 
-def _find_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
+def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
     # Imported here because an emulator without schedules needs no rules of cron.
     from vertex_api.schedules.cron import find_cron_problem_or_none
     from vertex_api.schedules.scheduled_runs import list_result_references
@@ -87,7 +87,7 @@ def _find_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
         names.append(job["name"])
 
 
-def _require_valid_body(jobs: JobMethods, location: Location, index: int, job: ScheduledJob) -> None:
+def _require_valid_job_body(jobs: JobMethods, location: Location, index: int, job: ScheduledJob) -> None:
     from vertex_api.schedules.scheduled_runs import fill_in_run_id, list_result_references
 
     if list_result_references(job.body):

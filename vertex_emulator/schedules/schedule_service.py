@@ -10,15 +10,15 @@ from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
 from vertex_emulator.errors import ApiError, TooManyScheduleTimes, build_not_found_error
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.due_runs import (
-    add_due_runs,
-    add_due_runs_and_mark_handled,
+    add_all_runs_until,
+    add_due_runs_and_skip_missed_times,
     describe_overlap_or_none,
     generate_run_id,
     iterate_times_of_schedule,
 )
 from vertex_emulator.schedules.job_methods import JobMethods
 from vertex_emulator.schedules.schedule_request import parse_schedule_request, require_schedule_id
-from vertex_emulator.schedules.schedules_clock import give_back_clock, read_clock, set_clock
+from vertex_emulator.schedules.schedules_clock import read_clock, set_clock, unset_clock
 from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction, parse_time_to_ns_or_none
 
 _SHOWN_TIMES, _SHOWN_RUNS = 3, 20
@@ -40,22 +40,22 @@ class ScheduleService:
             now = read_clock(transaction)
             existing = transaction.schedules.get(location, schedule)
             if existing is not None:
-                add_due_runs(transaction, existing, now)
+                add_due_runs_and_skip_missed_times(transaction, existing, now)
             transaction.schedules.put(location, request, now)
-            reply = _serialize(transaction, _require_schedule(transaction, location, schedule))
+            reply = _serialize_schedule(transaction, _require_schedule(transaction, location, schedule))
         self.wake()
         return reply
 
     def get(self, location: Location, schedule: str) -> dict[str, Any]:
         """Return a schedule with its next times and its last runs. Raises ApiError NOT_FOUND."""
         with self.database.read_transaction() as transaction:
-            return _serialize(transaction, _require_schedule(transaction, location, schedule))
+            return _serialize_schedule(transaction, _require_schedule(transaction, location, schedule))
 
     def list_schedules(self, location: Location | None = None) -> dict[str, Any]:
         """Return the schedules of a location, or all."""
         with self.database.read_transaction() as transaction:
             schedules = transaction.schedules.list_schedules(location)
-            return {"schedules": [_serialize(transaction, schedule) for schedule in schedules]}
+            return {"schedules": [_serialize_schedule(transaction, schedule) for schedule in schedules]}
 
     def delete(self, location: Location, schedule: str) -> dict[str, Any]:
         """Delete a schedule with its runs; jobs that they have submitted go on. Raises ApiError NOT_FOUND."""
@@ -75,7 +75,7 @@ class ScheduleService:
                 raise ApiError("FAILED_PRECONDITION", f"{schedule} was not fired: {reason}")
             now = read_clock(transaction)
             transaction.schedules.add_run(found, generate_run_id(now), now, "RUNNING", fired=True)
-            reply = _serialize(transaction, found)
+            reply = _serialize_schedule(transaction, found)
         self.wake()
         return reply
 
@@ -87,7 +87,7 @@ class ScheduleService:
         """Resume a schedule from now on, and return it. Raises ApiError NOT_FOUND."""
         return self._set_paused(location, schedule, False)
 
-    def set_clock(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def set_clock_and_begin_passed_runs(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Let the schedules' clock stand at `time`; the runs at all times that it passes begin. Raises ApiError."""
         text = body.get("time")
         time = parse_time_to_ns_or_none(text) if isinstance(text, str) else None
@@ -102,17 +102,17 @@ class ScheduleService:
                 raise ApiError("FAILED_PRECONDITION", message)
             for schedule in transaction.schedules.list_schedules():
                 try:
-                    add_due_runs_and_mark_handled(transaction, schedule, time)
+                    add_all_runs_until(transaction, schedule, time)
                 except TooManyScheduleTimes as error:
                     raise ApiError("INVALID_ARGUMENT", str(error)) from error
             set_clock(transaction, time)
         self.wake()
         return {"time": format_time_without_zero_fraction(time)}
 
-    def give_back_clock(self) -> dict[str, Any]:
+    def unset_clock(self) -> dict[str, Any]:
         """Let schedules use the machine's clock again, from its time on."""
         with self.database.write_transaction() as transaction:
-            give_back_clock(transaction)
+            unset_clock(transaction)
             now = read_clock(transaction)
             for schedule in transaction.schedules.list_schedules():
                 transaction.schedules.set_handled_until(schedule, now)
@@ -123,9 +123,9 @@ class ScheduleService:
         with self.database.write_transaction() as transaction:
             now = read_clock(transaction)
             found = _require_schedule(transaction, location, schedule)
-            add_due_runs(transaction, found, now)
+            add_due_runs_and_skip_missed_times(transaction, found, now)
             transaction.schedules.set_paused(found, paused, now)
-            reply = _serialize(transaction, _require_schedule(transaction, location, schedule))
+            reply = _serialize_schedule(transaction, _require_schedule(transaction, location, schedule))
         self.wake()
         return reply
 
@@ -137,7 +137,7 @@ def _require_schedule(transaction: Transaction, location: Location, schedule_id:
     return schedule
 
 
-def _serialize(transaction: Transaction, schedule: Schedule) -> dict[str, Any]:
+def _serialize_schedule(transaction: Transaction, schedule: Schedule) -> dict[str, Any]:
     times = [] if schedule.request.paused else iterate_times_of_schedule(schedule, schedule.handled_until)
     runs = transaction.schedules.list_runs(schedule, _SHOWN_RUNS)
     return {

@@ -22,6 +22,6 @@ def set_clock(transaction: Transaction, time: int) -> None:
     transaction.set_setting(_SETTING, str(time))
 
 
-def give_back_clock(transaction: Transaction) -> None:
+def unset_clock(transaction: Transaction) -> None:
     """Use the machine's clock again."""
     transaction.remove_setting(_SETTING)

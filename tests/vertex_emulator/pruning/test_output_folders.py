@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.pruning.output_folders import select_unreferenced_uris
+from vertex_emulator.pruning.output_folders import split_into_unreferenced_and_referenced_uris
 
 
 @pytest.mark.parametrize(
@@ -16,13 +16,13 @@ from vertex_emulator.pruning.output_folders import select_unreferenced_uris
     ],
 )
 def test_references_keep_a_folder(text: str, is_kept: bool) -> None:
-    unreferenced, kept = select_unreferenced_uris(["gs://bucket/run"], [text])
+    unreferenced, kept = split_into_unreferenced_and_referenced_uris(["gs://bucket/run"], [text])
     assert (unreferenced, kept) == (([], ["gs://bucket/run"]) if is_kept else (["gs://bucket/run"], []))
 
 
 def test_a_reference_to_a_folder_above_keeps_it() -> None:
-    assert select_unreferenced_uris(["gs://b/all/run"], ["gs://b/all"]) == ([], ["gs://b/all/run"])
+    assert split_into_unreferenced_and_referenced_uris(["gs://b/all/run"], ["gs://b/all"]) == ([], ["gs://b/all/run"])
 
 
 def test_a_whole_bucket_is_kept() -> None:
-    assert select_unreferenced_uris(["gs://bucket"], []) == ([], ["gs://bucket"])
+    assert split_into_unreferenced_and_referenced_uris(["gs://bucket"], []) == ([], ["gs://bucket"])

@@ -35,7 +35,7 @@ class SchedulingEmulator(Emulator):
         return [(run["scheduleTime"], run["state"]) for run in reversed(self.get(schedule)["runs"])]
 
     def move_clock(self, time: str) -> None:
-        self.schedules.set_clock({"time": time})
+        self.schedules.set_clock_and_begin_passed_runs({"time": time})
 
     def let_clock_pass_while_down(self, time: str) -> None:
         with self.database.write_transaction() as transaction:
@@ -44,7 +44,7 @@ class SchedulingEmulator(Emulator):
     def finish_runs(self) -> None:
         """Let all runs come to their ends."""
         while True:
-            self.loop.advance()
+            self.loop.advance_and_get_next_time_or_none()
             self.run_jobs()
             with self.database.read_transaction() as transaction:
                 if not transaction.schedules.list_runs_under_way():

@@ -59,7 +59,7 @@ def test_times_missed_while_down_are_one_skipped_run(
 def test_years_of_missed_minutes_are_not_counted_out(emulator: SchedulingEmulator) -> None:
     emulator.put(cron="* * * * *")
     emulator.let_clock_pass_while_down("2046-11-22T00:00:30Z")
-    emulator.loop.advance()
+    emulator.loop.advance_and_get_next_time_or_none()
     (skipped, state), (run, _) = emulator.runs()
     assert (skipped, state, run) == ("2026-11-22T16:40:00Z", "SKIPPED", "2046-11-22T00:00:00Z")
     assert "missed at least 1000 times" in emulator.get()["runs"][1]["reason"]
@@ -112,7 +112,7 @@ def test_a_clock_that_is_given_back_repeats_no_run(
     for day in (22, 23):
         emulator.move_clock(f"2026-11-{day}T12:00:00Z")
         emulator.finish_runs()
-    assert emulator.schedules.give_back_clock() == {"time": "2026-11-22T02:00:00Z"}
+    assert emulator.schedules.unset_clock() == {"time": "2026-11-22T02:00:00Z"}
     monkeypatch.setattr("vertex_emulator.schedules.schedules_clock.now_ns", lambda: 1_795_485_601 * 10**9)
     emulator.finish_runs()
     assert emulator.runs() == nights(22, 24)
@@ -136,10 +136,10 @@ def test_only_the_last_hundred_ended_runs_are_kept(emulator: SchedulingEmulator)
 
 def test_the_loop_waits_for_the_next_time(emulator: SchedulingEmulator) -> None:
     emulator.put("paused", paused=True)
-    assert emulator.loop.advance() is None
+    assert emulator.loop.advance_and_get_next_time_or_none() is None
     emulator.put()
     emulator.put("later", cron="0 3 * * *")
-    assert emulator.loop.advance() is None  # a set clock stands
-    emulator.schedules.give_back_clock()
+    assert emulator.loop.advance_and_get_next_time_or_none() is None  # a set clock stands
+    emulator.schedules.unset_clock()
     next_times = [emulator.get(name)["nextTimes"][0] for name in ("nightly", "later")]
-    assert emulator.loop.advance() == parse_time_to_ns_or_none(min(next_times))
+    assert emulator.loop.advance_and_get_next_time_or_none() == parse_time_to_ns_or_none(min(next_times))

@@ -22,7 +22,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
 from vertex_api.schedules.scheduled_runs import fill_in_run_id
 from vertex_api.training_pipelines.backing_job import TUNING_TASK
-from vertex_emulator.schedules.due_runs import add_due_runs_and_mark_handled
+from vertex_emulator.schedules.due_runs import add_all_runs_until
 
 DAY_NS = 86_400 * 10**9
 NIGHT = "2026-11-22T02:00:00Z"
@@ -64,7 +64,7 @@ def test_later_jobs_wait_and_use_earlier_results(emulator: SchedulingEmulator) -
     args = [BEST, "${jobs.tune.modelDir}", "${jobs.prepare.step.name}"]
     emulator.put(jobs=[scheduled_job("prepare.step"), scheduled_search("tune"), scheduled_job("train", args=args)])
     emulator.move_clock(NIGHT)
-    emulator.loop.advance()
+    emulator.loop.advance_and_get_next_time_or_none()
     assert len(emulator.all_jobs()) == 1
     emulator.finish_runs()
     run = last_run(emulator)
@@ -136,7 +136,7 @@ def test_a_rejected_job_ends_its_run_with_the_reason(emulator: SchedulingEmulato
 def test_deleting_a_schedule_leaves_its_jobs(emulator: SchedulingEmulator) -> None:
     emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
     emulator.move_clock(NIGHT)
-    emulator.loop.advance()
+    emulator.loop.advance_and_get_next_time_or_none()
     emulator.schedules.delete(LOCATION, "nightly")
     emulator.finish_runs()
     assert [job.state for job in emulator.all_jobs()] == ["JOB_STATE_SUCCEEDED"]
@@ -162,7 +162,7 @@ def test_a_job_for_a_deleted_schedule_is_not_stored(
 def test_a_run_whose_job_is_deleted_fails(emulator: SchedulingEmulator) -> None:
     emulator.put()
     emulator.move_clock(NIGHT)
-    emulator.loop.advance()
+    emulator.loop.advance_and_get_next_time_or_none()
     emulator.run_jobs()
     (job,) = emulator.all_jobs()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job.id)
@@ -173,7 +173,7 @@ def test_a_run_whose_job_is_deleted_fails(emulator: SchedulingEmulator) -> None:
 def test_an_edit_leaves_a_run_under_way_as_it_began(emulator: SchedulingEmulator) -> None:
     emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
     emulator.move_clock(NIGHT)
-    emulator.loop.advance()
+    emulator.loop.advance_and_get_next_time_or_none()
     emulator.put(jobs=[scheduled_job("other")])
     emulator.finish_runs()
     assert list(last_run(emulator)["jobs"]) == ["prepare", "train"]
@@ -195,7 +195,7 @@ def test_one_run_that_cannot_go_on_stops_no_other(
         return create(*arguments)
 
     monkeypatch.setattr(type(emulator.jobs), "create", create_all_but_the_first)
-    assert emulator.loop.advance() is not None  # it is tried again
+    assert emulator.loop.advance_and_get_next_time_or_none() is not None  # it is tried again
     assert len(emulator.all_jobs()) == 1
     emulator.finish_runs()
     assert emulator.runs("broken") == emulator.runs() == [(NIGHT, "SUCCEEDED")]
@@ -242,5 +242,5 @@ def test_a_time_has_one_run_whatever_asks_for_it_again(emulator: SchedulingEmula
     with emulator.database.write_transaction() as transaction:
         (schedule,) = transaction.schedules.list_schedules()
         earlier = schedule.handled_until - 3 * DAY_NS
-        add_due_runs_and_mark_handled(transaction, replace(schedule, handled_until=earlier), schedule.handled_until)
+        add_all_runs_until(transaction, replace(schedule, handled_until=earlier), schedule.handled_until)
     assert emulator.get()["runs"] == before

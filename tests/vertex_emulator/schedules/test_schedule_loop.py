@@ -67,8 +67,8 @@ def test_jobs_that_no_run_waits_for_wake_nothing(threaded: SchedulingEmulator) -
     threaded.move_clock("2026-11-22T00:00:00Z")
     threaded.put()
     looks: list[int] = []
-    advance = threaded.loop.advance
-    threaded.loop.advance = lambda: looks.append(1) or advance()  # type: ignore[method-assign,func-returns-value]
+    advance = threaded.loop.advance_and_get_next_time_or_none
+    threaded.loop.advance_and_get_next_time_or_none = lambda: looks.append(1) or advance()  # type: ignore[method-assign,func-returns-value]
     threaded.move_clock("2026-11-22T02:00:00Z")
     until(lambda: looks)
     threaded.run_jobs()

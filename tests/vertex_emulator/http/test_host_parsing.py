@@ -1,20 +1,20 @@
 import pytest
 
-from vertex_emulator.http.host_and_origin_middleware import find_host_of_bare_url, is_loopback
+from vertex_emulator.http.host_parsing import find_host_of_bare_url, is_loopback_host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8080", "[::1]:80", "[::1]", "127.9.9.9"])
 def test_loopback_hosts_are_known_with_any_port(host: str) -> None:
     found = find_host_of_bare_url(f"//{host}")
     assert found is not None
-    assert is_loopback(found)
+    assert is_loopback_host(found)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0", "localhost.evil"])
 def test_other_hosts_are_not_loopback(host: str) -> None:
     found = find_host_of_bare_url(f"//{host}")
     assert found is not None
-    assert not is_loopback(found)
+    assert not is_loopback_host(found)
 
 
 @pytest.mark.parametrize("url", ["", "null", "//", "//127.0.0.1/x", "//user@127.0.0.1", "//127.0.0.1:port", "//[::1"])

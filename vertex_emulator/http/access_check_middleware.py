@@ -5,21 +5,18 @@ must not: browsers send the page's Origin, and a page that points its own name a
 that name as Host.
 """
 
-import ipaddress
-from typing import Any
-from urllib.parse import urlsplit
-
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.http.host_parsing import find_host_of_bare_url, is_loopback_host, parse_ip_address_or_none
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.http.user_and_token_authentication import Access
 
 VERSION_HEADER = "x-vertex-emulator"
 
 
-class HostAndOriginMiddleware:
+class AccessCheckMiddleware:
     """ASGI middleware that accepts requests of those who have `access`, to loopback names only.
 
     With `allowed_host`, requests may be to it and to any address too.
@@ -51,7 +48,7 @@ class HostAndOriginMiddleware:
 
     def _choose_app_or_response(self, scope: Scope) -> ASGIApp:
         """Return what answers a request: the application, or the response that rejects or redirects it."""
-        if error := self._find_header_error(scope["scheme"], Headers(scope=scope)):
+        if error := self._find_host_or_origin_error(scope["scheme"], Headers(scope=scope)):
             return build_error_response(error)
         if redirect := self._access.build_cookie_redirect_or_none(scope):
             return redirect
@@ -59,7 +56,7 @@ class HostAndOriginMiddleware:
             return build_error_response(error)
         return self._app
 
-    def _find_header_error(self, scheme: str, headers: Headers) -> ApiError | None:
+    def _find_host_or_origin_error(self, scheme: str, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
         if not self._is_allowed_host(find_host_of_bare_url(f"//{host}")):
             message = f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
@@ -74,32 +71,9 @@ class HostAndOriginMiddleware:
     def _is_allowed_host(self, host: str | None) -> bool:
         if host is None:
             return False
-        if is_loopback(host):
+        if is_loopback_host(host):
             return True
         # A name can be pointed anywhere by whoever owns it; an address cannot.
         return self._allowed_host is not None and (
-            host == self._allowed_host or _parse_ip_address_or_none(host) is not None
+            host == self._allowed_host or parse_ip_address_or_none(host) is not None
         )
-
-
-def find_host_of_bare_url(url: str) -> str | None:
-    """Return the host in a URL or in `//host:port`, None if there is none."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return None
-    return None if parts.username is not None or parts.path else parts.hostname
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or an address always means this machine."""
-    address = _parse_ip_address_or_none(host)
-    return host == "localhost" if address is None else address.is_loopback
-
-
-def _parse_ip_address_or_none(host: str) -> Any:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
