@@ -8,14 +8,14 @@ from benchmarks import (
     emulator_performance,
     job_listing,
     local_run,
+    preview_review_size,
     preview_time,
-    review_size,
     search_quality,
     thousand_jobs,
 )
 
 _MODULES = (
-    *(context_digest, preview_time, review_size, api_calls, thousand_jobs),
+    *(context_digest, preview_time, preview_review_size, api_calls, thousand_jobs),
     *(emulator_performance, job_listing, local_run, search_quality),
 )
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.noop_resource_comparison import create_our_program
 from benchmarks.paired_timing import render_row
-from benchmarks.thousand_jobs import run_full_emulator
+from benchmarks.thousand_jobs import run_emulator_without_free_capacity
 from tests.forwarding_proxy import ForwardingProxy
 
 JOBS = 200
@@ -47,7 +47,7 @@ def yield_benchmark_rows() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         program = create_our_program(Path(folder), JOBS)
         data = program.root / ".emulator"
-        with run_full_emulator(data) as emulator:
+        with run_emulator_without_free_capacity(data) as emulator:
             endpoint = (data / "endpoint.json").read_text()
             for case, arguments in _CASES.items():
                 proxy = CountingProxy(emulator.url)

@@ -3,27 +3,18 @@
 Docker and the base image are needed. Takes about two minutes.
 """
 
-import json
-import os
-import shutil
-import signal
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
 from benchmarks.paired_timing import measure_medians_alternately, render_row, time_call
 
-IMAGE = "python:3.11-slim-bookworm"
 PROGRAM = ["python3", "-c", "pass"]
 # A trial without a measurement would have failed; a plain run writes the same line somewhere else.
 METRIC = '{"timestamp": 1, "trial": "1", "global_step": "1", "score": "1"}'
@@ -31,60 +22,7 @@ MEASURED = ["sh", "-c", f"echo '{METRIC}' > ${{CLOUD_ML_HP_METRIC_FILE:-/tmp/met
 RUNS = 10
 TRIALS, PARALLEL = 100, 4
 LINES = 100_000
-PARENT = "projects/benchmark/locations/us-central1"
-POLL_SECONDS = 0.01
 STUDY_POLL_SECONDS = 0.2  # a study with its trials is a large answer, and Google's own client asks every five seconds
-ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED")
-
-
-@dataclass(frozen=True)
-class Emulator:
-    """A running emulator; `ready_seconds` passed between its start and its first answer on /healthz."""
-
-    process: subprocess.Popen[bytes]
-    url: str
-    ready_seconds: float
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            return json.load(reply)
-
-    def get_resident_megabytes(self) -> float:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-    def run_job(self) -> None:
-        """Submit a job and wait until it ends."""
-        self._submit_and_wait("customJobs", _build_job(PROGRAM))
-
-    def run_study(self) -> None:
-        """Submit a tuning job with TRIALS trials and wait until it ends."""
-        study = {
-            "algorithm": "RANDOM_SEARCH",
-            "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
-            "parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
-        }
-        body = {
-            "displayName": "benchmark",
-            "studySpec": study,
-            "trialJobSpec": _build_job(MEASURED)["jobSpec"],
-            "maxTrialCount": TRIALS,
-            "parallelTrialCount": PARALLEL,
-        }
-        self._submit_and_wait("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
-
-    def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
-        """Wait until a job ends; `RuntimeError` if it does not succeed."""
-        while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:
-            time.sleep(poll_seconds)
-        if job["state"] != "JOB_STATE_SUCCEEDED":
-            raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
-
-    def _submit_and_wait(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
-        self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
 
 
 def yield_benchmark_rows() -> Iterator[str]:
@@ -105,13 +43,14 @@ def yield_benchmark_rows() -> Iterator[str]:
             yield from _yield_throughput_rows(emulator)
             yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
     with temporary_data_folder() as data:
-        job_id = _add_job_with_log(data)
+        job_id = _add_job_with_log_and_get_id(data)
         with run_emulator(data) as emulator:
             yield from _yield_log_page_rows(emulator, job_id)
 
 
 def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
-    docker, job = measure_medians_alternately(partial(run_container, PROGRAM), emulator.run_job, RUNS, warm_ups=1)
+    run_container, run_job = partial(_run_container, PROGRAM), partial(_submit_and_await_job, emulator)
+    docker, job = measure_medians_alternately(run_container, run_job, RUNS, warm_ups=1)
     yield render_row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
     yield render_row("submit to terminal state", job, "s")
     yield render_row("difference", job - docker, "s", 0.3)
@@ -120,15 +59,38 @@ def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
 def _yield_throughput_rows(emulator: Emulator) -> Iterator[str]:
     """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
 
-    def run_half() -> None:
+    def run_half_of_containers() -> None:
         with ThreadPoolExecutor(PARALLEL) as threads:
-            list(threads.map(run_container, [MEASURED] * (TRIALS // 2)))
+            list(threads.map(_run_container, [MEASURED] * (TRIALS // 2)))
 
-    before, trials, after = map(time_call, (run_half, emulator.run_study, run_half))
+    run_study = partial(_submit_and_await_study, emulator)
+    before, trials, after = map(time_call, (run_half_of_containers, run_study, run_half_of_containers))
     plain = before + after
     yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
     yield render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
     yield render_row("ratio of throughputs", plain / trials, "", at_least=0.9)
+
+
+def _submit_and_await_job(emulator: Emulator) -> None:
+    """Submit a job and wait until it ends."""
+    emulator.submit_and_await("customJobs", _build_job(PROGRAM))
+
+
+def _submit_and_await_study(emulator: Emulator) -> None:
+    """Submit a tuning job with TRIALS trials and wait until it ends."""
+    study = {
+        "algorithm": "RANDOM_SEARCH",
+        "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
+        "parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+    }
+    body = {
+        "displayName": "benchmark",
+        "studySpec": study,
+        "trialJobSpec": _build_job(MEASURED)["jobSpec"],
+        "maxTrialCount": TRIALS,
+        "parallelTrialCount": PARALLEL,
+    }
+    emulator.submit_and_await("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
 
 
 def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
@@ -147,7 +109,7 @@ def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
     yield render_row(f"1,000 of {LINES:,} log lines", statistics.median(pages), "ms", note=note)
 
 
-def _add_job_with_log(data: Path) -> str:
+def _add_job_with_log_and_get_id(data: Path) -> str:
     """Add an ended job with a saved log, and return its id."""
     from vertex_api.job_kinds import CUSTOM_JOB
     from vertex_emulator.data_folder import DataFolder
@@ -177,49 +139,6 @@ def _build_job(program: list[str]) -> dict[str, Any]:
     return {"displayName": "benchmark", "jobSpec": {"workerPoolSpecs": [pool]}}
 
 
-@contextmanager
-def temporary_data_folder() -> Iterator[Path]:
-    """Create a data folder, and remove it with its containers at the end."""
-    data = Path(tempfile.mkdtemp(prefix="vertex-emulator-benchmark-"))
-    try:
-        yield data
-    finally:
-        remove_data_and_containers(data)
-        shutil.rmtree(data)
-
-
-def remove_data_and_containers(data: Path) -> None:
-    """Remove everything in a data folder, and the containers that belong to it."""
-    command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-@contextmanager
-def run_emulator(data: Path) -> Iterator[Emulator]:
-    """Run an emulator on a data folder, and stop it at the end."""
-    begin = time.perf_counter()
-    command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while (emulator := _get_emulator_if_ready(process, data, begin)) is None:
-            if time.perf_counter() - begin > 30:
-                raise RuntimeError("the emulator does not start")
-            time.sleep(0.005)
-        yield emulator
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-
-
-def run_container(program: list[str]) -> None:
+def _run_container(program: list[str]) -> None:
     """Run a program with `docker run`."""
     subprocess.run(["docker", "run", "--rm", IMAGE, *program], check=True)
-
-
-def _get_emulator_if_ready(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
-    try:
-        url = json.loads((data / "endpoint.json").read_text())["url"]
-        with urllib.request.urlopen(f"{url}/healthz", timeout=5):
-            return Emulator(process, url, time.perf_counter() - begin)
-    except (OSError, ValueError):
-        return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from benchmarks.emulator_performance import Emulator, run_emulator, temporary_data_folder
+from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
 from benchmarks.paired_timing import render_row, time_call
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
@@ -53,20 +53,20 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 def yield_benchmark_rows() -> Iterator[str]:
     """Render a line per kind of job: the times of the slowest page and of the median one."""
     with temporary_data_folder() as data:
-        study_id = _add_jobs_and_get_study_id(data)
+        study_id = _add_jobs_and_get_long_study_id(data)
         with run_emulator(data) as emulator:
             emulator.call("GET", "readyz")  # waits until the emulator has listed Docker's containers
             time.sleep(1)
             for kind in KINDS.values():
-                times = _time_pages(emulator, kind)
+                times = _measure_page_milliseconds(emulator, kind)
                 jobs = f"{JOBS[kind]:,} {kind.collection}"
                 jobs += f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB)
                 note = f"median of {len(times)} pages; slowest {max(times):.1f} ms"
                 yield render_row(jobs, statistics.median(times), "ms", MAX_MS, note=note)
-            yield from _yield_search_and_page_rows(emulator, study_id)
+            yield from _yield_single_request_rows(emulator, study_id)
 
 
-def _yield_search_and_page_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
+def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
     custom_jobs, label = f"{_PARENT}/customJobs", quote('labels.number="0"')
     study = f"a study of {STUDY_TRIALS:,} trials"
     for text, path, limit in (
@@ -88,7 +88,7 @@ def _yield_search_and_page_rows(emulator: Emulator, study_id: str) -> Iterator[s
         yield render_row(text, statistics.median(times), "ms", limit)
 
 
-def _time_pages(emulator: Emulator, kind: Kind) -> list[float]:
+def _measure_page_milliseconds(emulator: Emulator, kind: Kind) -> list[float]:
     """List all jobs of a kind, and return the milliseconds of each page."""
     times, token, seen = [], "", 0
     while True:
@@ -103,7 +103,7 @@ def _time_pages(emulator: Emulator, kind: Kind) -> list[float]:
             return times
 
 
-def _add_jobs_and_get_study_id(data: Path) -> str:
+def _add_jobs_and_get_long_study_id(data: Path) -> str:
     """Add all jobs, and return the id of the long study, which is in another project."""
     database = Database(DataFolder.open(data).database)
     with database.write_transaction() as transaction:

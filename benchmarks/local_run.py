@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.emulator_performance import Emulator, run_emulator, temporary_data_folder
+from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
 from benchmarks.paired_timing import yield_time_rows
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
@@ -37,7 +37,7 @@ def yield_benchmark_rows() -> Iterator[str]:
             with run_emulator(data) as emulator:
                 trainer = Trainer(source, emulator, _evaluate_emulator_env(data))
                 for case, run_with_gcloud, run_here, runs in (
-                    ("first", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_without_cache, 1),
+                    ("first", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator_without_cache, 1),
                     ("edited", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator, EDITED_RUNS),
                     ("unedited", trainer.run_image_with_gcloud, trainer.run_image_on_emulator, UNCHANGED_RUNS),
                 ):
@@ -65,7 +65,7 @@ class Trainer:
     def run_image_with_gcloud(self) -> None:
         self._run_gcloud("local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
 
-    def edit_and_run_without_cache(self) -> None:
+    def edit_and_run_on_emulator_without_cache(self) -> None:
         self._edit_and_build_image("--no-cache")
         self.run_image_on_emulator()
 

@@ -35,9 +35,9 @@ def yield_benchmark_rows(name_part: str = "", seeds: int = SEEDS) -> Iterator[st
             if name_part in problem.name.lower():
                 tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
                 regrets = pool.map(_compute_regret_in_worker, tasks, chunksize=1)
-                yield _run_random_and_render_row(problem, regrets[:seeds], regrets[seeds:])
+                yield _run_random_search_and_render_row(problem, regrets[:seeds], regrets[seeds:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = _time_suggestion()
+    seconds = _measure_median_suggestion_seconds()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield render_row(f"a suggestion after {MANY_TRIALS:,} trials", seconds, "s", 0.5, note="median of 5")
     yield render_row("memory that it takes", (after - before) / 1e3, "MB", note="with numpy and egobox, which stay")
@@ -54,7 +54,7 @@ def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: 
     return min(observation.metrics["regret"] for observation in observations)
 
 
-def _time_suggestion() -> float:
+def _measure_median_suggestion_seconds() -> float:
     """Return the median seconds of a suggestion after MANY_TRIALS random trials in the widest space."""
     problem = STUDIES[-1]
     random_spec: Any = problem.build_study_spec("RANDOM_SEARCH")
@@ -77,7 +77,7 @@ def _compute_regret_in_worker(task: tuple[int, int, int]) -> float:
     return compute_regret(STUDIES[index], seed, at_once)
 
 
-def _run_random_and_render_row(
+def _run_random_search_and_render_row(
     problem: SyntheticStudy, regrets_one_at_a_time: Sequence[float], regrets_four_at_a_time: Sequence[float]
 ) -> str:
     random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))

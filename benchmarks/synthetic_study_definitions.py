@@ -19,33 +19,33 @@ class SyntheticStudy:
     four_at_a_time: float | None = None
 
     def build_study_spec(self, algorithm: str = "ALGORITHM_UNSPECIFIED") -> dict[str, Any]:
-        """The StudySpec that asks for the minimum."""
+        """Return the StudySpec that asks for the minimum."""
         metrics = [{"metricId": "regret", "goal": "MINIMIZE"}]
         return {"metrics": metrics, "parameters": self.parameters, "algorithm": algorithm}
 
 
-def build_double(name: str, lower: float, upper: float, scale: str = "UNIT_LINEAR_SCALE") -> dict[str, Any]:
+def build_double_parameter(name: str, lower: float, upper: float, scale: str = "UNIT_LINEAR_SCALE") -> dict[str, Any]:
     """A DOUBLE parameter."""
     return {"parameterId": name, "scaleType": scale, "doubleValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def build_integer(name: str, lower: int, upper: int) -> dict[str, Any]:
+def build_integer_parameter(name: str, lower: int, upper: int) -> dict[str, Any]:
     """An INTEGER parameter."""
     return {"parameterId": name, "integerValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def build_log_discrete(name: str, *values: float) -> dict[str, Any]:
+def build_log_discrete_parameter(name: str, *values: float) -> dict[str, Any]:
     """A DISCRETE parameter on a logarithmic scale."""
     return {"parameterId": name, "scaleType": "UNIT_LOG_SCALE", "discreteValueSpec": {"values": list(values)}}
 
 
-def build_categorical(name: str, *values: str) -> dict[str, Any]:
+def build_categorical_parameter(name: str, *values: str) -> dict[str, Any]:
     """A CATEGORICAL parameter."""
     return {"parameterId": name, "categoricalValueSpec": {"values": list(values)}}
 
 
 def _build_cube_parameters(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
-    return [build_double(f"x{axis}", lower, upper) for axis in range(dimensions)]
+    return [build_double_parameter(f"x{axis}", lower, upper) for axis in range(dimensions)]
 
 
 def _compute_branin(point: Point) -> float:
@@ -120,34 +120,44 @@ def _compute_model_choice_loss(point: Point) -> float:
     )
 
 
-def _build_condition(kind: str, values: list[Any], child: dict[str, Any]) -> dict[str, Any]:
-    return {kind: {"values": values}, "parameterSpec": child}
+def _build_conditional_parameter(
+    parent_values_field: str, parent_values: list[Any], parameter: dict[str, Any]
+) -> dict[str, Any]:
+    return {parent_values_field: {"values": parent_values}, "parameterSpec": parameter}
 
 
 _NETWORK_PARAMETERS = [
-    build_double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
-    build_double("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
-    build_integer("layers", 1, 12),
-    build_log_discrete("batch", 8, 16, 32, 64, 128, 256, 512),
-    build_categorical("optimizer", "sgd", "rmsprop", "adam", "lion"),
+    build_double_parameter("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
+    build_double_parameter("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
+    build_integer_parameter("layers", 1, 12),
+    build_log_discrete_parameter("batch", 8, 16, 32, 64, 128, 256, 512),
+    build_categorical_parameter("optimizer", "sgd", "rmsprop", "adam", "lion"),
 ]
-_LAYERS_PARAMETER = build_integer("layers", 1, 6) | {
+_LAYERS_PARAMETER = build_integer_parameter("layers", 1, 6) | {
     "conditionalParameterSpecs": [
-        _build_condition("parentIntValues", [2, 3, 4, 5, 6], build_log_discrete("width", 16, 32, 64, 128, 256))
+        _build_conditional_parameter(
+            "parentIntValues", [2, 3, 4, 5, 6], build_log_discrete_parameter("width", 16, 32, 64, 128, 256)
+        )
     ]
 }
 _MODEL_CHOICE_PARAMETERS = [
-    build_categorical("model", "linear", "trees", "network")
+    build_categorical_parameter("model", "linear", "trees", "network")
     | {
         "conditionalParameterSpecs": [
-            _build_condition("parentCategoricalValues", ["linear"], build_double("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")),
-            _build_condition("parentCategoricalValues", ["trees"], build_integer("depth", 1, 16)),
-            _build_condition(
-                "parentCategoricalValues", ["trees"], build_double("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")
+            _build_conditional_parameter(
+                "parentCategoricalValues", ["linear"], build_double_parameter("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")
             ),
-            _build_condition("parentCategoricalValues", ["network"], _LAYERS_PARAMETER),
-            _build_condition("parentCategoricalValues", ["network"], build_double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")),
-            _build_condition("parentCategoricalValues", ["network"], build_double("dropout", 0.0, 0.9)),
+            _build_conditional_parameter("parentCategoricalValues", ["trees"], build_integer_parameter("depth", 1, 16)),
+            _build_conditional_parameter(
+                "parentCategoricalValues", ["trees"], build_double_parameter("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")
+            ),
+            _build_conditional_parameter("parentCategoricalValues", ["network"], _LAYERS_PARAMETER),
+            _build_conditional_parameter(
+                "parentCategoricalValues", ["network"], build_double_parameter("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")
+            ),
+            _build_conditional_parameter(
+                "parentCategoricalValues", ["network"], build_double_parameter("dropout", 0.0, 0.9)
+            ),
         ]
     }
 ]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.emulator_performance import IMAGE, Emulator, remove_data_and_containers, run_emulator
+from benchmarks.emulator_process import IMAGE, Emulator, remove_data_and_containers, run_emulator
 from benchmarks.noop_resource_comparison import (
     PARENT,
     Cost,
@@ -41,7 +41,7 @@ def yield_benchmark_rows() -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
             ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
-            with run_full_emulator(ours.root / ".emulator"):
+            with run_emulator_without_free_capacity(ours.root / ".emulator"):
                 for case, arguments in _CASES.items():
                     noop_cost = noop.measure_pulumi(*arguments)
                     costs[case].append((ours.measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else [])))
@@ -56,13 +56,13 @@ def _measure_bare_calls(folder: Path) -> Cost:
     jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
-    with run_full_emulator(folder / "data") as emulator:
-        command = [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)]
+    with run_emulator_without_free_capacity(folder / "data") as emulator:
+        command = [sys.executable, "-m", "benchmarks.submit_with_bare_calls", emulator.url, str(bodies)]
         return run_and_measure_command(command, CHECKOUT, os.environ)
 
 
 @contextmanager
-def run_full_emulator(data: Path) -> Iterator[Emulator]:
+def run_emulator_without_free_capacity(data: Path) -> Iterator[Emulator]:
     """Run an emulator without room for another job, so that all jobs wait."""
     data.mkdir()
     try:

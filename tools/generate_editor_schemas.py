@@ -18,7 +18,7 @@ from typing_extensions import is_typeddict
 from components.schema import config_types
 from components.schema.formats import NumberOrText
 from components.settings.stack_value_checks import NAMESPACE
-from tools.generate_types import PREFIX, load_installed_discovery_document, write_or_check_files
+from tools.generate_types import PREFIX, load_installed_discovery_document, run_generator_command
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
@@ -31,19 +31,19 @@ _ALONE = f"^{REFERENCE}$"
 _SECURE = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
 
 
-def _build_scalar_or_reference(kind: str, pattern: str = "") -> dict[str, Any]:
+def _build_scalar_or_reference_schema(json_type: str, pattern: str = "") -> dict[str, Any]:
     """Return the schema of a scalar, or a text of a pattern, or a text with a reference in it."""
-    return {"type": [kind, "string"], "pattern": f"{pattern}|{REFERENCE}" if pattern else REFERENCE}
+    return {"type": [json_type, "string"], "pattern": f"{pattern}|{REFERENCE}" if pattern else REFERENCE}
 
 
 _DIGITS = "^-?[0-9]+$"
 _SCALARS: list[tuple[Any, dict[str, Any]]] = [
     (NumberOrText, {"type": ["integer", "string"]}),
     (String, {"type": "string"}),
-    (Boolean, _build_scalar_or_reference("boolean")),
-    (Double, _build_scalar_or_reference("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),
-    (Int32, _build_scalar_or_reference("integer", _DIGITS)),
-    (Int64, _build_scalar_or_reference("integer", _DIGITS)),
+    (Boolean, _build_scalar_or_reference_schema("boolean")),
+    (Double, _build_scalar_or_reference_schema("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),
+    (Int32, _build_scalar_or_reference_schema("integer", _DIGITS)),
+    (Int64, _build_scalar_or_reference_schema("integer", _DIGITS)),
     (Duration, {"type": "string", "pattern": rf"^-?[0-9]+([.][0-9]{{1,9}})?s$|{REFERENCE}"}),
     (Timestamp, {"type": "string"}),
 ]
@@ -61,7 +61,7 @@ class SchemaBuilder:
         self.descriptions = descriptions
         self.definitions: dict[str, Schema] = {}
 
-    def build_type(self, hint: Any) -> Schema:
+    def build_type_schema(self, hint: Any) -> Schema:
         """Return the schema of a type as `vertex_api.types` and `components.schema.config_types` write them."""
         inner, marks = split_type_and_annotations(hint)
         for scalar, schema in _SCALARS:
@@ -70,28 +70,32 @@ class SchemaBuilder:
         if inner is Any:
             return {}
         if is_typeddict(inner):
-            return self.define_and_reference(inner)
+            return self.define_and_build_reference(inner)
         match get_origin(inner):
             case origin if origin is Literal:
                 texts = {"enum": list(get_args(inner))}
                 number = [{"type": "integer"}] if marks else []  # Google's clients send enums as numbers
                 return {"anyOf": [texts, *number, {"type": "string", "pattern": _ALONE}]}
             case origin if origin is types.UnionType:
-                return {"anyOf": [self.build_type(each) for each in get_args(inner)]}
+                return {"anyOf": [self.build_type_schema(each) for each in get_args(inner)]}
             case origin if origin is list:
-                return {"type": ["array", "string"], "pattern": _ALONE, "items": self.build_type(get_args(inner)[0])}
+                return {
+                    "type": ["array", "string"],
+                    "pattern": _ALONE,
+                    "items": self.build_type_schema(get_args(inner)[0]),
+                }
             case _:
-                return _build_map_or_reference(self.build_type(get_args(inner)[1]))
+                return _build_map_or_reference_schema(self.build_type_schema(get_args(inner)[1]))
 
-    def define_and_reference(self, message: Any) -> Schema:
+    def define_and_build_reference(self, message: Any) -> Schema:
         """Return a reference to the definition of a TypedDict, which is written if it is not there yet."""
         name = message.__name__
         if name not in self.definitions:
             self.definitions[name] = {}
-            self.definitions[name] |= self.build_typed_dict(message)
+            self.definitions[name] |= self.build_typed_dict_schema(message)
         return {"$ref": f"#/$defs/{name}"}
 
-    def build_typed_dict(self, typed_dict: Any) -> Schema:
+    def build_typed_dict_schema(self, typed_dict: Any) -> Schema:
         """Return the schema of a TypedDict, without fields that the service sets.
 
         Fields stand in both spellings; only the API's own one is described.
@@ -102,7 +106,7 @@ class SchemaBuilder:
         for name, hint in get_type_hints(typed_dict, include_extras=True).items():
             if _OUTPUT_ONLY in split_type_and_annotations(hint)[1]:
                 continue
-            schema = self.build_type(hint)
+            schema = self.build_type_schema(hint)
             description = self.descriptions.get(typed_dict.__name__, {}).get(name)
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
@@ -112,13 +116,13 @@ class SchemaBuilder:
         schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
         return {**schema, "properties": properties, **build_required_fields_schema(required)}
 
-    def build_job(self, message: Any) -> Schema:
+    def build_job_schema(self, message: Any) -> Schema:
         """Return the schema of a job as it is declared: with a lifecycle, perhaps with a file, and named by its key."""
-        schema = self.build_typed_dict(message)
+        schema = self.build_typed_dict_schema(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
-            "lifecycle": self.define_and_reference(config_types.Lifecycle),
-            "spec": self.define_and_reference(config_types.SpecFile),
+            "lifecycle": self.define_and_build_reference(config_types.Lifecycle),
+            "spec": self.define_and_build_reference(config_types.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
         pools = build_required_fields_schema([_BESIDE_A_FILE[1]])
@@ -134,15 +138,18 @@ class SchemaBuilder:
         ]
         return {**schema, "if": {"not": {"required": ["spec"]}}, "then": {"allOf": spelled}}
 
-    def build_declarations_file_properties(self) -> dict[str, Schema]:
+    def build_declarations_file_property_schemas(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
-        jobs = {kind.collection: _build_map_or_reference(self.build_job(message)) for kind, message in messages.items()}
-        keys: dict[str, Schema] = self.build_typed_dict(config_types.Declarations)["properties"]
+        jobs = {
+            kind.collection: _build_map_or_reference_schema(self.build_job_schema(message))
+            for kind, message in messages.items()
+        }
+        keys: dict[str, Schema] = self.build_typed_dict_schema(config_types.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
-def _build_map_or_reference(value_schema: Schema) -> Schema:
+def _build_map_or_reference_schema(value_schema: Schema) -> Schema:
     return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": value_schema}
 
 
@@ -152,22 +159,23 @@ def build_required_fields_schema(names: list[str]) -> Schema:
     return {"allOf": rules} if rules else {}
 
 
-def iterate_messages_with_field_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
+def iterate_message_names_and_field_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the first sentence on each field of the API's messages, by message."""
     for name, schema in document["schemas"].items():
         texts = {field: one.get("description", "") for field, one in schema.get("properties", {}).items()}
         sentences = {
-            field: re.split(r"(?<=[^.][.])\s", _remove_behaviors(text), maxsplit=1)[0] for field, text in texts.items()
+            field: re.split(r"(?<=[^.][.])\s", _remove_required_or_optional_prefix(text), maxsplit=1)[0]
+            for field, text in texts.items()
         }
         yield name.removeprefix(PREFIX), {field: text for field, text in sentences.items() if text}
 
 
-def _remove_behaviors(description: str) -> str:
+def _remove_required_or_optional_prefix(description: str) -> str:
     """Return the description of a field without `Required.` and the like before it."""
     return re.sub(r"^((Required|Optional|Immutable)\.\s*)+", "", description)
 
 
-def iterate_shapes_with_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
+def iterate_shape_names_and_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of `components.schema.config_types`, by shape."""
     inherited = config_types.Declarations.__annotations__.keys()
     key_sets = {name: value.__annotations__.keys() for name, value in vars(config_types).items() if is_typeddict(value)}
@@ -183,8 +191,8 @@ def iterate_shapes_with_key_descriptions(markdown: str) -> Iterator[tuple[str, d
 
 def build_schemas() -> dict[str, Schema]:
     """Return the two schemas, by the names of their files."""
-    descriptions = dict(iterate_messages_with_field_descriptions(load_installed_discovery_document()))
-    descriptions |= dict(iterate_shapes_with_key_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    descriptions = dict(iterate_message_names_and_field_descriptions(load_installed_discovery_document()))
+    descriptions |= dict(iterate_shape_names_and_key_descriptions((ROOT / "docs" / "configuration.md").read_text()))
     descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
     descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
     return {
@@ -194,7 +202,7 @@ def build_schemas() -> dict[str, Schema]:
 
 
 def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
-    properties = builder.build_declarations_file_properties()
+    properties = builder.build_declarations_file_property_schemas()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Images and jobs of vertex-training",
@@ -208,8 +216,8 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
 
 def _build_stack_schema(builder: SchemaBuilder) -> Schema:
     keys = {
-        **builder.build_typed_dict(config_types.Stack)["properties"],
-        **builder.build_declarations_file_properties(),
+        **builder.build_typed_dict_schema(config_types.Stack)["properties"],
+        **builder.build_declarations_file_property_schemas(),
     }
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
@@ -236,7 +244,7 @@ def main() -> int:
             for name, schema in build_schemas().items()
         }
 
-    return write_or_check_files("tools.generate_editor_schemas", __doc__, render_files)
+    return run_generator_command("tools.generate_editor_schemas", __doc__, render_files)
 
 
 if __name__ == "__main__":

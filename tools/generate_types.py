@@ -46,20 +46,22 @@ def shorten_schema_id(schema_id: str) -> str:
     return schema_id.removeprefix(PREFIX).removeprefix("GoogleRpc")
 
 
-def find_references(node: object) -> Iterator[str]:
-    """Every schema id that a schema mentions, in document order."""
+def iterate_referenced_schema_ids(node: object) -> Iterator[str]:
+    """Yield every schema id that a schema mentions, in document order."""
     if isinstance(node, dict):
         if "$ref" in node:
             yield node["$ref"]
         for child in node.values():
-            yield from find_references(child)
+            yield from iterate_referenced_schema_ids(child)
 
 
 def list_reachable_schema_ids(schemas: dict[str, Schema]) -> list[str]:
-    """The schema ids that the root types reach, breadth first."""
+    """Return the schema ids that the root types reach, breadth first."""
     found = [PREFIX + root for root in ROOTS]
     for schema_id in found:
-        found += [name for name in dict.fromkeys(find_references(schemas[schema_id])) if name not in found]
+        found += [
+            name for name in dict.fromkeys(iterate_referenced_schema_ids(schemas[schema_id])) if name not in found
+        ]
     return found
 
 
@@ -67,20 +69,20 @@ def collect_enums_by_value_names(message_names: set[str]) -> dict[frozenset[str]
     """Type name and numbers of each enum at the top level or inside `message_names`, by the set of its value names."""
     found: dict[frozenset[str], tuple[str, dict[str, int]]] = {}
 
-    def collect(owner: object, prefix: str) -> None:
+    def add_enums(owner: object, prefix: str) -> None:
         for name, member in vars(owner).items():
             if isinstance(member, type) and issubclass(member, proto.Enum):
                 if not prefix or prefix in message_names:
                     numbers = {value.name: int(value) for value in cast(type[IntEnum], member)}
                     found.setdefault(frozenset(numbers), (prefix + name, numbers))
             elif isinstance(member, type) and issubclass(member, proto.Message):
-                collect(member, prefix + name)
+                add_enums(member, prefix + name)
 
     # Imported here, because that takes a second, and the editor schemas do without it.
     from google.cloud import aiplatform_v1
 
     _ = aiplatform_v1.JobServiceClient  # its names are all there then, also if this process has deferred the package
-    collect(aiplatform_v1, "")
+    add_enums(aiplatform_v1, "")
     return found
 
 
@@ -162,8 +164,8 @@ class Message(TypedDict, total=False):
 '''
 
 
-def render_types(document: Schema) -> str:
-    """The text of vertex_api/types.py for a discovery document."""
+def render_types_module(document: Schema) -> str:
+    """Return the text of vertex_api/types.py for a discovery document."""
     writer = TypeWriter(document["schemas"])
     classes = [writer.render_class(schema_id) for schema_id in list_reachable_schema_ids(document["schemas"])]
     enums = [render_literal_type(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
@@ -181,8 +183,11 @@ def load_installed_discovery_document(version: str = "v1") -> Schema:
     return document
 
 
-def write_or_check_files(module: str, description: str | None, render_files: Callable[[], dict[Path, str]]) -> int:
-    """Write a generator's files or, with `--check`, name those that are out of date; return the exit code."""
+def run_generator_command(module: str, description: str | None, render_files: Callable[[], dict[Path, str]]) -> int:
+    """Parse the command line of a generator, write its files or, with `--check`, name those that are out of date.
+
+    Returns the exit code.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
     check, exit_code = parser.parse_args().check, 0
@@ -197,8 +202,8 @@ def write_or_check_files(module: str, description: str | None, render_files: Cal
 
 
 def main() -> int:
-    return write_or_check_files(
-        "tools.generate_types", __doc__, lambda: {TARGET: render_types(load_installed_discovery_document())}
+    return run_generator_command(
+        "tools.generate_types", __doc__, lambda: {TARGET: render_types_module(load_installed_discovery_document())}
     )
 
 

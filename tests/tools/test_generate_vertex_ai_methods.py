@@ -15,7 +15,7 @@ def test_methods_are_listed_by_version_without_parameter_names() -> None:
         methods = {path: {"httpMethod": "GET", "flatPath": f"{version}{path}"} for path in paths}
         return {"version": version, "revision": "1", "resources": {"a": {"methods": methods}}}
 
-    text = generate_vertex_ai_methods.render_methods(
+    text = generate_vertex_ai_methods.render_methods_json(
         {"v1": document("v1", "/a/{x}", ":b"), "v1beta1": document("v1beta1", "/a/{y}", "/c/{y}/d")}
     )
     for line in ('"both": {', '"a/*"', '":b"', '"c/*/d"'):

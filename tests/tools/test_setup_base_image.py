@@ -9,7 +9,11 @@ import pytest
 
 from tools.setup import debootstrap_image
 from tools.setup.base_image import LABEL, TAG, describe_if_ready, set_up_and_describe
-from tools.setup.debootstrap_image import build_image, copy_certificates_and_pip_settings, imitate_official_python_image
+from tools.setup.debootstrap_image import (
+    add_python_command_and_allow_pip_install,
+    build_image,
+    copy_certificates_and_pip_settings,
+)
 from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, SetupError
 
@@ -104,7 +108,7 @@ def test_the_image_has_python_and_unrestricted_pip(tmp_path: Path) -> None:
     library.mkdir(parents=True)
     (library / "EXTERNALLY-MANAGED").touch()
     (tmp_path / "usr/bin").mkdir()
-    imitate_official_python_image(tmp_path)
+    add_python_command_and_allow_pip_install(tmp_path)
     assert str((tmp_path / "usr/bin/python").readlink()) == "python3"
     assert not (library / "EXTERNALLY-MANAGED").exists()
 

@@ -13,8 +13,8 @@ import pytest
 from tools.setup import docker_daemon
 from tools.setup.docker_daemon import (
     DockerSetup,
+    describe_docker_setup_obstacle_or_none,
     describe_if_ready,
-    find_docker_setup_obstacle,
     set_up_and_describe,
     start_daemon_and_describe,
 )
@@ -47,7 +47,7 @@ SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:
     ],
 )
 def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
-    assert find_docker_setup_obstacle(machine) is None
+    assert describe_docker_setup_obstacle_or_none(machine) is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
     ],
 )
 def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -> None:
-    obstacle = find_docker_setup_obstacle(machine)
+    obstacle = describe_docker_setup_obstacle_or_none(machine)
     assert obstacle
     assert re.search(expected_text, obstacle)
     assert obstacle.endswith("then run `make setup` again.")

@@ -13,7 +13,7 @@ INDEXES = ("index-url", "extra-index-url")
 CONTAINER_OPTIONS = (*INDEXES, "trusted-host", "timeout", "default-timeout")
 
 
-def read_container_pip_conf_and_certificates() -> tuple[str, str]:
+def build_container_pip_conf_and_extra_certificates() -> tuple[str, str]:
     """Return a pip.conf for a container, and the certificates that pip uses here besides the system's."""
     files = [Path("/etc/pip.conf"), Path.home() / ".pip/pip.conf", Path.home() / ".config/pip/pip.conf"]
     options = parse_pip_options((file.read_text() for file in files if file.is_file()), os.environ)

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from tools.setup import debian_packages
-from tools.setup.container_pip_settings import CA_BUNDLE, read_container_pip_conf_and_certificates
+from tools.setup.container_pip_settings import CA_BUNDLE, build_container_pip_conf_and_extra_certificates
 from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, run_program
 
@@ -41,7 +41,7 @@ def build_image(tag: str, label: str, output: ProgressOutput) -> None:
         progress = output.create_seconds_callback("making the base image with debootstrap, a minute or two, once")
         command = ("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, root)
         run_program(*command, limit=BOOTSTRAP_LIMIT_SECONDS, progress=progress)
-        imitate_official_python_image(root)
+        add_python_command_and_allow_pip_install(root)
         copy_certificates_and_pip_settings(root)
         _import_into_docker(root, folder / "root.tar", tag, label, output)
     finally:
@@ -49,7 +49,7 @@ def build_image(tag: str, label: str, output: ProgressOutput) -> None:
         run_program("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
 
 
-def imitate_official_python_image(root: Path) -> None:
+def add_python_command_and_allow_pip_install(root: Path) -> None:
     """Add the `python` command, and let pip install without a virtual environment."""
     (root / "usr/bin/python").symlink_to("python3")
     for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
@@ -58,7 +58,7 @@ def imitate_official_python_image(root: Path) -> None:
 
 def copy_certificates_and_pip_settings(root: Path) -> None:
     """Let pip in builds reach what it reaches on this machine: the same certificate authorities, the same index."""
-    settings, extra_bundle = read_container_pip_conf_and_certificates()
+    settings, extra_bundle = build_container_pip_conf_and_extra_certificates()
     bundle = root / CA_BUNDLE.lstrip("/")
     if Path(CA_BUNDLE).exists():
         shutil.copyfile(CA_BUNDLE, bundle)

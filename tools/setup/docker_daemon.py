@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.setup import debian_packages
 from tools.setup.checkout_folders import get_shared_cache_folder
 from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocesses import CommandFailed, SecondsCallback, SetupError, quote_last_lines, run_program
+from tools.setup.subprocesses import CommandFailed, SecondsCallback, SetupError, render_last_lines, run_program
 
 PACKAGE = "docker.io"
 LOCAL_ENDPOINTS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
@@ -47,7 +47,7 @@ def describe_if_ready() -> str | None:
 def set_up_and_describe(output: ProgressOutput) -> str:
     """Start the daemon, and install it first if it is missing. Raises SetupError with what the user can do."""
     setup = inspect_docker_setup()
-    if obstacle := find_docker_setup_obstacle(setup):
+    if obstacle := describe_docker_setup_obstacle_or_none(setup):
         raise SetupError(f"Docker: {obstacle}")
     if not (setup.has_command and setup.has_daemon):
         try:
@@ -72,7 +72,7 @@ def inspect_docker_setup() -> DockerSetup:
     return DockerSetup(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
 
 
-def find_docker_setup_obstacle(setup: DockerSetup) -> str | None:
+def describe_docker_setup_obstacle_or_none(setup: DockerSetup) -> str | None:
     """Return why no daemon can be started or installed, and what the user can do; `None` if one can."""
     again = "then run `make setup` again."
     if not setup.has_command:
@@ -130,7 +130,7 @@ def _require_answer_or_terminate(daemon: subprocess.Popen[bytes], log: Path, rep
     quotable = "".join(line for line in lines if "level=info" not in line)
     raise SetupError(
         f"Docker: `dockerd` {outcome}; it may not be allowed to run here (in a container without privileges, say)."
-        f"{quote_last_lines(quotable)}\n"
+        f"{render_last_lines(quotable)}\n"
         f"All it wrote is in {log}. Get `dockerd` to run, then run `make setup` again."
     )
 

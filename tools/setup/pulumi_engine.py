@@ -84,7 +84,7 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
 def set_up_and_describe(output: ProgressOutput) -> str:
     """Install the official engine into the cache or, if that fails, build one. Raises SetupError."""
     installers = (
-        ("Pulumi's own installer", install_engine),
+        ("Pulumi's own installer", install_official_engine),
         ("a build from its Go modules", pulumi_engine_build.build_engine),
     )
     name, engine = install_with_first_success(installers, output)
@@ -126,9 +126,11 @@ def install_with_first_success(installers: Sequence[NamedInstaller], output: Pro
     )
 
 
-def install_engine(folder: Path, output: ProgressOutput) -> None:
+def install_official_engine(target_folder: Path, output: ProgressOutput) -> None:
     """Let Pulumi's Automation API install the engine that fits the Python package. Raises CommandFailed."""
     if not python_environment.PYTHON.exists():
         raise CommandFailed("it is part of the Python environment, which is missing")
     progress = output.create_seconds_callback(f"installing Pulumi {ENGINE_VERSION}, once")
-    run_program(python_environment.PYTHON, "-c", INSTALLER, folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)
+    run_program(
+        python_environment.PYTHON, "-c", INSTALLER, target_folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress
+    )

@@ -48,13 +48,13 @@ def run_program(
     if code != 0:
         name = " ".join([Path(command[0]).name, *map(str, command[1:2])])
         outcome = f"was stopped after {limit:g} s" if code is None else f"ended with exit code {code}"
-        raise CommandFailed(f"`{name}` {outcome}{quote_last_lines(stdout + stderr)}")
+        raise CommandFailed(f"`{name}` {outcome}{render_last_lines(stdout + stderr)}")
     return stdout.strip()
 
 
-def quote_last_lines(output: str) -> str:
+def render_last_lines(program_output: str) -> str:
     """Return the last lines of a program's output, each on an indented line of its own, to append to a message."""
-    lines = [line for line in output.splitlines() if line.strip()][-MAX_QUOTED_LINES:]
+    lines = [line for line in program_output.splitlines() if line.strip()][-MAX_QUOTED_LINES:]
     return "".join(f"\n    {line}" for line in lines)
 
 

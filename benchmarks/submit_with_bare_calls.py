@@ -1,4 +1,4 @@
-"""Submit jobs with Google's client and nothing else: `python -m benchmarks.bare_calls URL FILE`.
+"""Submit jobs with Google's client and nothing else: `python -m benchmarks.submit_with_bare_calls URL FILE`.
 
 Each line of FILE is a job as JSON. Four threads submit them, as many as serve the dynamic resources of `pulumi up`.
 """
@@ -20,11 +20,11 @@ def main() -> None:
     transport._session.trust_env = False
     client = JobServiceClient(transport=transport)
 
-    def submit_job(job: str) -> str:
-        return str(client.create_custom_job(parent=PARENT, custom_job=CustomJob.from_json(job)).name)
+    def submit_json_and_get_name(job_json: str) -> str:
+        return str(client.create_custom_job(parent=PARENT, custom_job=CustomJob.from_json(job_json)).name)
 
     with ThreadPoolExecutor(4) as threads:
-        print(len(set(threads.map(submit_job, Path(sys.argv[2]).read_text().splitlines()))))
+        print(len(set(threads.map(submit_json_and_get_name, Path(sys.argv[2]).read_text().splitlines()))))
 
 
 main()

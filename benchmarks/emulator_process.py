@@ -1,0 +1,95 @@
+"""An emulator in a process of its own, on a temporary data folder."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+IMAGE = "python:3.11-slim-bookworm"
+PARENT = "projects/benchmark/locations/us-central1"
+POLL_SECONDS = 0.01
+ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED")
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A running emulator; `ready_seconds` passed between its start and its first answer on /healthz."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    ready_seconds: float
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)
+
+    def get_resident_megabytes(self) -> float:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
+        """Wait until a job ends; `RuntimeError` if it does not succeed."""
+        while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:
+            time.sleep(poll_seconds)
+        if job["state"] != "JOB_STATE_SUCCEEDED":
+            raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
+
+    def submit_and_await(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
+        """Create a job from its request's body, and wait until it ends; `RuntimeError` if it does not succeed."""
+        self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
+
+
+@contextmanager
+def temporary_data_folder() -> Iterator[Path]:
+    """Create a data folder, and remove it with its containers at the end."""
+    data = Path(tempfile.mkdtemp(prefix="vertex-emulator-benchmark-"))
+    try:
+        yield data
+    finally:
+        remove_data_and_containers(data)
+        shutil.rmtree(data)
+
+
+def remove_data_and_containers(data: Path) -> None:
+    """Remove everything in a data folder, and the containers that belong to it."""
+    command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def run_emulator(data: Path) -> Iterator[Emulator]:
+    """Run an emulator on a data folder, and stop it at the end."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while (emulator := _get_emulator_if_ready(process, data, begin)) is None:
+            if time.perf_counter() - begin > 30:
+                raise RuntimeError("the emulator does not start")
+            time.sleep(0.005)
+        yield emulator
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def _get_emulator_if_ready(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
+    try:
+        url = json.loads((data / "endpoint.json").read_text())["url"]
+        with urllib.request.urlopen(f"{url}/healthz", timeout=5):
+            return Emulator(process, url, time.perf_counter() - begin)
+    except (OSError, ValueError):
+        return None
