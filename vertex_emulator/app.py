@@ -37,7 +37,7 @@ from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
-from vertex_emulator.web_page.shell_page import ShellPage
+from vertex_emulator.web_page.shell_command_page import ShellCommandPage
 
 _log = logging.getLogger("vertex_emulator.http")
 
@@ -86,7 +86,7 @@ class App:
                 ScheduleService(self.database, self.jobs, self.schedule_loop.wake),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
-            ShellPage(self.database, self.data.root).build_route(),
+            ShellCommandPage(self.database, self.data.root).build_route(),
             Route("/healthz", self._check_health),
             Route("/readyz", self._check_readiness),
             *storage.delete_expired_uploads_and_build_routes(),

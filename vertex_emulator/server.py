@@ -34,8 +34,8 @@ from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
-from vertex_emulator.secret_manager.container_listener import ContainerListener
 from vertex_emulator.secret_manager.secret_values import SecretValues
+from vertex_emulator.secret_manager.server_for_containers import SecretServerForContainers
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0
@@ -97,10 +97,10 @@ def _run_server(
     executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
     token = read_or_create_token(data.token)
-    secrets = ContainerListener(database, executor, SecretValues(data.secrets), token)
+    secrets = SecretServerForContainers(database, executor, SecretValues(data.secrets), token)
     debugging = DebugPorts(database, executor)
     scheduler = Scheduler(
-        database, executor, data, queue, capacity, secrets.build_environment, debugging.open, debugging.close
+        database, executor, data, queue, capacity, secrets.listen_and_build_environment, debugging.open, debugging.close
     )
     allowed_host = host if allow_remote else None
     app = App(database, executor, data, capacity, scheduler.wake, Access(token), endpoint.url, allowed_host)
@@ -109,7 +109,7 @@ def _run_server(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             endpoint.write(data.endpoint)
-            secrets.resume()
+            secrets.listen_on_earlier_address_if_any()
             debugging.resume()
             scheduler.start()
             app.schedule_loop.start_if_needed()

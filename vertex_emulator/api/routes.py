@@ -74,7 +74,11 @@ def build_routes(
         _create_route("DELETE", "/{name:operation}", operations.delete),
         _create_route("POST", "/{name:operation}:cancel", operations.accept_cancel_of_done_operation),
         _create_route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
-        _create_route("GET", "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access", secrets.access),
+        _create_route(
+            "GET",
+            "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access",
+            secrets.access_secret_version,
+        ),
         Route("/{path:path}", _raise_unserved_path_error, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     return [

@@ -94,9 +94,11 @@ def _run_command(options: argparse.Namespace) -> int:
             flags = (options.outputs, options.dry_run, options.json)
             return _print_lines_and_return_zero(prune_and_describe(options.data, options.older_than, *flags))
         case "export":
-            from vertex_emulator.snapshots.snapshot_export import export_snapshot
+            from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
 
-            return _print_lines_and_return_zero(export_snapshot(options.data, options.archive, options.redact_env))
+            return _print_lines_and_return_zero(
+                export_snapshot_and_describe(options.data, options.archive, options.redact_env)
+            )
         case "import":
             return _import_snapshot_if_confirmed(options)
     from vertex_emulator.cli import status_stop_reset_commands as commands
@@ -116,13 +118,13 @@ def _run_command(options: argparse.Namespace) -> int:
 
 def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
     from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets
-    from vertex_emulator.snapshots.snapshot_import import import_snapshot
+    from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
     question = f"Remove all jobs, their containers and logs, and all schedules and buckets in {options.data}?"
     if options.replace and not _is_confirmed(options, question):
         return 1
     remove = (lambda: reset_emulator_keeping_buckets(options.data)) if options.replace else None
-    return _print_lines_and_return_zero([import_snapshot(options.data, options.archive, remove)])
+    return _print_lines_and_return_zero([import_snapshot_and_describe(options.data, options.archive, remove)])
 
 
 def _is_confirmed(options: argparse.Namespace, question: str) -> bool:

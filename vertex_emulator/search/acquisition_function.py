@@ -35,12 +35,12 @@ class Acquisition:
             mean, deviation = self.objective.predict(features)
             total = (self.exploration_weight * deviation - mean) / self.objective.deviation
         if self.safeties:
-            safe = self._compute_safety(features)
+            safe = self._compute_safe_probabilities(features)
             missing = np.maximum(min(self.required, _MAX_REQUIRED_SAFETY) - safe, 0.0)
             total = total + np.log(np.maximum(safe, 1e-300)) - _UNSAFE_PENALTY * missing
         return total
 
-    def _compute_safety(self, features: Matrix) -> Matrix:
+    def _compute_safe_probabilities(self, features: Matrix) -> Matrix:
         safe = np.ones(len(features))
         for model in self.safeties:
             mean, deviation = model.predict(features)

@@ -19,7 +19,7 @@ _KEPT, _COPIES, _ROUNDS, _FIRST_STEP = 8, 10, 14, 0.1
 
 def sample_points_globally_and_near_best(encoder: PointEncoder, rows_best_first: Matrix, random: Generator) -> Matrix:
     """Sample points from the whole space, and as many around the best trials (`rows_best_first`)."""
-    global_rows = encoder.draw_rows(_POINTS, random)
+    global_rows = encoder.draw_random_rows(_POINTS, random)
     return np.vstack([global_rows, _draw_rows_around(encoder, rows_best_first, _GLOBAL_WIDTH_BOUNDS, random)])
 
 
@@ -36,7 +36,7 @@ def refine_and_rank_points(
     for step in range(_ROUNDS):
         best_points = np.argsort(-scores, kind="stable")[:_KEPT]
         widths = np.full(len(best_points) * _COPIES, _FIRST_STEP / 2**step)
-        moved = encoder.perturb(np.repeat(points[best_points], _COPIES, axis=0), widths, random)
+        moved = encoder.perturb_rows(np.repeat(points[best_points], _COPIES, axis=0), widths, random)
         points = np.vstack([points[best_points], moved])
         scores = np.concatenate([scores[best_points], acquisition.compute_scores(encoder.convert_to_features(moved))])
     return points[np.argsort(-scores, kind="stable")]
@@ -47,4 +47,4 @@ def _draw_rows_around(
 ) -> Matrix:
     start_rows = rows[random.integers(len(rows), size=_POINTS)]
     low, high = map(log, width_bounds)
-    return encoder.perturb(start_rows, np.exp(random.uniform(low, high, size=_POINTS)), random)
+    return encoder.perturb_rows(start_rows, np.exp(random.uniform(low, high, size=_POINTS)), random)

@@ -43,7 +43,7 @@ class Space:
     @property
     def parent_values_and_child_triples(self) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
         """Parent, the parent's values, and the child that is active under them; a parent's own conditions first."""
-        return _walk_conditions(self.roots)
+        return _walk_parent_values_and_child_triples(self.roots)
 
     @property
     def is_finite(self) -> bool:
@@ -84,13 +84,13 @@ def build_point_key(point: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
 def _build_parameter(spec: StudySpecParameterSpec) -> Parameter:
     domain = build_domain(spec)
     children = tuple(
-        (_read_parent_values(domain, condition), _build_parameter(condition["parameterSpec"]))
+        (_parse_parent_values(domain, condition), _build_parameter(condition["parameterSpec"]))
         for condition in spec.get("conditionalParameterSpecs", [])
     )
     return Parameter(spec["parameterId"], domain, children)
 
 
-def _read_parent_values(parent: Domain, condition: StudySpecParameterSpecConditionalParameterSpec) -> frozenset[Value]:
+def _parse_parent_values(parent: Domain, condition: StudySpecParameterSpecConditionalParameterSpec) -> frozenset[Value]:
     if "parentIntValues" in condition:
         return frozenset(map(int, condition["parentIntValues"]["values"]))
     if "parentDiscreteValues" in condition:
@@ -106,12 +106,14 @@ def _walk_parameters(parameters: Sequence[Parameter]) -> Iterator[Parameter]:
         yield from _walk_parameters([child for _, child in parameter.children])
 
 
-def _walk_conditions(parameters: Sequence[Parameter]) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
+def _walk_parent_values_and_child_triples(
+    parameters: Sequence[Parameter],
+) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
     for parameter in parameters:
         for values, child in parameter.children:
             yield parameter, values, child
     for parameter in parameters:
-        yield from _walk_conditions([child for _, child in parameter.children])
+        yield from _walk_parent_values_and_child_triples([child for _, child in parameter.children])
 
 
 def _enumerate_points(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:

@@ -46,7 +46,7 @@ class LearningCurve:
         """The smallest value so far, infinite for an empty curve."""
         return min(self.losses, default=inf)
 
-    def truncate(self, moment: float) -> "LearningCurve":
+    def truncate_after(self, moment: float) -> "LearningCurve":
         """Return the part up to and including a moment."""
         count = bisect_right(self.at, moment)
         return LearningCurve(self.at[:count], self.losses[:count])
@@ -65,39 +65,40 @@ def find_early_stopping_reason(
     """
     reasons = []
     for objective in parse_objectives(study_spec):
-        reason = _find_rule_stop_reason(study_spec, objective, running, completed)
+        reason = _find_stopping_reason_for_objective(study_spec, objective, running, completed)
         if reason is None:
             return None
         reasons.append(f"{objective.id}: {reason}")
     return "; ".join(reasons)
 
 
-def find_median_stop_reason(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
-    """Stop a trial whose best value is strictly worse than the median running average of the completed ones.
+def find_median_stopping_reason(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
+    """Return why to stop a trial whose best value is strictly worse than the completed ones' median running average.
 
     The averages are those up to the trial's last measurement (discovery document, MedianAutomatedStoppingSpec).
     """
     if not curve.at:
         return None
-    averages = [fmean(part.losses) for other in completed if (part := other.truncate(curve.at[-1])).at]
+    averages = [fmean(part.losses) for other in completed if (part := other.truncate_after(curve.at[-1])).at]
     if averages and curve.best_loss > median(averages):
         return f"its best value is worse than the median of the running averages of {len(averages)} completed trials"
     return None
 
 
-def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
-    """Stop a trial that very probably ends worse than the best completed one (DecayCurveAutomatedStoppingSpec).
+def find_decay_curve_stopping_reason(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
+    """Return why to stop a trial that very probably ends worse than the best completed one.
 
-    Google fits a Gaussian process to the curves. Here the final best value of the completed trials is regressed on
-    their best value at the moment that the running trial has come to: a straight line with a normal error, which needs
-    `_REGRESSION_TRIALS` complete curves. "Very low probability" is below `MIN_CHANCE_TO_WIN`.
+    Google fits a Gaussian process to the curves (DecayCurveAutomatedStoppingSpec). Here the final best value of the
+    completed trials is regressed on their best value at the moment that the running trial has come to: a straight line
+    with a normal error, which needs `_REGRESSION_TRIALS` complete curves. "Very low probability" is below
+    `MIN_CHANCE_TO_WIN`.
     """
     if not curve.at:
         return None
     now = curve.at[-1]
     longest = max((other.at[-1] for other in completed), default=0.0)
     complete = [other.build_curve_of_best_losses() for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
-    pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate(now)).at]
+    pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate_after(now)).at]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
     expected, error = _predict_linearly_with_standard_error(pairs, curve.best_loss)
@@ -108,10 +109,10 @@ def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[Learn
     return None
 
 
-def find_convex_stop_reason(
+def find_convex_stopping_reason(
     spec: Mapping[str, Any], curve: LearningCurve, completed: Sequence[LearningCurve]
 ) -> str | None:
-    """Stop a trial whose overestimate at the last step is worse than the best completed one.
+    """Return why to stop a trial whose overestimate at the last step is worse than the best completed one.
 
     A learning curve is convex: it flattens. So a straight line from its recent slope to maxStepCount overestimates
     what the trial comes to (ConvexAutomatedStoppingSpec). The slope is that of the best value so far over the later
@@ -140,7 +141,7 @@ def find_convex_stop_reason(
     return None
 
 
-def _find_rule_stop_reason(
+def _find_stopping_reason_for_objective(
     study_spec: StudySpec, objective: Metric, running: Measurements, completed: Sequence[Measurements]
 ) -> str | None:
     def build_curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
@@ -149,12 +150,12 @@ def _find_rule_stop_reason(
         return curve, [other for other in others if other.at]
 
     if "medianAutomatedStoppingSpec" in study_spec:
-        return find_median_stop_reason(*build_curves(study_spec["medianAutomatedStoppingSpec"]))
+        return find_median_stopping_reason(*build_curves(study_spec["medianAutomatedStoppingSpec"]))
     if "decayCurveStoppingSpec" in study_spec:
-        return find_decay_curve_stop_reason(*build_curves(study_spec["decayCurveStoppingSpec"]))
+        return find_decay_curve_stopping_reason(*build_curves(study_spec["decayCurveStoppingSpec"]))
     if "convexAutomatedStoppingSpec" in study_spec:
         spec = study_spec["convexAutomatedStoppingSpec"]
-        return find_convex_stop_reason(spec, *build_curves(spec))
+        return find_convex_stopping_reason(spec, *build_curves(spec))
     return None
 
 

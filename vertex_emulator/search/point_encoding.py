@@ -48,16 +48,16 @@ class PointEncoder:
             self.space.choose_values_by_parameter(lambda axis: axis.domain.find_nearest_value(of_axis.get(axis, 0.0)))
         )
 
-    def draw_rows(self, count: int, random: np.random.Generator) -> Matrix:
+    def draw_random_rows(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw `count` random rows, uniform on the scales and among listed values."""
-        return self._replace_inactive_cells_by_nan(self._draw_rows_without_nan(count, random))
+        return self._replace_inactive_cells_by_nan(self._draw_random_rows_without_nan(count, random))
 
-    def perturb(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
+    def perturb_rows(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
         count, columns = rows.shape
         moves = random.random((count, columns)) < max(0.5, 1 / columns)
         moves[np.arange(count), random.integers(columns, size=count)] = True
-        fresh = self._draw_rows_without_nan(count, random)
+        fresh = self._draw_random_rows_without_nan(count, random)
         start = np.where(np.isnan(rows), 0.5, rows)
         moved = np.clip(start + widths[:, None] * random.standard_normal(rows.shape), 0, 1)
         for column, listed in self._positions_by_discrete_column.items():
@@ -108,7 +108,7 @@ class PointEncoder:
                 one_hot.add(axis)
         return one_hot
 
-    def _draw_rows_without_nan(self, count: int, random: np.random.Generator) -> Matrix:
+    def _draw_random_rows_without_nan(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw a cell for every axis, active or not."""
         rows = random.random((count, len(self.varied_parameters)))
         for column, listed in self._positions_by_discrete_column.items():

@@ -39,24 +39,26 @@ def find_study_stopping_reason(
         return f"maxNumTrials: there are {trial_count} trials"
     if len(parse_objectives(study_spec)) != 1:
         return None
-    stagnant_trials, since = _measure_stagnation(study_spec, ended, created)
+    stagnant_trials, since = _count_stagnant_trials_and_get_start(study_spec, ended, created)
     if "maxNumTrialsNoProgress" in config and stagnant_trials >= config["maxNumTrialsNoProgress"]:
         return f"maxNumTrialsNoProgress: the last {stagnant_trials} trials were not better"
-    if "maxDurationNoProgress" in config and now - since >= _parse_nanoseconds(config["maxDurationNoProgress"]):
+    if "maxDurationNoProgress" in config and now - since >= _parse_duration_to_ns(config["maxDurationNoProgress"]):
         return f"maxDurationNoProgress: nothing better for {config['maxDurationNoProgress']}"
     return None
 
 
 def _is_runtime_constraint_met(constraint: Mapping[str, Any], created: int, now: int, default: bool) -> bool:
     if "maxDuration" in constraint:
-        return now - created >= _parse_nanoseconds(constraint["maxDuration"])
+        return now - created >= _parse_duration_to_ns(constraint["maxDuration"])
     if "endTime" in constraint:
         end = parse_time_to_ns_or_none(constraint["endTime"])
         return end is not None and now >= end
     return default
 
 
-def _measure_stagnation(study_spec: StudySpec, ended: Sequence[EndedTrial], created: int) -> tuple[int, int]:
+def _count_stagnant_trials_and_get_start(
+    study_spec: StudySpec, ended: Sequence[EndedTrial], created: int
+) -> tuple[int, int]:
     """Count the trials in a row without a new best one; return the count and since when (ns, at first `created`)."""
     [objective] = parse_objectives(study_spec)
     best, stagnant_trials, since = None, 0, created
@@ -70,5 +72,5 @@ def _measure_stagnation(study_spec: StudySpec, ended: Sequence[EndedTrial], crea
     return stagnant_trials, since
 
 
-def _parse_nanoseconds(duration: str) -> int:
+def _parse_duration_to_ns(duration: str) -> int:
     return int(parse_seconds(duration) * 10**9)

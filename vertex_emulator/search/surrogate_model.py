@@ -60,14 +60,14 @@ def try_to_fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surroga
     mean, deviation = float(np.mean(values)), float(np.std(values))
     if deviation == 0:
         return None
-    x, y = _average_duplicates(features, (values - mean) / deviation)
+    x, y = _average_values_of_equal_points(features, (values - mean) / deviation)
     starts = _STARTS if len(x) <= _FEW else _STARTS_OF_MANY
 
-    def fit_kernel(kernel: str) -> egobox.Gpx:
+    def fit_gaussian_process(kernel: str) -> egobox.Gpx:
         correlation = getattr(egobox.CorrelationSpec, kernel)
         return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
-    processes = [_get_result_unless_rust_fails(partial(fit_kernel, kernel)) for kernel in _KERNELS]
+    processes = [_get_result_unless_rust_fails(partial(fit_gaussian_process, kernel)) for kernel in _KERNELS]
     candidates = [gaussian_process for gaussian_process in processes if gaussian_process is not None]
     if not candidates:
         return None
@@ -75,7 +75,7 @@ def try_to_fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surroga
     return Surrogate(likeliest, mean, deviation)
 
 
-def _average_duplicates(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
+def _average_values_of_equal_points(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
     """Average the values of equal points, which could make the covariance matrix singular."""
     distinct, index = np.unique(features, axis=0, return_inverse=True)
     index = index.ravel()

@@ -24,21 +24,21 @@ class SecretValues:
 
     def has_secrets(self, project_number: str) -> bool:
         """Return whether a project has secrets."""
-        return bool(self._read_project(project_number))
+        return bool(self._read_secrets_of_project(project_number))
 
-    def access(self, project: str, secret: str, version: str) -> dict[str, Any]:
+    def access_secret_version(self, project: str, secret: str, version: str) -> dict[str, Any]:
         """Return a version's payload by the id or number of its project. Raises ApiError NOT_FOUND."""
         number = derive_project_number(project)
         name = f"projects/{number}/secrets/{secret}"
-        value = self._read_project(number).get(secret)
+        value = self._read_secrets_of_project(number).get(secret)
         # The service's own words.
         if value is None:
             raise ApiError("NOT_FOUND", f"Secret [{name}] not found or has no versions.")
         if version not in (_LATEST, _ONLY_VERSION):
             raise ApiError("NOT_FOUND", f"Secret Version [{name}/versions/{version}] not found.")
-        return {"name": f"{name}/versions/{_ONLY_VERSION}", "payload": _build_payload(value.encode())}
+        return {"name": f"{name}/versions/{_ONLY_VERSION}", "payload": _build_payload_with_checksum(value.encode())}
 
-    def _read_project(self, project_number: str) -> dict[str, str]:
+    def _read_secrets_of_project(self, project_number: str) -> dict[str, str]:
         try:
             projects = json.loads(self.file.read_text())
         except FileNotFoundError:
@@ -51,7 +51,7 @@ class SecretValues:
         }
 
 
-def _build_payload(value: bytes) -> dict[str, str]:
+def _build_payload_with_checksum(value: bytes) -> dict[str, str]:
     from google_crc32c import value as compute_crc32c
 
     return {"data": base64.b64encode(value).decode(), "dataCrc32c": str(compute_crc32c(value))}

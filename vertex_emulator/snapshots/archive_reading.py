@@ -50,14 +50,14 @@ def open_manifest_and_members(
             if first is None or first.name != MANIFEST or content is None or first.size > _MAX_MANIFEST_BYTES:
                 raise SnapshotInvalid(f"{archive.name} is no snapshot: it does not begin with {MANIFEST}")
             manifest = Manifest.parse(content.read(), archive.name)
-            yield manifest, _iterate_up_to(manifest, members, archive.name)
+            yield manifest, _iterate_members_and_require_totals(manifest, members, archive.name)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise SnapshotInvalid(f"{archive.name} is no snapshot, or it is damaged: {error}") from error
     except FileNotFoundError as error:
         raise EmulatorError(f"{error.filename or archive} does not exist") from error
 
 
-def read_lines(content: IO[bytes]) -> Iterator[bytes]:
+def iterate_length_limited_lines(content: IO[bytes]) -> Iterator[bytes]:
     """Yield the lines of a file. Raises SnapshotInvalid for one without a reasonable length."""
     while line := content.readline(_MAX_LINE_BYTES + 1):
         if len(line) > _MAX_LINE_BYTES:
@@ -65,7 +65,7 @@ def read_lines(content: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def get_nanoseconds(member: tarfile.TarInfo) -> int:
+def require_modification_time_ns(member: tarfile.TarInfo) -> int:
     """Return the time of a member in ns since 1970. Raises SnapshotInvalid."""
     match = _TIME.fullmatch(member.pax_headers.get("mtime", ""))
     if match is None:
@@ -84,7 +84,7 @@ def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[tuple[
         tar.members = []  # type: ignore[attr-defined] # a stream's members cannot be read again, and would fill the memory
 
 
-def _iterate_up_to(
+def _iterate_members_and_require_totals(
     manifest: Manifest, members: Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]], archive_name: str
 ) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
     """Yield the members, unless they are more or larger than the manifest says. Raises SnapshotInvalid."""

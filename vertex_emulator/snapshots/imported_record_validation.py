@@ -24,15 +24,15 @@ def require_valid_records(transaction: Transaction) -> None:
     Ids become names of folders, and a job that has not ended would run as soon as the emulator starts.
     """
     for row in transaction.rows.iterate("jobs"):
-        _require_id(row["id"])
+        _require_numeric_job_id(row["id"])
         job = transaction.get_job(row["id"])
         if job is None or not job.is_terminal:
             raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")
         _require_valid_job(transaction, job)
     for row in transaction.rows.iterate("trials"):
-        _require_id(row["job"])
+        _require_numeric_job_id(row["job"])
     for row in transaction.rows.iterate("pipelines"):
-        _require_id(row["job"])
+        _require_numeric_job_id(row["job"])
     for message in transaction.rows.iterate("service_messages"):
         if (type(message["at"]), type(message["severity"]), type(message["text"])) != (int, str, str):
             raise SnapshotInvalid("a message of the archive is not one")
@@ -71,6 +71,6 @@ def _require_valid_shape(message_type: Any, spec: Mapping[str, Any], owner: str)
         raise SnapshotInvalid(f"the spec of {owner} in the archive is not valid: {problem}")
 
 
-def _require_id(job_id: object) -> None:
+def _require_numeric_job_id(job_id: object) -> None:
     if not isinstance(job_id, str) or not JOB_ID.fullmatch(job_id):
         raise SnapshotInvalid(f"the archive has a job with the id {job_id!a}, which is not a number")

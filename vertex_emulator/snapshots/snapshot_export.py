@@ -48,7 +48,7 @@ class _Entry:
     nanoseconds: int = 0
 
 
-def export_snapshot(data_path: Path, archive: Path, redacts_env: bool) -> Iterator[str]:
+def export_snapshot_and_describe(data_path: Path, archive: Path, redacts_env: bool) -> Iterator[str]:
     """Write all ended jobs, their logs, models and buckets to a new file for its owner only; yield lines about it.
 
     `redacts_env` replaces the values of environment variables in the specs of jobs and models. Raises EmulatorError,
@@ -71,10 +71,10 @@ def export_snapshot(data_path: Path, archive: Path, redacts_env: bool) -> Iterat
         _require_ended_jobs_with_saved_logs(transaction, data)
         try:
             entries = [
-                *_iterate_tables(transaction, redacts_env, files),
-                _build_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
-                *_iterate_logs(data),
-                *_iterate_buckets(BucketStore(BucketTree(data.buckets), metadata)),
+                *_iterate_table_entries(transaction, redacts_env, files),
+                _write_temporary_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
+                *_iterate_log_entries(data),
+                *_iterate_bucket_and_object_entries(BucketStore(BucketTree(data.buckets), metadata)),
             ]
             _write_archive_atomically(archive, entries)
         except OSError as error:
@@ -92,18 +92,19 @@ def _require_ended_jobs_with_saved_logs(transaction: Transaction, data: DataFold
     jobs = [job for id_ in transaction.list_unfinished_job_ids() if (job := transaction.get_job(id_)) is not None]
     if jobs:
         raise EmulatorError(
-            f"jobs have not ended: {_name_jobs(jobs)}; start the emulator, wait until they end or cancel them, and "
-            "stop it: only ended jobs can be exported"
+            f"jobs have not ended: {_render_job_names(jobs)}; start the emulator, wait until they end or cancel them, "
+            "and stop it: only ended jobs can be exported"
         )
-    ended = (_get_existing_job(transaction, row["id"]) for row in transaction.rows.iterate("jobs"))
+    ended = (_require_job(transaction, row["id"]) for row in transaction.rows.iterate("jobs"))
     unsaved = [job for job in ended if not _are_logs_saved(data, job)]
     if unsaved:
         raise EmulatorError(
-            f"logs are not saved yet: {_name_jobs(unsaved)}; start the emulator, which saves them, and stop it again"
+            f"logs are not saved yet: {_render_job_names(unsaved)}; start the emulator, which saves them, and "
+            "stop it again"
         )
 
 
-def _get_existing_job(transaction: Transaction, job_id: str) -> Job:
+def _require_job(transaction: Transaction, job_id: str) -> Job:
     job = transaction.get_job(job_id)
     assert job is not None
     return job
@@ -114,17 +115,19 @@ def _are_logs_saved(data: DataFolder, job: Job) -> bool:
     return all(is_log_saved(data.logs, job.id, replica) for replica in replicas)
 
 
-def _name_jobs(jobs: Sequence[Job]) -> str:
+def _render_job_names(jobs: Sequence[Job]) -> str:
     names = ", ".join(job.name for job in jobs[:_MAX_NAMED_JOBS])
     return f"{names} and {len(jobs) - _MAX_NAMED_JOBS} more" if len(jobs) > _MAX_NAMED_JOBS else names
 
 
-def _iterate_tables(transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack) -> Iterator[_Entry]:
+def _iterate_table_entries(
+    transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack
+) -> Iterator[_Entry]:
     for table in TABLES:
         rows = transaction.rows.iterate(table)
         if redacts_env:
             rows = map(_redact_environment, rows)
-        yield _build_lines_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)
+        yield _write_temporary_lines_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)
 
 
 def _redact_environment(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +150,7 @@ def _iterate_metadata_rows(metadata: ObjectMetadataDatabase) -> Iterator[dict[st
         yield {"bucket": bucket, "name": name, "generation": generation, **asdict(values)}
 
 
-def _build_lines_entry(name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack) -> _Entry:
+def _write_temporary_lines_entry(name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack) -> _Entry:
     """Write rows to a temporary file, because an archive has the size of a file before its content."""
     file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     for row in rows:
@@ -157,14 +160,14 @@ def _build_lines_entry(name: str, rows: Iterable[Mapping[str, Any]], files: cont
     return _Entry(name, size, lambda: file)
 
 
-def _iterate_logs(data: DataFolder) -> Iterator[_Entry]:
+def _iterate_log_entries(data: DataFolder) -> Iterator[_Entry]:
     for path in sorted(data.logs.glob("*/*.jsonl")):
         name = f"{LOGS_PREFIX}{path.parent.name}/{path.name}"
         if LOG_NAME.fullmatch(name):
             yield _Entry(name, path.stat().st_size, lambda path=path: path.open("rb"))  # type: ignore[misc]
 
 
-def _iterate_buckets(buckets: BucketStore) -> Iterator[_Entry]:
+def _iterate_bucket_and_object_entries(buckets: BucketStore) -> Iterator[_Entry]:
     for bucket in buckets.list_bucket_names():
         yield _Entry(f"{BUCKETS_PREFIX}{bucket}")
         for name in iterate_object_names(buckets.tree, bucket):

@@ -21,17 +21,23 @@ from vertex_emulator.gcs.gs_uri import build_object_uri
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, OBJECTS
-from vertex_emulator.snapshots.archive_reading import get_nanoseconds, open_manifest_and_members, read_lines
+from vertex_emulator.snapshots.archive_reading import (
+    iterate_length_limited_lines,
+    open_manifest_and_members,
+    require_modification_time_ns,
+)
 from vertex_emulator.snapshots.imported_record_validation import require_valid_records
 
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
 _COPY_BYTES = 1 << 20
 
 
-def import_snapshot(data_path: Path, archive: Path, remove_content: Callable[[], object] | None) -> str:
+def import_snapshot_and_describe(
+    data_path: Path, archive: Path, remove_existing_jobs: Callable[[], object] | None
+) -> str:
     """Fill a data folder from an archive, and return a line about it.
 
-    `remove_content` removes the jobs of the folder, and with it their containers; then its buckets are removed too.
+    `remove_existing_jobs` removes the jobs of the folder with their containers; then its buckets are removed too.
     Without it, the folder must have neither jobs nor buckets. Nothing is changed before the whole archive is valid.
 
     Raises SnapshotInvalid, EmulatorError, and StartError while an emulator runs.
@@ -40,22 +46,22 @@ def import_snapshot(data_path: Path, archive: Path, remove_content: Callable[[],
     partial = DataFolder(data.root / "import.partial")
     try:
         with open_locked_file_or_raise(data.lock):
-            if remove_content is None:
+            if remove_existing_jobs is None:
                 _require_empty(data)
-            _remove_folder(partial.root)
-            jobs, objects = _unpack(archive, DataFolder.open(partial.root))
-        if remove_content is not None:
-            remove_content()
+            _remove_folder_if_exists(partial.root)
+            jobs, objects = _unpack_validate_and_count(archive, DataFolder.open(partial.root))
+        if remove_existing_jobs is not None:
+            remove_existing_jobs()
         with open_locked_file_or_raise(data.lock):
-            if remove_content is not None:
-                _remove_buckets(data)
+            if remove_existing_jobs is not None:
+                _remove_buckets_and_object_metadata(data)
             _require_empty(data)
             _replace_data_keeping_buckets_folder(partial, data)
     except OSError as error:
         place = error.filename or archive
         raise EmulatorError(f"{archive} was not imported: {place}: {error.strerror or error}") from error
     finally:
-        _remove_folder(partial.root)
+        _remove_folder_if_exists(partial.root)
     return f"imported {jobs} jobs and {objects} objects into {data_path}"
 
 
@@ -73,7 +79,7 @@ def _require_empty(data: DataFolder) -> None:
         )
 
 
-def _unpack(archive: Path, data: DataFolder) -> tuple[int, int]:
+def _unpack_validate_and_count(archive: Path, data: DataFolder) -> tuple[int, int]:
     """Unpack an archive into an empty data folder; return the numbers of jobs and objects. Raises SnapshotInvalid."""
     objects = 0
     with (
@@ -89,14 +95,16 @@ def _unpack(archive: Path, data: DataFolder) -> tuple[int, int]:
                 for member, content in members:
                     table = member.name.removeprefix(DATABASE_PREFIX).removesuffix(".jsonl")
                     if content is None:
-                        BucketTree(data.buckets).make_writable_folder(_get_uri(member.name.rstrip("/"), 1))
+                        BucketTree(data.buckets).make_writable_folder(
+                            _require_bucket_or_object_uri(member.name.rstrip("/"), is_object=False)
+                        )
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
-                        transaction.rows.insert_all(table, map(json.loads, read_lines(content)))
+                        transaction.rows.insert_all(table, map(json.loads, iterate_length_limited_lines(content)))
                     elif member.name == OBJECTS:
-                        _set_metadata(metadata, content)
+                        _store_object_metadata(metadata, content)
                     elif match := LOG_NAME.fullmatch(member.name):
                         (data.logs / match[1]).mkdir(exist_ok=True)
-                        _write_file(data.root / member.name, content)
+                        _write_new_file(data.root / member.name, content)
                     else:
                         objects += 1
                         _store_object(data, member, content)
@@ -107,8 +115,8 @@ def _unpack(archive: Path, data: DataFolder) -> tuple[int, int]:
     return jobs, objects
 
 
-def _set_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes]) -> None:
-    for row in map(json.loads, read_lines(content)):
+def _store_object_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes]) -> None:
+    for row in map(json.loads, iterate_length_limited_lines(content)):
         fields = parse_object_fields(row["fields"])
         updated = None if row["updated"] is None else int(row["updated"])
         values = ObjectMetadata(fields, int(row["metageneration"]), updated)
@@ -116,28 +124,28 @@ def _set_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes]) -> None:
 
 
 def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes]) -> None:
-    uri, file = _get_uri(member.name, 2), data.uploads / "object"
-    _write_file(file, content)
+    uri, file = _require_bucket_or_object_uri(member.name, is_object=True), data.uploads / "object"
+    _write_new_file(file, content)
     file.chmod(0o666)  # training code runs as any user
-    nanoseconds = get_nanoseconds(member)
+    nanoseconds = require_modification_time_ns(member)
     os.utime(file, ns=(nanoseconds, nanoseconds))
     BucketTree(data.buckets).move_file_in(file, uri)
 
 
-def _get_uri(member_name: str, min_parts: int) -> str:
+def _require_bucket_or_object_uri(member_name: str, is_object: bool) -> str:
     """Return the URI of a bucket or object. Raises SnapshotInvalid for a name of anything else."""
     bucket, _, name = member_name.removeprefix(BUCKETS_PREFIX).partition("/")
-    if not member_name.startswith(BUCKETS_PREFIX) or bool(name) != (min_parts == 2) or name.endswith("/"):
+    if not member_name.startswith(BUCKETS_PREFIX) or bool(name) != is_object or name.endswith("/"):
         raise SnapshotInvalid(f"the archive has {member_name!a}, which no export writes")
     return build_object_uri(bucket, name)
 
 
-def _write_file(path: Path, content: IO[bytes]) -> None:
+def _write_new_file(path: Path, content: IO[bytes]) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         shutil.copyfileobj(content, file, _COPY_BYTES)
 
 
-def _remove_buckets(data: DataFolder) -> None:
+def _remove_buckets_and_object_metadata(data: DataFolder) -> None:
     for folder in sorted(data.buckets.iterdir()):
         try:
             if folder.is_dir() and not folder.is_symlink():
@@ -147,25 +155,25 @@ def _remove_buckets(data: DataFolder) -> None:
         except OSError as error:
             message = f"{error.filename or folder} cannot be removed: {error.strerror}; remove it, and import again"
             raise EmulatorError(message) from error
-    _remove_database(data.object_metadata)
+    _remove_database_files(data.object_metadata)
 
 
 def _replace_data_keeping_buckets_folder(source: DataFolder, target: DataFolder) -> None:
     # The buckets' folder stays: containers have it mounted, and it may be a link to another disk.
     for folder in sorted(source.buckets.iterdir()):
         shutil.move(folder, target.buckets / folder.name)
-    _remove_folder(target.logs)
+    _remove_folder_if_exists(target.logs)
     source.logs.rename(target.logs)
     for old, new in ((target.object_metadata, source.object_metadata), (target.database, source.database)):
-        _remove_database(old)
+        _remove_database_files(old)
         new.rename(old)
 
 
-def _remove_database(path: Path) -> None:
+def _remove_database_files(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _remove_folder(folder: Path) -> None:
+def _remove_folder_if_exists(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)

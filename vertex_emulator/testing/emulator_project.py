@@ -27,7 +27,7 @@ class EmulatorProject:
     @property
     def endpoint(self) -> str:
         """The emulator's URL, for the training API, Cloud Logging and Cloud Storage. Raises EmulatorNotRunning."""
-        return self._require_endpoint().url
+        return self._require_running_endpoint().url
 
     @property
     def bucket(self) -> str:
@@ -42,7 +42,7 @@ class EmulatorProject:
     @property
     def credentials(self) -> Any:
         """Credentials of google-auth: anonymous ones, or the emulator's token where it needs one."""
-        if token := self._require_endpoint().read_token():
+        if token := self._require_running_endpoint().read_token():
             from google.oauth2.credentials import Credentials
 
             return Credentials(token)
@@ -83,7 +83,7 @@ class EmulatorProject:
     @property
     def environment(self) -> Mapping[str, str]:
         """The variables that `vertex-emulator env` prints."""
-        return build_environment_variables(self._require_endpoint(), self.data_path, self.project, self.region)
+        return build_environment_variables(self._require_running_endpoint(), self.data_path, self.project, self.region)
 
     def read_job_log(self, job: str, task: str | None = None) -> str:
         """Return the log of a job, given by id or full name, a line for each entry: time, severity, replica, text.
@@ -98,11 +98,11 @@ class EmulatorProject:
         `inject("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
         """
         fault = InjectedFault.parse({"kind": kind, **fields})
-        send_request(self._require_endpoint(), FAULTS_PATH, fault.to_json_without_defaults())
+        send_request(self._require_running_endpoint(), FAULTS_PATH, fault.to_json_without_defaults())
 
     def clear_faults(self) -> None:
         """Remove the faults that no job or request has hit yet."""
-        send_request(self._require_endpoint(), FAULTS_PATH, method="DELETE")
+        send_request(self._require_running_endpoint(), FAULTS_PATH, method="DELETE")
 
-    def _require_endpoint(self) -> Endpoint:
+    def _require_running_endpoint(self) -> Endpoint:
         return require_running_endpoint(self.data_path)

@@ -20,7 +20,7 @@ _MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids
 
 
 @pytest.fixture(scope="session")
-def _emulator_of_session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmulatorProject]":
+def _session_emulator(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmulatorProject]":
     from vertex_emulator.errors import EmulatorError
     from vertex_emulator.testing.emulator_run import run_emulator
 
@@ -34,7 +34,7 @@ def _emulator_of_session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[
 
 @pytest.fixture
 def vertex_emulator(
-    _emulator_of_session: "EmulatorProject", request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    _session_emulator: "EmulatorProject", request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> "Iterator[EmulatorProject]":
     """A project of this test's own in an emulator that all tests of the session share.
 
@@ -42,7 +42,7 @@ def vertex_emulator(
     """
     from dataclasses import replace
 
-    emulator = replace(_emulator_of_session, project=_build_project_id(request.node.name))
+    emulator = replace(_session_emulator, project=_build_unique_project_id(request.node.name))
     for name, value in emulator.environment.items():
         monkeypatch.setenv(name, value)
     yield emulator
@@ -55,7 +55,7 @@ def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
     return vertex_emulator.read_job_log
 
 
-def _build_project_id(test_name: str) -> str:
+def _build_unique_project_id(test_name: str) -> str:
     """Return an id that tells the test, as Google Cloud allows it: `test-training-2`."""
     slug = re.sub(r"[^a-z0-9]+", "-", test_name.lower()).strip("-")
     number = f"-{next(_NUMBERS)}"

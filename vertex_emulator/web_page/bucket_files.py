@@ -26,7 +26,7 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
     """
     tree = BucketTree(buckets_folder)
     number = 0
-    with _translate_errors(tree, uri, "folder"), tree.open_folder_scan(uri) as entries:
+    with _translate_errors_to_api_errors(tree, uri, "folder"), tree.open_folder_scan(uri) as entries:
 
         def count_and_key(entry: os.DirEntry[str]) -> tuple[bool, str]:
             nonlocal number
@@ -44,15 +44,15 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
         }
 
 
-def open_file(buckets_folder: Path, uri: str) -> FileIO:
+def open_bucket_file(buckets_folder: Path, uri: str) -> FileIO:
     """Open the file of a gs:// URI. Raises ApiError."""
     tree = BucketTree(buckets_folder)
-    with _translate_errors(tree, uri, "file"):
+    with _translate_errors_to_api_errors(tree, uri, "file"):
         return tree.open_regular_file(uri)
 
 
 @contextlib.contextmanager
-def _translate_errors(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
+def _translate_errors_to_api_errors(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
     """Raise ApiError for a URI that is invalid or names nothing of this kind."""
     try:
         yield

@@ -26,20 +26,23 @@ class JobQuery:
     """
 
     text: str = ""
-    group: str = ""
+    state_group: str = ""
     before: int | None = None
     ids: tuple[str, ...] = ()
 
 
 def parse_job_query(parameters: QueryParams) -> JobQuery:
     """Return the query of a URL: `text`, `state`, `before`, and `id` any number of times. Raises ApiError."""
-    group, before = parameters.get("state", ""), parameters.get("before", "")
-    if group and group not in STATE_GROUPS:
-        raise ApiError("INVALID_ARGUMENT", f'state is "{group}"; it must be one of {", ".join(STATE_GROUPS)}')
+    state_group, before = parameters.get("state", ""), parameters.get("before", "")
+    if state_group and state_group not in STATE_GROUPS:
+        raise ApiError("INVALID_ARGUMENT", f'state is "{state_group}"; it must be one of {", ".join(STATE_GROUPS)}')
     if before and not (before.isascii() and before.isdecimal() and len(before) < 19):
         raise ApiError("INVALID_ARGUMENT", f'before is "{before}"; it must be the `next` of an earlier answer')
     return JobQuery(
-        parameters.get("text", "").casefold(), group, int(before) if before else None, tuple(parameters.getlist("id"))
+        parameters.get("text", "").casefold(),
+        state_group,
+        int(before) if before else None,
+        tuple(parameters.getlist("id")),
     )
 
 
@@ -56,8 +59,8 @@ def build_job_list_reply(database: Database, query: JobQuery) -> dict[str, Any]:
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break
             last = job.sequence
-            if _matches_group_and_text(job, query):
-                summaries.append(_serialize_summary(transaction, job))
+            if _matches_state_group_and_text(job, query):
+                summaries.append(_serialize_job_summary(transaction, job))
         else:
             last = last if next(jobs, None) is not None else None
     return {"jobs": summaries, "next": last}
@@ -67,15 +70,15 @@ def _iterate_non_trial_jobs(transaction: Transaction, ids: tuple[str, ...]) -> I
     return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 
-def _matches_group_and_text(job: Job, query: JobQuery) -> bool:
+def _matches_state_group_and_text(job: Job, query: JobQuery) -> bool:
     group = next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
-    if query.group not in ("", group):
+    if query.state_group not in ("", group):
         return False
     known = (str(job.spec["displayName"]).casefold(), job.id)
     return any(query.text in text for text in known) or job.name.casefold().endswith(query.text)
 
 
-def _serialize_summary(transaction: Transaction, job: Job) -> dict[str, Any]:
+def _serialize_job_summary(transaction: Transaction, job: Job) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "sequence": job.sequence,
         "id": job.id,

@@ -27,7 +27,7 @@ class JobViews:
     buckets: Path
     trials: ThinnedTrials = field(default_factory=ThinnedTrials)
 
-    def build_view_or_none(self, collection: str, job_id: str) -> dict[str, Any] | None:
+    def build_job_view_or_none(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
 
         The fields are `job` as the API returns it (without a study's trials, with exact times), `kind`, `place`
@@ -38,7 +38,7 @@ class JobViews:
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
-            trials = self.trials.list_of_study(transaction, job_id) if _is_study(job) else []
+            trials = self.trials.list_thinned_trials(transaction, job_id) if _is_study(job) else []
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None

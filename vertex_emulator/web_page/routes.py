@@ -36,7 +36,7 @@ class Page:
         """Return the routes: HTML at `/`, `/jobs/…`, `/files`, `/schedules`; JSON below `/vertex_emulator/page`."""
         return [
             Route("/", self._serve_page),
-            Route("/jobs/{collection}/{id}", self._serve_page_of_job),
+            Route("/jobs/{collection}/{id}", self._serve_job_page),
             Route("/files", self._serve_page),
             Route("/schedules", self._serve_page),
             Mount("/assets", Assets()),
@@ -49,13 +49,13 @@ class Page:
         ]
 
     def _serve_page(self, _request: Request) -> Response:
-        return _build_html_response()
+        return _build_page_html_response()
 
-    def _serve_page_of_job(self, request: Request) -> Response:
+    def _serve_job_page(self, request: Request) -> Response:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(request.path_params["id"])
         has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
-        return _build_html_response(200 if has_job else 404)
+        return _build_page_html_response(200 if has_job else 404)
 
     async def _stream_job_change_events(self, request: Request) -> Response:
         events = event_stream.stream_job_change_events(self.database.changes, request.query_params.get("job"))
@@ -67,7 +67,7 @@ class Page:
 
     def _get_job_view(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        view = self._job_views.build_view_or_none(collection, job_id)
+        view = self._job_views.build_job_view_or_none(collection, job_id)
         if view is None:
             raise _build_no_job_error(collection, job_id)
         return JSONResponse(view)
@@ -77,7 +77,7 @@ class Page:
         return JobViews(self.database, self.executor, self.buckets)
 
     @cached_property
-    def _event_logs(self) -> "EventLogCache":
+    def _event_log_cache(self) -> "EventLogCache":
         # Imported here, and in `_get_scalars`, because most jobs write no event files, and their messages take 20 MB.
         from vertex_emulator.event_files.event_log_cache import EventLogCache
 
@@ -92,14 +92,14 @@ class Page:
         if job is None or job.kind != KINDS.get(collection):
             raise _build_no_job_error(collection, job_id)
         tags = request.query_params.getlist("tag")
-        return JSONResponse(build_scalars_view(self.database, self._event_logs, job, tags))
+        return JSONResponse(build_scalars_view(self.database, self._event_log_cache, job, tags))
 
     def _list_folder_entries(self, request: Request) -> Response:
-        return JSONResponse(bucket_files.build_folder_view(self.buckets, _get_uri_or_root(request)))
+        return JSONResponse(bucket_files.build_folder_view(self.buckets, _get_uri_parameter_or_root(request)))
 
     def _download_file(self, request: Request) -> Response:
-        uri = _get_uri_or_root(request)
-        file = bucket_files.open_file(self.buckets, uri)
+        uri = _get_uri_parameter_or_root(request)
+        file = bucket_files.open_bucket_file(self.buckets, uri)
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         return OpenFileResponse(file, "application/octet-stream", headers, filename=uri.rstrip("/").rpartition("/")[2])
@@ -109,9 +109,9 @@ def _build_no_job_error(collection: str, job_id: str) -> ApiError:
     return ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
 
 
-def _get_uri_or_root(request: Request) -> str:
+def _get_uri_parameter_or_root(request: Request) -> str:
     return request.query_params.get("uri", ROOT)
 
 
-def _build_html_response(status_code: int = 200) -> Response:
+def _build_page_html_response(status_code: int = 200) -> Response:
     return FileResponse(FOLDER / "page.html", status_code=status_code, headers=FRAME_HEADERS)

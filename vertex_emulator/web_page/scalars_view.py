@@ -29,7 +29,7 @@ def build_scalars_view(database: Database, cache: EventLogCache, job: Job, tags:
         folders = list_log_folders(transaction, job)
     shown = folders[-MAX_TRIALS:]
     with cache.read_logs([folder.uri for folder in shown]) as logs:
-        curves = dict(_name_runs(shown, logs))
+        curves = dict(_iterate_run_names_and_curves(shown, logs))
         problems = [problem for log in logs for problem in log.problems]
         return {
             "folder": shown[0].uri if shown and not shown[0].name else None,
@@ -48,7 +48,7 @@ def build_scalars_view(database: Database, cache: EventLogCache, job: Job, tags:
         }
 
 
-def _name_runs(folders: Sequence[LogFolder], logs: Sequence[EventLog]) -> Iterable[tuple[str, Any]]:
+def _iterate_run_names_and_curves(folders: Sequence[LogFolder], logs: Sequence[EventLog]) -> Iterable[tuple[str, Any]]:
     """Yield the name of each run that has scalars, such as `train` or `trial-3/train`, and its curves by tag."""
     for folder, log in zip(folders, logs, strict=True):
         for run, curves in sorted(log.curves.items()):

@@ -18,9 +18,9 @@ class ThinnedTrial:
     measured: int
 
 
-def compute_max_points(count: int) -> int:
-    """Return how many measurements a curve shows in a study of `count` trials."""
-    return next((level for level in _LEVELS if level * count <= _MAX_POINTS), _LEVELS[-1])
+def compute_max_points_per_trial(trial_count: int) -> int:
+    """Return how many measurements a curve shows in a study of `trial_count` trials."""
+    return next((level for level in _LEVELS if level * trial_count <= _MAX_POINTS), _LEVELS[-1])
 
 
 def thin_trial(trial: Trial, max_points: int) -> ThinnedTrial:
@@ -37,10 +37,10 @@ class ThinnedTrials:
     def __init__(self) -> None:
         self._latest: tuple[tuple[str, int], dict[int, ThinnedTrial]] = (("", 0), {})
 
-    def list_of_study(self, transaction: Transaction, study_id: str) -> list[ThinnedTrial]:
+    def list_thinned_trials(self, transaction: Transaction, study_id: str) -> list[ThinnedTrial]:
         """Return the trials of a study by number, thinned as their number demands."""
         trials = transaction.list_trial_records_without_measurements(study_id)
-        key = (study_id, compute_max_points(len(trials)))
+        key = (study_id, compute_max_points_per_trial(len(trials)))
         known_key, ended = self._latest
         if known_key != key:
             ended = {}

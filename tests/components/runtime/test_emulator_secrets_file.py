@@ -39,4 +39,4 @@ def test_each_project_has_its_own_secrets(file: Path) -> None:
 def test_the_emulator_reads_what_is_stored(file: Path) -> None:
     replace_project_secrets("p", {"token": "a"})
     values = SecretValues(DataFolder(file.parent).secrets)
-    assert values.access("p", "token", "latest")["payload"]["data"] == "YQ=="
+    assert values.access_secret_version("p", "token", "latest")["payload"]["data"] == "YQ=="

@@ -93,8 +93,8 @@ def test_candidates_hold_exactly_the_points_that_conditions_allow():
     space = Space.from_specs(conditional()["parameters"])
     encoder = PointEncoder(space)
     random = np.random.default_rng(1)
-    drawn = encoder.draw_rows(200, random)
-    moved = encoder.perturb(drawn, np.full(200, 0.3), random)
+    drawn = encoder.draw_random_rows(200, random)
+    moved = encoder.perturb_rows(drawn, np.full(200, 0.3), random)
     for rows in (drawn, moved):
         for row in rows:
             point = encoder.decode_row(row)

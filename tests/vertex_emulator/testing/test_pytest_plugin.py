@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.testing.pytest_plugin import _build_project_id
+from vertex_emulator.testing.pytest_plugin import _build_unique_project_id
 
 TESTS = """
 import os
@@ -79,6 +79,6 @@ def test_the_plugin_imports_nothing_of_the_emulator() -> None:
 
 @pytest.mark.parametrize("name", ["test_x", "test_very_long_names_of_tests_are_cut[a-b]", "test_Ä/ö[1]"])
 def test_project_ids_are_valid_and_tell_the_test(name: str) -> None:
-    first, second = _build_project_id(name), _build_project_id(name)
+    first, second = _build_unique_project_id(name), _build_unique_project_id(name)
     assert first != second
     assert re.fullmatch(r"test-[a-z0-9-]{0,24}[a-z0-9]", first)

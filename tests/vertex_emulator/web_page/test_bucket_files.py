@@ -44,7 +44,7 @@ def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.Mo
     "uri", ["gs://models/../../secret", "gs://models/run/../../../secret", "gs://../secret", "/etc/passwd", "gs:///etc"]
 )
 def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
-    for look in (bucket_files.build_folder_view, bucket_files.open_file):
+    for look in (bucket_files.build_folder_view, bucket_files.open_bucket_file):
         with pytest.raises(ApiError) as refusal:
             look(buckets, uri)
         assert refusal.value.http == 400
@@ -60,7 +60,7 @@ def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     assert (kinds["out"], kinds["secret"]) == ("link", "link")
     for uri in ("gs://models/run/secret", "gs://models/run/out/secret"):
         with pytest.raises(ApiError, match="symbolic link"):
-            bucket_files.open_file(buckets, uri)
+            bucket_files.open_bucket_file(buckets, uri)
 
 
 def test_name_that_is_not_utf8_is_escaped(buckets: Path) -> None:
@@ -77,5 +77,5 @@ def test_name_that_is_not_utf8_is_escaped(buckets: Path) -> None:
 @pytest.mark.parametrize("uri", ["gs://models/none", "gs://models/run/a folder", "gs://none-such"])
 def test_what_is_no_file_is_not_found(buckets: Path, uri: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        bucket_files.open_file(buckets, uri)
+        bucket_files.open_bucket_file(buckets, uri)
     assert refusal.value.http == 404

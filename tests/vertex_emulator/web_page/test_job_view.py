@@ -30,7 +30,7 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_view_or_none(
+    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_job_view_or_none(
         kind.collection, job_id
     )
     assert found is not None
@@ -92,7 +92,7 @@ def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypa
     views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
 
     def curves() -> list[Any]:
-        shown = views.build_view_or_none(HYPERPARAMETER_TUNING_JOB.collection, study)
+        shown = views.build_job_view_or_none(HYPERPARAMETER_TUNING_JOB.collection, study)
         assert shown is not None
         return [trial["curve"]["values"]["acc"] for trial in shown["study"]["trials"]]
 
@@ -120,4 +120,4 @@ def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):
-        assert views.build_view_or_none(collection, job) is None
+        assert views.build_job_view_or_none(collection, job) is None

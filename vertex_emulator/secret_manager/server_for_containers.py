@@ -30,7 +30,7 @@ _log = logging.getLogger("vertex_emulator.secrets")
 
 
 @dataclass
-class ContainerListener:
+class SecretServerForContainers:
     """Serves `values` on an address that containers reach, from the first job on whose project has secrets.
 
     A container needs the key of its project, which is derived from `token`, so it stays the same after a restart.
@@ -43,8 +43,8 @@ class ContainerListener:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int] | None = None
 
-    def build_environment(self, job: Job) -> dict[str, str]:
-        """Build the variables by which a job's containers find their secrets; none without secrets.
+    def listen_and_build_environment(self, job: Job) -> dict[str, str]:
+        """Listen, and return the variables by which a job's containers find their secrets; none without secrets.
 
         Raises ExecutorUnavailable.
         """
@@ -52,24 +52,26 @@ class ContainerListener:
         if not self.values.has_secrets(number):
             return {}
         with self._lock:
-            self._address = self._address or self._listen(self.executor.find_gateway_address())
+            self._address = self._address or self._listen_and_store_address_or_none(
+                self.executor.find_gateway_address()
+            )
             if self._address is None:
                 return {}
         host, port = self._address
         self.executor.admit_containers(host, port)
         return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_key(number)}
 
-    def resume(self) -> None:
+    def listen_on_earlier_address_if_any(self) -> None:
         """Listen where an earlier process did: its containers know that address. Do nothing if that is impossible."""
         with self.database.read_transaction() as transaction:
             address = transaction.find_setting(_SETTING)
         if address and self.values.file.exists():
             with self._lock:
-                self._address = self._listen(address.rpartition(":")[0])
+                self._address = self._listen_and_store_address_or_none(address.rpartition(":")[0])
                 if self._address:
                     self.executor.admit_containers(*self._address)
 
-    def _listen(self, host: str | None) -> tuple[str, int] | None:
+    def _listen_and_store_address_or_none(self, host: str | None) -> tuple[str, int] | None:
         if host is None:
             return None
         with self.database.read_transaction() as transaction:
@@ -83,23 +85,23 @@ class ContainerListener:
             address = host, int(listener.getsockname()[1])
             with self.database.write_transaction() as transaction:
                 transaction.set_setting(_SETTING, f"{host}:{address[1]}")
-            _serve_in_thread(self._access_with_key, listener)
+            _serve_secrets_in_thread(self._access_secret_version_with_key, listener)
             return address
         return None
 
-    def _access_with_key(self, project: str, secret: str, version: str, key: str) -> dict[str, Any]:
+    def _access_secret_version_with_key(self, project: str, secret: str, version: str, key: str) -> dict[str, Any]:
         """Return a version's payload to whoever has its project's key. Raises ApiError."""
         if not hmac.compare_digest(key.encode(), self._derive_key(derive_project_number(project)).encode()):
             name = f"projects/{project}/secrets/{secret}/versions/{version}"
             message = f"Permission 'secretmanager.versions.access' denied for resource '{name}' (or it may not exist)."
             raise ApiError("PERMISSION_DENIED" if key else "UNAUTHENTICATED", message if key else _NO_KEY)
-        return self.values.access(project, secret, version)
+        return self.values.access_secret_version(project, secret, version)
 
     def _derive_key(self, project_number: str) -> str:
         return hmac.new(self.token.encode(), f"secrets of {project_number}".encode(), hashlib.sha256).hexdigest()
 
 
-def _serve_in_thread(access: Callable[..., dict[str, Any]], listener: socket.socket) -> None:
+def _serve_secrets_in_thread(access: Callable[..., dict[str, Any]], listener: socket.socket) -> None:
     def respond(request: Request) -> Response:
         key = request.headers.get("x-goog-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         try:
