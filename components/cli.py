@@ -56,7 +56,7 @@ def print_prices_and_return_exit_code(price_kind: str | None, price_name: str | 
     return 0
 
 
-def print_or_write_schemas(schema_name: str | None, folder: Path | None) -> int:
+def print_or_write_schemas_and_return_exit_code(schema_name: str | None, folder: Path | None) -> int:
     """Print a JSON Schema, or write all of them into `folder`, and return the exit code 0."""
     if folder is None:
         sys.stdout.write((SCHEMAS / f"{schema_name}.schema.json").read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ def _build_parser() -> argparse.ArgumentParser:
     group = command.add_mutually_exclusive_group(required=True)
     group.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
     group.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
-    command.set_defaults(run=lambda args: print_or_write_schemas(args.schema, args.write))
+    command.set_defaults(run=lambda args: print_or_write_schemas_and_return_exit_code(args.schema, args.write))
     return parser
 
 

@@ -25,10 +25,10 @@ class CommentedFields(dict[str, Any]):
 
 def render_yaml(fields: CommentedFields) -> str:
     """Return fields as YAML: short values on one line, and comments above their fields."""
-    return "".join(f"{line}\n" for line in _render_mapping(fields, 0))
+    return "".join(f"{line}\n" for line in _render_mapping_lines(fields, 0))
 
 
-def wrap_comment(text: str, indent: int) -> list[str]:
+def render_comment_lines(text: str, indent: int) -> list[str]:
     """Return the lines of a comment. Characters that are not printable become spaces, so that none ends a line."""
     mark = f"{' ' * indent}# "
     text = "".join(character if character.isprintable() else " " for character in text)
@@ -36,28 +36,28 @@ def wrap_comment(text: str, indent: int) -> list[str]:
     return wrapper.wrap(text)
 
 
-def _render_mapping(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
+def _render_mapping_lines(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
     pad, comments = " " * indent, _get_comments_or_empty_if_plain(fields)
     for key, value in fields.items():
         for text in comments.get(key, ()):
-            yield from wrap_comment(text, indent)
+            yield from render_comment_lines(text, indent)
         line = f"{pad}{_render_inline(key)}: {_render_inline(value)}" if _can_be_inline(value) else ""
         if line and (len(line) <= _WIDTH or not isinstance(value, Mapping | list)):
             yield line
         else:
             yield f"{pad}{_render_inline(key)}:"
-            yield from (_render_list if isinstance(value, list) else _render_mapping)(value, indent + 2)
+            yield from (_render_list_lines if isinstance(value, list) else _render_mapping_lines)(value, indent + 2)
     for text in (text for key in comments if key not in fields for text in comments[key]):
-        yield from wrap_comment(text, indent)
+        yield from render_comment_lines(text, indent)
 
 
-def _render_list(values: list[Any], indent: int) -> Iterator[str]:
+def _render_list_lines(values: list[Any], indent: int) -> Iterator[str]:
     pad = " " * indent
     for value in values:
         if _can_be_inline(value):
             yield f"{pad}- {_render_inline(value)}"
             continue
-        lines = list(_render_mapping(value, indent + 2))
+        lines = list(_render_mapping_lines(value, indent + 2))
         comments = list(takewhile(lambda line: line.lstrip().startswith("#"), lines))
         yield from (line[2:] for line in comments)
         first, *others = lines[len(comments) :] or [f"{pad}  {{}}"]

@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
 from ..schema.source_file import load_source_file_and_problems
-from .commented_yaml_rendering import render_yaml, wrap_comment
+from .commented_yaml_rendering import render_comment_lines, render_yaml
 from .job_conversion import convert_job_to_declaration_and_find_problems
 
 _DESCRIPTION = """\
@@ -35,19 +35,21 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="job.yaml", help="the legacy job")
-    parser.set_defaults(run=lambda options: print_converted_job(options.file))
+    parser.set_defaults(run=lambda options: print_converted_job_and_return_exit_code(options.file))
 
 
-def print_converted_job(file: Path) -> int:
+def print_converted_job_and_return_exit_code(legacy_job_file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
-    source, job, problems = load_source_file_and_problems(file, str(file))
+    source, job, problems = load_source_file_and_problems(legacy_job_file, str(legacy_job_file))
     if not problems:
-        fields, violations = convert_job_to_declaration_and_find_problems(job, file.stem)
+        fields, violations = convert_job_to_declaration_and_find_problems(job, legacy_job_file.stem)
         problems = [source.create_problem(violation.path, violation.message) for violation in violations]
     if problems:
         shown, more = select_shown_problems_and_more_text(problems)
         sys.stderr.writelines(f"{line}\n" for line in [*shown, *([more] if more else [])])
         return 1
-    heading = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
-    sys.stdout.write("\n".join([*wrap_comment(heading, 0), render_yaml(fields)]))
+    heading = (
+        f"Converted from {legacy_job_file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
+    )
+    sys.stdout.write("\n".join([*render_comment_lines(heading, 0), render_yaml(fields)]))
     return 0

@@ -14,12 +14,12 @@ from vertex_api.validation.shape_and_rule_validation import (
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, canonicalize_and_find_shape_problems
 
 from ..schema.interpolation import map_texts
-from . import job_rules
+from . import legacy_job_validation
 from .commented_yaml_rendering import CommentedFields
-from .job_types import Job, TrainingInput
-from .legacy_field_paths import find_legacy_path
+from .legacy_api_types import Job, TrainingInput
+from .legacy_field_paths import find_legacy_path_or_none
 from .study_conversion import convert_study_spec, convert_trial_counts
-from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
+from .worker_pool_conversion import convert_worker_pools, list_comments_on_ignored_fields
 
 
 def convert_job_to_declaration_and_find_problems(
@@ -31,59 +31,69 @@ def convert_job_to_declaration_and_find_problems(
     """
     if not isinstance(legacy_job, Mapping):
         return CommentedFields(), [FieldProblem((), MUST_BE_OBJECT)]
-    input_path: KeyPath = ("trainingInput",) if _is_whole_job(legacy_job) else ()
-    whole_job = legacy_job if input_path else {"trainingInput": legacy_job}
+    training_input_path: KeyPath = ("trainingInput",) if _is_job_not_training_input(legacy_job) else ()
+    whole_job = legacy_job if training_input_path else {"trainingInput": legacy_job}
     job, problems = canonicalize_and_find_shape_problems(Job, whole_job, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
         problems = [FieldProblem(("trainingInput",), "is required")]
-    problems = [*problems, *_find_broken_legacy_rules(extract_valid_part(Job, job, problems, output_only="drop"))]
+    problems = [*problems, *_find_legacy_violations(extract_valid_part(Job, job, problems, output_only="drop"))]
     if problems:
-        return CommentedFields(), [FieldProblem(each.path[0 if input_path else 1 :], each.message) for each in problems]
+        return CommentedFields(), [
+            FieldProblem(each.path[0 if training_input_path else 1 :], each.message) for each in problems
+        ]
     # "${" begins a reference in a declaration.
     declaration = _build_declaration_file_content(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
     _, vertex_problems = canonicalize_job_and_find_problems(kind, {"displayName": name, **body})
-    return declaration, [_move_to_legacy_path(each, job["trainingInput"], input_path) for each in vertex_problems]
+    return declaration, [
+        _restate_problem_at_legacy_path(each, job["trainingInput"], training_input_path) for each in vertex_problems
+    ]
 
 
-def _find_broken_legacy_rules(valid_part: ValidPart) -> list[FieldProblem]:
+def _find_legacy_violations(valid_part: ValidPart) -> list[FieldProblem]:
     """Find the rules that the valid part of a Job breaks, unless its misshapen parts may be the reason."""
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:
         return []
-    removed_groups = {_get_path_of_rule_group(path) for path in valid_part.removed_paths}
-    violations = [(("trainingInput", *path), text) for path, text in job_rules.find_violations(job["trainingInput"])]
+    removed_groups = {_cut_to_parameter_path_or_empty(path) for path in valid_part.removed_paths}
+    violations = [
+        (("trainingInput", *path), text)
+        for path, text in legacy_job_validation.find_training_input_violations(job["trainingInput"])
+    ]
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_path_of_rule_group(path) not in removed_groups and not valid_part.removal_consequences.may_include(path)
+        if _cut_to_parameter_path_or_empty(path) not in removed_groups
+        and not valid_part.removal_consequences.may_include(path)
     ]
 
 
-def _get_path_of_rule_group(path: KeyPath) -> KeyPath:
+def _cut_to_parameter_path_or_empty(problem_path: KeyPath) -> KeyPath:
     """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
-    return path[:4] if path[1:2] == ("hyperparameters",) else ()
+    return problem_path[:4] if problem_path[1:2] == ("hyperparameters",) else ()
 
 
-def _move_to_legacy_path(problem: FieldProblem, training_input: Mapping[str, Any], input_path: KeyPath) -> FieldProblem:
+def _restate_problem_at_legacy_path(
+    problem: FieldProblem, training_input: Mapping[str, Any], training_input_path: KeyPath
+) -> FieldProblem:
     """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
-    path = find_legacy_path(problem.path, training_input, input_path)
+    path = find_legacy_path_or_none(problem.path, training_input, training_input_path)
     message = problem.message.replace("maxTrialCount", "maxTrials")
     return FieldProblem(path or (), f"Vertex AI would refuse {'it' if path else problem.path_text}: {message}")
 
 
-def _is_whole_job(document: Mapping[str, Any]) -> bool:
+def _is_job_not_training_input(document: Mapping[str, Any]) -> bool:
     """Whether more names are those of a Job than of its TrainingInput; both spellings count."""
 
-    def count_known_names(message: Any) -> int:
-        names = {name.lower() for name in message.__annotations__}
+    def count_fields_of_type(message_type: Any) -> int:
+        names = {name.lower() for name in message_type.__annotations__}
         return sum(name.replace("_", "").lower() in names for name in document if isinstance(name, str))
 
-    return count_known_names(Job) >= count_known_names(TrainingInput)
+    return count_fields_of_type(Job) >= count_fields_of_type(TrainingInput)
 
 
 def _build_declaration_file_content(job: Mapping[str, Any], fallback_name: str) -> CommentedFields:
@@ -134,5 +144,5 @@ def _build_job_spec(training_input: dict[str, Any]) -> CommentedFields:
     elif "useChiefInTfConfig" in training_input or len(spec["workerPoolSpecs"]) > 1:
         text = "TF_CONFIG calls the first replica chief, where AI Platform said master: see whether the code reads it."
         spec.add_comments("workerPoolSpecs", text)
-    spec.add_comments("workerPoolSpecs", *explain_ignored_fields(training_input))
+    spec.add_comments("workerPoolSpecs", *list_comments_on_ignored_fields(training_input))
     return spec

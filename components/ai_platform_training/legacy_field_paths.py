@@ -47,27 +47,32 @@ _PARAMETER: dict[KeyPath, KeyPath] = {
 }
 
 
-def find_legacy_path(path: KeyPath, training_input: Mapping[str, Any], input_path: KeyPath) -> KeyPath | None:
-    """Return the path in a legacy job of what became the field at `path`; `None` if it comes from no field.
+def find_legacy_path_or_none(
+    converted_path: KeyPath, training_input: Mapping[str, Any], training_input_path: KeyPath
+) -> KeyPath | None:
+    """Return the path in a legacy job of what became the field at `converted_path`; `None` if it comes from no field.
 
-    `input_path` is the path of the TrainingInput. Of several fields that became one, it is the one that names it.
+    `training_input_path` is the path of the TrainingInput. Of several fields that became one, it is the one that names
+    it.
     """
-    if path[0] in _JOB_FIELDS:
-        return (_JOB_FIELDS[str(path[0])], *path[1:])
-    if path[:2] == ("studySpec", "parameters") and len(path) > 2:
-        parameter_path = _find_legacy_path_by_prefix(path[3:], _PARAMETER) or ()
-        return (*input_path, "hyperparameters", "params", path[2], *parameter_path)
-    if path[0] not in ("jobSpec", "trialJobSpec"):
-        legacy_path = _find_legacy_path_by_prefix(path, _TUNING)
-    elif path[1:2] == ("workerPoolSpecs",) and len(path) > 2:
-        legacy_path = _find_role_path(ROLES[int(path[2])], path[3:], training_input)
+    if converted_path[0] in _JOB_FIELDS:
+        return (_JOB_FIELDS[str(converted_path[0])], *converted_path[1:])
+    if converted_path[:2] == ("studySpec", "parameters") and len(converted_path) > 2:
+        parameter_path = _replace_known_prefix_or_none(converted_path[3:], _PARAMETER) or ()
+        return (*training_input_path, "hyperparameters", "params", converted_path[2], *parameter_path)
+    if converted_path[0] not in ("jobSpec", "trialJobSpec"):
+        legacy_path = _replace_known_prefix_or_none(converted_path, _TUNING)
+    elif converted_path[1:2] == ("workerPoolSpecs",) and len(converted_path) > 2:
+        legacy_path = _find_legacy_path_of_pool_field(ROLES[int(converted_path[2])], converted_path[3:], training_input)
     else:
-        legacy_path = _find_legacy_path_by_prefix(path[1:], _JOB_SPEC)
-    return (*input_path, *legacy_path) if legacy_path else None
+        legacy_path = _replace_known_prefix_or_none(converted_path[1:], _JOB_SPEC)
+    return (*training_input_path, *legacy_path) if legacy_path else None
 
 
-def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath | None:
-    if (parts := _find_legacy_path_by_prefix(pool_path, _POOL)) is None:
+def _find_legacy_path_of_pool_field(
+    role: str, path_in_pool: KeyPath, training_input: Mapping[str, Any]
+) -> KeyPath | None:
+    if (parts := _replace_known_prefix_or_none(path_in_pool, _POOL)) is None:
         return None
     path = tuple(part.format(role=role) if isinstance(part, str) else part for part in parts)
     field = path[1:2]
@@ -82,7 +87,7 @@ def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, 
     return ("scaleTier",) if is_set_by_tier else path
 
 
-def _find_legacy_path_by_prefix(path: KeyPath, legacy_prefixes: Mapping[KeyPath, KeyPath]) -> KeyPath | None:
+def _replace_known_prefix_or_none(path: KeyPath, legacy_prefixes: Mapping[KeyPath, KeyPath]) -> KeyPath | None:
     for prefix, legacy_prefix in legacy_prefixes.items():
         if path[: len(prefix)] == prefix:
             return (*legacy_prefix, *path[len(prefix) :])

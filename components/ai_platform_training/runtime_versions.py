@@ -10,11 +10,13 @@ RUNTIMES = ("1.15", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9
 PAGE = "https://cloud.google.com/vertex-ai/docs/training/pre-built-containers"
 
 
-def get_same_or_next_version_executor_image_uri(runtime: str, region: str, has_gpu: bool) -> str:
-    """Return the URI of the prebuilt image of a runtime version, or of the next version that has an image."""
+def get_executor_image_uri_of_same_next_or_newest_version(runtime_version: str, region: str, has_gpu: bool) -> str:
+    """Return the URI of the prebuilt image of a runtime version; of the next version that has one, or of the newest."""
     places = {"europe": "europe", "asia": "asia", "australia": "asia"}
     place = next((place for start, place in places.items() if region.startswith(start)), "us")
-    version = next((known for known in RUNTIMES if _parse_version(known) >= _parse_version(runtime)), RUNTIMES[-1])
+    version = next(
+        (known for known in RUNTIMES if _parse_version(known) >= _parse_version(runtime_version)), RUNTIMES[-1]
+    )
     image = f"tf-{'gpu' if has_gpu else 'cpu'}.{version.replace('.', '-')}"
     return f"{place}-docker.pkg.dev/vertex-ai/training/{image}:latest"
 

@@ -26,7 +26,7 @@ def convert_worker_pools(training_input: dict[str, Any]) -> list[CommentedFields
     return pools
 
 
-def explain_ignored_fields(training_input: dict[str, Any]) -> list[str]:
+def list_comments_on_ignored_fields(training_input: dict[str, Any]) -> list[str]:
     """Return comments on fields that describe roles without replicas, or code that does not run."""
     comments = []
     replicas = {each.role: each for each in list_replicas(training_input)}
@@ -36,7 +36,7 @@ def explain_ignored_fields(training_input: dict[str, Any]) -> list[str]:
             comments.append(f"{' and '.join(fields)}: left out, as {role}Count is 0.")
         elif role in replicas and role != "worker" and "worker" in replicas and replicas["worker"].is_tpu:
             comments.append(f"{role}Count {replicas[role].count}: left out, as a job with TPUs has one pool.")
-    if _get_image_uri(training_input, "master"):
+    if _get_image_uri_of_role_or_master(training_input, "master"):
         comments += [
             f"{name} {quote_value(training_input[name])}: left out; a container brings its own."
             for name in ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
@@ -53,7 +53,7 @@ def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Comment
     if replicas.is_tpu:
         text = f"{replicas.source}: in Vertex AI the code runs on the TPU's own host; there is no other master."
         pool.add_comments("machineSpec", text)
-    if image := _get_image_uri(training_input, replicas.role):
+    if image := _get_image_uri_of_role_or_master(training_input, replicas.role):
         pool["containerSpec"] = container = CommentedFields({"imageUri": image})
         if "containerCommand" in config:
             container["command"] = config["containerCommand"]
@@ -67,7 +67,9 @@ def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Comment
             )
             container.add_comments("imageUri", text)
     else:
-        pool["pythonPackageSpec"] = _convert_package(training_input, replicas.role, spec.get("acceleratorType", ""))
+        pool["pythonPackageSpec"] = _build_python_package_spec(
+            training_input, replicas.role, spec.get("acceleratorType", "")
+        )
     if "diskConfig" in config:
         disk = config["diskConfig"]
         pool["diskSpec"] = {name: disk[name] for name in ("bootDiskType", "bootDiskSizeGb") if name in disk}
@@ -94,19 +96,19 @@ def _convert_tpu_pool(training_input: dict[str, Any], master: Replicas, worker: 
     return pool
 
 
-def _get_image_uri(training_input: dict[str, Any], role: str) -> str | None:
+def _get_image_uri_of_role_or_master(training_input: dict[str, Any], role: str) -> str | None:
     """Return the image of a role: its own, or the master's."""
     own: str | None = training_input.get(f"{role}Config", {}).get("imageUri")
     return own or training_input.get("masterConfig", {}).get("imageUri")
 
 
-def _convert_package(training_input: dict[str, Any], role: str, accelerator_type: str) -> CommentedFields:
+def _build_python_package_spec(training_input: dict[str, Any], role: str, accelerator_type: str) -> CommentedFields:
     runtime, region = training_input.get("runtimeVersion", ""), training_input.get("region", "")
     has_gpu = accelerator_type.startswith("NVIDIA")
-    image = runtime_versions.get_same_or_next_version_executor_image_uri(runtime or "2.11", region, has_gpu)
+    image = runtime_versions.get_executor_image_uri_of_same_next_or_newest_version(runtime or "2.11", region, has_gpu)
     package = CommentedFields({"executorImageUri": image})
     if role == "master":
-        text = _explain_executor_image(runtime, training_input.get("pythonVersion", "3.7"), accelerator_type)
+        text = _build_executor_image_comment(runtime, training_input.get("pythonVersion", "3.7"), accelerator_type)
         package.add_comments("executorImageUri", text)
     for name, placeholder in _PACKAGE.items():
         package[name] = training_input.get(name) or placeholder
@@ -118,7 +120,7 @@ def _convert_package(training_input: dict[str, Any], role: str, accelerator_type
     return package
 
 
-def _explain_executor_image(runtime: str, python_version: str, accelerator_type: str) -> str:
+def _build_executor_image_comment(runtime: str, python_version: str, accelerator_type: str) -> str:
     if not runtime:
         text = "FILL IN: runtimeVersion is not in the file; gcloud takes it as a flag. This image has TensorFlow 2.11."
         return f"{text} Others: {runtime_versions.PAGE}"

@@ -53,7 +53,9 @@ def add_parsers(commands: Any) -> None:
         "--base", metavar="FILE", help="a preview of the base branch: show only what this one changes beyond it"
     )
     command.add_argument("--format", choices=("markdown", "json"), default="markdown", help="default: markdown")
-    command.set_defaults(run=lambda options: print_review(options.preview, options.base, options.format))
+    command.set_defaults(
+        run=lambda options: print_review_and_return_exit_code(options.preview, options.base, options.format)
+    )
 
     command = commands.add_parser(
         "check-plan",
@@ -64,10 +66,10 @@ def add_parsers(commands: Any) -> None:
     )
     command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
     command.add_argument("state", metavar="state.json", help="the output of `pulumi stack export`; - for stdin")
-    command.set_defaults(run=lambda options: check_plan(options.plan, options.state))
+    command.set_defaults(run=lambda options: print_plan_problem_and_return_exit_code(options.plan, options.state))
 
 
-def print_review(preview_file: str, base_file: str | None, output_format: str) -> int:
+def print_review_and_return_exit_code(preview_file: str, base_file: str | None, output_format: str) -> int:
     """Write the review of a preview, or why there is none to standard error. Returns the exit code: 0 or 1."""
     try:
         preview = PreviewDocument.parse(_read_file_or_stdin(preview_file), preview_file)
@@ -84,7 +86,7 @@ def print_review(preview_file: str, base_file: str | None, output_format: str) -
     return 0
 
 
-def check_plan(plan_file: str, state_file: str) -> int:
+def print_plan_problem_and_return_exit_code(plan_file: str, state_file: str) -> int:
     """Write to standard error why a plan must not be applied. Returns the exit code: 0 or 1."""
     try:
         plan, state = _read_file_or_stdin(plan_file), _read_file_or_stdin(state_file)

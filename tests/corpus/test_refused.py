@@ -17,7 +17,7 @@ RULES = (
     "vertex_api/scalar_types.py",
     "vertex_api/validation/shape_validation.py",
     "vertex_api/validation/pipeline_validation.py",
-    "components/ai_platform_training/job_rules.py",
+    "components/ai_platform_training/legacy_job_validation.py",
     "components/settings/google_cloud_rules.py",
     "components/settings/declarations.py",
     "components/settings/declaration_entry_loading.py",

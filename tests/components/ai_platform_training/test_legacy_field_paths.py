@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.ai_platform_training.legacy_field_paths import find_legacy_path
+from components.ai_platform_training.legacy_field_paths import find_legacy_path_or_none
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import format_path
 
@@ -13,8 +13,8 @@ TYPES = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCo
 ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
 
 
-def legacy_path(path: KeyPath, training_input: dict[str, Any], input_path: KeyPath) -> str:
-    return format_path(find_legacy_path(path, training_input, input_path) or ())
+def legacy_path(path: KeyPath, training_input: dict[str, Any], training_input_path: KeyPath) -> str:
+    return format_path(find_legacy_path_or_none(path, training_input, training_input_path) or ())
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_job_fields_are_outside_the_training_input(path: KeyPath, field: str) ->
 
 
 def test_what_came_from_no_field_has_no_place() -> None:
-    assert find_legacy_path(("jobSpec", "tensorboard"), {}, ("trainingInput",)) is None
+    assert find_legacy_path_or_none(("jobSpec", "tensorboard"), {}, ("trainingInput",)) is None

@@ -12,18 +12,21 @@ from typing import Any
 import pytest
 from typing_extensions import is_typeddict
 
-from components.ai_platform_training import job_types
+from components.ai_platform_training import legacy_api_types
 from components.ai_platform_training.commented_yaml_rendering import render_yaml
 from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
 from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.ai_platform_training.runtime_versions import RUNTIMES, get_same_or_next_version_executor_image_uri
+from components.ai_platform_training.runtime_versions import (
+    RUNTIMES,
+    get_executor_image_uri_of_same_next_or_newest_version,
+)
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()
 MESSAGES = {
     name: value
-    for name, value in vars(job_types).items()
-    if is_typeddict(value) and value.__module__ == job_types.__name__
+    for name, value in vars(legacy_api_types).items()
+    if is_typeddict(value) and value.__module__ == legacy_api_types.__name__
 }
 
 PACKAGE: dict[str, Any] = {
@@ -137,8 +140,8 @@ def documented(message: Any, above: str = "") -> Iterator[str]:
 
 
 def test_the_page_has_every_field() -> None:
-    assert BECOMES.keys() - {"jobId", "labels"} == set(documented(job_types.TrainingInput))
-    assert SAMPLES.keys() == set(documented(job_types.TrainingInput))
+    assert BECOMES.keys() - {"jobId", "labels"} == set(documented(legacy_api_types.TrainingInput))
+    assert SAMPLES.keys() == set(documented(legacy_api_types.TrainingInput))
 
 
 @pytest.mark.parametrize("field", SAMPLES)
@@ -172,7 +175,8 @@ def test_the_machine_types_are_the_code_s() -> None:
 
 def test_the_runtime_versions_are_the_code_s() -> None:
     images = [
-        get_same_or_next_version_executor_image_uri(version, "us-central1", has_gpu=False) for version in RUNTIMES
+        get_executor_image_uri_of_same_next_or_newest_version(version, "us-central1", has_gpu=False)
+        for version in RUNTIMES
     ]
     assert table("Runtime versions") == [
         [f"`{version}`", f"`{image.rpartition('/')[2].removesuffix(':latest')}`"]
@@ -192,7 +196,7 @@ def test_the_runtime_versions_are_the_code_s() -> None:
     ],
 )
 def test_an_image_has_the_same_or_next_version(runtime: str, region: str, has_gpu: bool, image: str) -> None:
-    assert get_same_or_next_version_executor_image_uri(runtime, region, has_gpu) == image
+    assert get_executor_image_uri_of_same_next_or_newest_version(runtime, region, has_gpu) == image
 
 
 @pytest.mark.parametrize("name", MESSAGES)

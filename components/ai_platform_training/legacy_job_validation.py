@@ -17,15 +17,15 @@ _NEEDED = {
 }
 
 
-def find_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+def find_training_input_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a TrainingInput of the right shape breaks."""
-    machine_violations = [*_find_scale_tier_violations(training_input), *_find_unknown_machine_types(training_input)]
+    machine_violations = [*_find_scale_tier_violations(training_input), *_find_machine_type_violations(training_input)]
     yield from machine_violations
     for role in ROLES:
-        is_type_valid = (f"{role}Type",) not in dict(machine_violations)
-        yield from _find_replica_config_violations(training_input, role, is_type_valid=is_type_valid)
+        is_machine_type_valid = (f"{role}Type",) not in dict(machine_violations)
+        yield from _find_replica_config_violations(training_input, role, is_machine_type_valid=is_machine_type_valid)
     for index, parameter in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
-        for path, message in _find_parameter_violations(parameter):
+        for path, message in _find_hyperparameter_violations(parameter):
             yield ("hyperparameters", "params", index, *path), message
 
 
@@ -45,7 +45,7 @@ def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[V
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _find_unknown_machine_types(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *get_machines_by_name()}
     for name in (f"{role}Type" for role in ROLES):
         if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
@@ -55,7 +55,7 @@ def _find_unknown_machine_types(training_input: Mapping[str, Any]) -> Iterator[V
 
 
 def _find_replica_config_violations(
-    training_input: Mapping[str, Any], role: str, *, is_type_valid: bool
+    training_input: Mapping[str, Any], role: str, *, is_machine_type_valid: bool
 ) -> Iterator[Violation]:
     at = f"{role}Config"
     config = training_input.get(at, {})
@@ -69,7 +69,7 @@ def _find_replica_config_violations(
     if accelerator.get("count", 1) < 1:
         yield (at, "acceleratorConfig", "count"), f"{accelerator['count']} is less than 1"
     kind = accelerator.get("type", "")
-    if not is_type_valid or not accelerator:
+    if not is_machine_type_valid or not accelerator:
         return
     if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*get_machines_by_name(), *REPLACEMENTS}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
@@ -77,7 +77,7 @@ def _find_replica_config_violations(
         yield (at, "acceleratorConfig", "type"), "is required"
 
 
-def _find_parameter_violations(parameter: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_hyperparameter_violations(parameter: Mapping[str, Any]) -> Iterator[Violation]:
     kind = parameter["type"]
     if kind == "PARAMETER_TYPE_UNSPECIFIED":
         yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"
