@@ -7,9 +7,10 @@ from importlib import import_module as _import_module
 if _typing.TYPE_CHECKING:
     from .declared_images_and_packages import Images as Images
     from .declared_images_and_packages import Packages as Packages
-    from .declared_resources import Jobs as Jobs
-    from .declared_resources import Schedules as Schedules
-    from .declared_resources import export_outputs as export_outputs
+    from .declared_jobs_schedules_and_outputs import Jobs as Jobs
+    from .declared_jobs_schedules_and_outputs import Schedules as Schedules
+    from .declared_jobs_schedules_and_outputs import export_outputs as export_outputs
+    from .fast_program_runner import run_program as run_program
     from .images.training_image import TrainingImage as TrainingImage
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
@@ -22,7 +23,6 @@ if _typing.TYPE_CHECKING:
     from .preview.availability_warnings import warn_of_unavailable_accelerators as warn_of_unavailable_accelerators
     from .preview.cost_report import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
-    from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
@@ -39,20 +39,20 @@ _MODULES = {
     "HyperparameterTuningJobArgs": ".jobs.job_resources",
     "Images": ".declared_images_and_packages",
     "JobTemplate": ".schedules.schedule_component",
-    "Jobs": ".declared_resources",
+    "Jobs": ".declared_jobs_schedules_and_outputs",
     "LocalFoundation": ".targets.local",
     "Packages": ".declared_images_and_packages",
     "PythonPackage": ".packages.python_package_resource",
     "Schedule": ".schedules.schedule_component",
-    "Schedules": ".declared_resources",
+    "Schedules": ".declared_jobs_schedules_and_outputs",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.training_image",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.choice",
-    "export_outputs": ".declared_resources",
-    "run_program": ".program_runner",
+    "export_outputs": ".declared_jobs_schedules_and_outputs",
+    "run_program": ".fast_program_runner",
     "show_cost": ".preview.cost_report",
     "warn_of_unavailable_accelerators": ".preview.availability_warnings",
 }

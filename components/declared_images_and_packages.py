@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 
 from .errors import ImageNotPromoted
-from .images.training_image import TrainingImage, is_built_here
+from .images.training_image import TrainingImage, is_built_by_this_stack
 from .images.unpinned_base_images import warn_of_unpinned_bases
 from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
@@ -29,7 +29,7 @@ class Images:
                 secrets=interpolation.resolve_known_references(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
-            if is_built_here(image)
+            if is_built_by_this_stack(image)
         }
         if settings.cloud and pulumi.runtime.is_dry_run():
             for name, image in self.built.items():
@@ -40,7 +40,7 @@ class Images:
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or _get_promoted_image_uri(stacks[image["stack"]], name).apply(
+            or _require_promoted_image_uri(stacks[image["stack"]], name).apply(
                 guardrails.build_image_uri_validator(settings.guardrails, name)
             )
             for name, image in settings.images.items()
@@ -72,14 +72,14 @@ def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:
     return image.recover_output("digest", lambda _: None).apply(lambda digest: digest and f"{name}@{digest}")
 
 
-def _get_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:
+def _require_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:
     """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
 
-    def get_image_uri(pinned: Any) -> str:
-        if (uri := (pinned or {}).get(image_name)) is not None:
+    def require_image_uri(uris_by_name: Any) -> str:
+        if (uri := (uris_by_name or {}).get(image_name)) is not None:
             return str(uri)
         place = f"images.{image_name}: the stack {stack._name}"
-        known = ", ".join(sorted(pinned or {})) or "none"
+        known = ", ".join(sorted(uris_by_name or {})) or "none"
         raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
 
-    return stack.get_output("pinnedImages").apply(get_image_uri)
+    return stack.get_output("pinnedImages").apply(require_image_uri)

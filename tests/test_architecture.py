@@ -21,11 +21,11 @@ LAYERS = {
         ("errors", "files"),
         ("schema", "runtime"),
         ("cloud_build",),
-        ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training", "scheduled_workflow"),
+        ("images", "packages", "fast_program_runner", "jobs.recovery", "ai_platform_training", "scheduled_workflow"),
         ("jobs",),
         ("settings", "schedules"),
         ("preview", "review", "declared_images_and_packages", "targets.gcp"),
-        ("cli", "declared_resources", "targets"),
+        ("cli", "declared_jobs_schedules_and_outputs", "targets"),
         ("",),
     ),
     "vertex_api": (
@@ -260,7 +260,9 @@ def test_components_export_what_type_checkers_see() -> None:
 
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
-    program = "import sys, components.jobs.provider; print('components.declared_resources' in sys.modules)"
+    program = (
+        "import sys, components.jobs.provider; print('components.declared_jobs_schedules_and_outputs' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -37,29 +37,32 @@ class BuildLog:
         self._next_read = 0.0
         self._is_readable = True
 
-    def take_new_lines_if_due(self, *, is_last: bool = False) -> Iterator[str]:
-        """Yield the lines that were not yielded before. Reads nothing if it has just done so, unless it `is_last`."""
-        if time.monotonic() < self._next_read and not is_last:
+    def take_new_lines_if_due(self, *, is_last_read: bool = False) -> Iterator[str]:
+        """Yield the lines that were not yielded before. Reads nothing if it has just done so, but for the last read."""
+        if time.monotonic() < self._next_read and not is_last_read:
             return
         self._next_read = time.monotonic() + READ_INTERVAL_SECONDS
-        for id_, line in self._read_newest(ENTRIES_PER_READ):
+        for id_, line in self._fetch_newest_ids_and_lines_if_readable(ENTRIES_PER_READ):
             if id_ not in self._read_ids:
                 self._read_ids.add(id_)
                 yield line
 
-    def read_last_lines(self, count: int) -> list[str]:
-        """Return the last lines; none if the log cannot be read."""
+    def read_last_lines_until_stable(self, count: int) -> list[str]:
+        """Return the last lines, once two reads in a row are equal; none if the log cannot be read."""
         lines: list[str] = []
         for _ in range(_MAX_READS_OF_END):
-            latest = [line for _, line in self._read_newest(count)]
+            latest = [line for _, line in self._fetch_newest_ids_and_lines_if_readable(count)]
             if not self._is_readable or (latest and latest == lines):
                 break
             lines = latest
             self._wait(_RETRY_SECONDS)
         return lines
 
-    def _read_newest(self, count: int) -> list[tuple[str, str]]:
-        """Return ids and lines of the newest entries, in the order in which they were written."""
+    def _fetch_newest_ids_and_lines_if_readable(self, count: int) -> list[tuple[str, str]]:
+        """Return ids and lines of the newest entries, in the order in which they were written.
+
+        The first failure is reported. After it, nothing is read.
+        """
         if not self._is_readable:
             return []
         try:

@@ -37,17 +37,17 @@ def compute_build_tag(uri: str) -> str:
     return f"vertex-training-{hashlib.sha256(uri.encode()).hexdigest()[:32]}"
 
 
-def get_repository_uri(tagged_uri: str) -> str:
-    """Return the URI of an image without its tag."""
+def get_uri_without_tag(tagged_uri: str) -> str:
+    """Return the URI of an image without its tag, which stays the same from build to build."""
     return tagged_uri.rpartition(":")[0]
 
 
-def may_reuse_layers(options: Mapping[str, Any]) -> bool:
+def can_reuse_layers(options: Mapping[str, Any]) -> bool:
     """Whether builds with these options reuse layers: the classic builder would have to pull the whole image first."""
     return bool(options.get("cache")) and "network" not in options
 
 
-def build_request(build: ImageBuild, options: Mapping[str, Any]) -> dict[str, Any]:
+def build_request_body(build: ImageBuild, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `Build` for an image. `options` have `parent`, `serviceAccount` and the fields of `CloudBuild`.
 
     A build with an account of its own needs a logs bucket or CLOUD_LOGGING_ONLY (cert-manager#8851). A private pool
@@ -66,7 +66,7 @@ def build_request(build: ImageBuild, options: Mapping[str, Any]) -> dict[str, An
         "source": {"storageSource": {"bucket": bucket, "object": name}},
         "steps": [step],
         "images": [build.tagged_uri],
-        "tags": [compute_build_tag(uri) for uri in (build.tagged_uri, get_repository_uri(build.tagged_uri))],
+        "tags": [compute_build_tag(uri) for uri in (build.tagged_uri, get_uri_without_tag(build.tagged_uri))],
         "serviceAccount": f"projects/{project}/serviceAccounts/{options['serviceAccount']}",
         "options": {"logging": "CLOUD_LOGGING_ONLY"},
     }
@@ -92,7 +92,7 @@ def _build_docker_arguments(
         f"--platform={build.platform}",
         f"--file={build.dockerfile}",
         *([f"--target={build.target}"] if build.target else []),
-        *(_build_cache_arguments(build.cache_image) if may_reuse_layers(options) else []),
+        *(_build_cache_arguments(build.cache_image) if can_reuse_layers(options) else []),
         *(f"--build-arg={name}={value}" for name, value in sorted(build.build_args.items())),
         *(f"--secret=id={id_},env={variable}" for variable, id_ in secret_ids_by_variable.items()),
         *([f"--network={options['network']}"] if "network" in options else []),

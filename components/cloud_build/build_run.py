@@ -10,7 +10,7 @@ from ..errors import BuildFailed
 from ..runtime import engine_liveness
 from ..runtime.engine_cancellation import wait_for_cancellation
 from .build_log import BuildLog
-from .build_request import ImageBuild, build_request, compute_build_tag, get_repository_uri, may_reuse_layers
+from .build_request import ImageBuild, build_request_body, can_reuse_layers, compute_build_tag, get_uri_without_tag
 from .client import Build, CloudBuildClient
 from .failure_explanations import explain_refusal
 
@@ -23,7 +23,7 @@ class BuildRun:
     """One build of an image, from its start to its end.
 
     An active build of an earlier `pulumi up` is found by its tag, and a new one may reuse layers of the last image.
-    `options` are those of `build_request`. `report` is called with lines of progress. `wait` waits for seconds and
+    `options` are those of `build_request_body`. `report` is called with lines of progress. `wait` waits for seconds and
     returns whether the run is to be cancelled.
     """
 
@@ -48,7 +48,7 @@ class BuildRun:
                 return build
             return self._client.create(
                 self._parent,
-                build_request(self._choose_cache_image(builds), self._options),
+                build_request_body(self._add_cache_image_and_report(builds), self._options),
                 check_before=lambda: engine_liveness.require_engine_alive(self._image),
                 find_created=lambda: self._find_active(self._list_builds()),
             )
@@ -60,11 +60,11 @@ class BuildRun:
 
         Raises BuildFailed after Ctrl-C, or if the state stays unknown.
         """
-        name, pause = self._name(build), FIRST_PAUSE_SECONDS
+        name, pause = self._get_resource_name(build), FIRST_PAUSE_SECONDS
         while build["status"] in ACTIVE_STATUSES:
             engine_liveness.require_engine_alive(self._image)
             if self._wait(pause):
-                self._cancel(build)
+                self._cancel_build_and_raise(build)
             pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
             try:
                 build = self._client.require(name)
@@ -73,12 +73,12 @@ class BuildRun:
                 raise BuildFailed(f"{message}; run `pulumi up` again to wait on") from error
             except VertexError as error:
                 raise BuildFailed(f"{self._image}: {explain_refusal(error, self._account)}") from error
-            report_log_lines(log.take_new_lines_if_due(is_last=build["status"] not in ACTIVE_STATUSES))
+            report_log_lines(log.take_new_lines_if_due(is_last_read=build["status"] not in ACTIVE_STATUSES))
         return build
 
     def _list_builds(self) -> Sequence[Build]:
         """Return the builds of all tags of the image, the newest first."""
-        return self._client.list(self._parent, compute_build_tag(get_repository_uri(self._image)))
+        return self._client.list(self._parent, compute_build_tag(get_uri_without_tag(self._image)))
 
     def _find_active(self, builds: Iterable[Build]) -> Build | None:
         tag = compute_build_tag(self._image)
@@ -86,35 +86,36 @@ class BuildRun:
             (each for each in builds if each["status"] in ACTIVE_STATUSES and tag in each.get("tags", [])), None
         )
 
-    def _choose_cache_image(self, builds: Iterable[Build]) -> ImageBuild:
-        cache_image = find_last_image(builds, self._image) if may_reuse_layers(self._options) else None
+    def _add_cache_image_and_report(self, builds: Iterable[Build]) -> ImageBuild:
+        """Return what to build, with an image of these earlier builds to reuse layers of, if there is one."""
+        cache_image = find_newest_other_image_uri(builds, self._image) if can_reuse_layers(self._options) else None
         if cache_image:
             self._report(f"reuses layers of {cache_image}, if it still exists")
         return replace(self._build, cache_image=cache_image)
 
-    def _cancel(self, build: Build) -> None:
+    def _cancel_build_and_raise(self, build: Build) -> None:
         """Raises BuildFailed, whether or not the build can be cancelled."""
         try:
-            self._client.cancel(self._name(build))
+            self._client.cancel(self._get_resource_name(build))
         except VertexError as error:
             message = f"{self._image}: build {build['id']} could not be cancelled and goes on: {error}"
             raise BuildFailed(f"{message}; the next `pulumi up` waits for it") from error
         raise BuildFailed(f"{self._image}: its build was cancelled with this run; run `pulumi up` again to build it")
 
-    def _name(self, build: Build) -> str:
+    def _get_resource_name(self, build: Build) -> str:
         # What the service names a build by has the project's number in it.
         return f"{self._parent}/builds/{build['id']}"
 
 
-def find_last_image(builds: Iterable[Build], tagged_uri: str) -> str | None:
+def find_newest_other_image_uri(builds: Iterable[Build], tagged_uri: str) -> str | None:
     """Return the image that the newest successful build has pushed to the repository of an image, with its tag.
 
     `builds` are the newest first. The image itself does not count: it is built because the registry lacks it.
     """
-    repository = get_repository_uri(tagged_uri)
+    repository = get_uri_without_tag(tagged_uri)
     for build in builds:
         for image in build.get("results", {}).get("images", []) if build["status"] == "SUCCESS" else []:
             name = str(image["name"])
-            if get_repository_uri(name) == repository and name != tagged_uri:
+            if get_uri_without_tag(name) == repository and name != tagged_uri:
                 return name
     return None

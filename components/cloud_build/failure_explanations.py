@@ -75,7 +75,7 @@ def is_failure_of_a_step(build: Build) -> bool:
     return bool(build["status"] == "FAILURE" and build.get("failureInfo", {}).get("type", _FAILED_STEP) == _FAILED_STEP)
 
 
-def may_be_too_new_a_grant(build: Build) -> bool:
+def may_have_failed_for_new_grant(build: Build) -> bool:
     """Whether a build has failed before its first step for a grant that may not be known everywhere yet."""
     return build.get("failureInfo", {}).get("type") in ("FETCH_SOURCE_FAILED", "LOGGING_FAILURE")
 

@@ -31,12 +31,14 @@ SignatureAndDigest = tuple[bytes, str]
 """A file's signature and digest."""
 
 
-def get_short_digests_unless_many(digests: Mapping[str, str]) -> dict[str, str] | None:
+def get_short_digests_or_none_if_many(digests: Mapping[str, str]) -> dict[str, str] | None:
     """Return ten digits of each file's digest by path; `None` for more than `MAX_LISTED_FILES` files."""
     return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None
 
 
-def get_or_compute_digest(folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]) -> str:
+def get_cached_or_compute_digest(
+    folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]
+) -> str:
     """Return the cached result of `compute_digest`, or call it if a file of the folder, `paths` or `options` changed.
 
     `paths` are relative to the folder and `options` is everything else that the digest depends on. Only each file's

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ..errors import ContextUnusable
 from ..files.archives import ArchiveEntries
-from ..files.digests import TAG_LENGTH, get_or_compute_digest
+from ..files.digests import TAG_LENGTH, get_cached_or_compute_digest
 from .dockerignore import list_included_files
 
 
@@ -76,7 +76,7 @@ class BuildContext(ABC):
         options = json.dumps([self._digested_options, self.generated_texts], sort_keys=True)
         try:
             files = [*self._archive_entries.files.values()]
-            return get_or_compute_digest(self.folder, files, options, self._compute_digest)
+            return get_cached_or_compute_digest(self.folder, files, options, self._compute_digest)
         except OSError as error:
             raise ContextUnusable.from_os_error(error) from error
 
@@ -85,7 +85,7 @@ class BuildContext(ABC):
         """The image's tag: the first digits of the digest."""
         return self.digest[:TAG_LENGTH]
 
-    def create_archive(self) -> IO[bytes]:
+    def open_archive(self) -> IO[bytes]:
         """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
         self._archive_entries.write_tar(file)

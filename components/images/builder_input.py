@@ -27,7 +27,7 @@ def open_buildx_dockerfile_context_and_stdin(context: BuildContext) -> Iterator[
 
     Raises ContextUnusable for a Dockerfile that is a link to nothing in the context.
     """
-    with context.create_archive() as archive:
+    with context.open_archive() as archive:
         if not context.is_dockerfile_ignored:
             yield context.dockerfile, "-", archive
             return
@@ -52,7 +52,7 @@ def open_buildx_dockerfile_context_and_stdin(context: BuildContext) -> Iterator[
 @contextmanager
 def open_classic_builder_input(context: BuildContext) -> Iterator[IO[bytes]]:
     """Yield the archive that the daemon's classic builder takes."""
-    with context.create_archive() as archive:
+    with context.open_archive() as archive:
         # If the context contains .dockerignore, the daemon reads there what to remove.
         if context.is_dockerfile_ignored and _IGNORE_FILE not in context.digests_by_context_path:
             with tarfile.open(fileobj=archive, mode="a") as tar:

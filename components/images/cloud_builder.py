@@ -15,14 +15,14 @@ from ..cloud_build.failure_explanations import (
     explain_failed_build,
     get_built_digest,
     is_failure_of_a_step,
-    may_be_too_new_a_grant,
+    may_have_failed_for_new_grant,
 )
 from ..errors import BuildFailed, ContextUnusable
 from ..files.archives import ArchiveEntries
 from ..runtime.engine_cancellation import wait_for_cancellation
 from ..runtime.object_store import CloudStorage
 from .build_context import BuildContext
-from .image_builders import MAX_QUOTED_LINES, Report, create_build_failure, iterate_lines_and_report_steps
+from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failure, iterate_lines_and_report_steps
 from .registry_api import RegistryApi
 
 _NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
@@ -36,10 +36,10 @@ class CloudBuilder:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
 
-    def build_and_get_digest(self, context: BuildContext, tagged_uri: str, report: Report) -> str:
+    def build_push_and_get_digest(self, context: BuildContext, tagged_uri: str, report: Report) -> str:
         """Build and push an image, and return its digest. Raises ComponentError."""
         source_uri = f"{self._options['sourceFolder']}/{context.digest}.tar.gz"
-        entries, dockerfile = create_source_entries_and_dockerfile(context)
+        entries, dockerfile = create_source_entries_and_dockerfile_path(context)
         _upload_unless_stored(source_uri, entries, report)
         build = ImageBuild(
             tagged_uri=tagged_uri,
@@ -51,14 +51,14 @@ class CloudBuilder:
             secret_versions=self._options.get("secrets", {}),
         )
         for pause in (*_NEW_GRANT_PAUSES, None):
-            ended, log = self._run(build, report)
-            if pause is None or not may_be_too_new_a_grant(ended):
+            ended, log = self._find_or_start_build_and_wait(build, report)
+            if pause is None or not may_have_failed_for_new_grant(ended):
                 break
             report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
             if wait_for_cancellation(pause):
                 break
         if is_failure_of_a_step(ended):
-            if lines := log.read_last_lines(MAX_QUOTED_LINES):
+            if lines := log.read_last_lines_until_stable(MAX_QUOTED_LINES):
                 raise create_build_failure(tagged_uri, lines)
             raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
         # If tags are immutable, someone else may have pushed this image first.
@@ -66,7 +66,7 @@ class CloudBuilder:
             return digest
         raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
 
-    def _run(self, build: ImageBuild, report: Report) -> tuple[Build, BuildLog]:
+    def _find_or_start_build_and_wait(self, build: ImageBuild, report: Report) -> tuple[Build, BuildLog]:
         """Return a build that has ended, and its log."""
         client, project = get_client(), self._options["parent"].split("/")[1]
         run = BuildRun(client, build, self._options, report)
@@ -76,7 +76,7 @@ class CloudBuilder:
         return run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report))), log
 
 
-def create_source_entries_and_dockerfile(context: BuildContext) -> tuple[ArchiveEntries, str]:
+def create_source_entries_and_dockerfile_path(context: BuildContext) -> tuple[ArchiveEntries, str]:
     """Return what the source archive holds, and the Dockerfile's path in it. Raises ContextUnusable.
 
     A Dockerfile that `.dockerignore` excludes is beside the context's folder, so that no `COPY` sees it.
@@ -99,13 +99,13 @@ def _upload_unless_stored(source_uri: str, entries: ArchiveEntries, report: Repo
     store = CloudStorage()
     if store.has_object(source_uri):
         return
-    with _open_compressed(entries) as archive:
+    with _open_compressed_archive(entries) as archive:
         store.create_object_if_missing(source_uri, archive)
     report(f"sent {len(entries.digests_by_path)} files to {source_uri}")
 
 
 @contextmanager
-def _open_compressed(entries: ArchiveEntries) -> Iterator[IO[bytes]]:
+def _open_compressed_archive(entries: ArchiveEntries) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as file:
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
             entries.write_tar(compressed)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import RegistryRefused
-from .image_builders import Report, open_docker_client
+from .docker_image_builders import Report, open_docker_client
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
@@ -57,8 +57,8 @@ class Registry:
     def get_digest(self, uri: str) -> str | None:
         import docker
 
-        credentials = find_google_credentials(uri)
-        with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
+        credentials = fetch_google_credentials_or_none(uri)
+        with closing(open_docker_client()) as client, _translate_docker_errors(uri, credentials):
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
             except docker.errors.APIError as error:
@@ -68,8 +68,8 @@ class Registry:
 
     def publish_and_get_digest(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
-        digest, credentials = None, find_google_credentials(uri)
-        with closing(open_docker_client()) as client, _translate_errors(uri, credentials):
+        digest, credentials = None, fetch_google_credentials_or_none(uri)
+        with closing(open_docker_client()) as client, _translate_docker_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
             for message in _iterate_messages_and_report_layers(messages, report):
                 if "error" in message:
@@ -107,7 +107,7 @@ def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], repo
         yield message
 
 
-def find_google_credentials(uri: str) -> Mapping[str, str] | None:
+def fetch_google_credentials_or_none(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
     if not is_in_google_registry(uri):
         return None
@@ -124,7 +124,7 @@ def find_google_credentials(uri: str) -> Mapping[str, str] | None:
 
 
 @contextmanager
-def _translate_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterator[None]:
+def _translate_docker_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterator[None]:
     """Turn errors of the daemon and of the connection to it into a RegistryRefused of one line."""
     import docker
     import requests

@@ -38,7 +38,7 @@ class PackageContext(BuildContext):
 
     @cached_property
     def _copyable_files(self) -> set[str]:
-        return _get_copyable_files(self.folder, self.package)
+        return _list_copyable_files(self.folder, self.package)
 
 
 def find_package_violations(package_folder: Path, declared_package: config_types.Package) -> Iterator[Violation]:
@@ -63,7 +63,7 @@ def find_package_violations(package_folder: Path, declared_package: config_types
     yield from misplaced
     if misplaced:
         return
-    copyable_files = _get_copyable_files(package_folder, declared_package)
+    copyable_files = _list_copyable_files(package_folder, declared_package)
     for key, path, _ in named_paths:
         if not _select_files_at_or_below(package_folder, [posixpath.normpath(path)], copyable_files):
             yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
@@ -79,7 +79,7 @@ def _find_misplacement_reason(folder: Path, path: str, *, is_folder: bool) -> st
     return f'there is no {"folder" if is_folder else "file"} "{path}" in the package\'s path; write it relative to that'
 
 
-def _get_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
+def _list_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
     """Return the files of a package's path that may be copied.
 
     Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic

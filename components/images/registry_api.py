@@ -1,7 +1,7 @@
 """RegistryApi: what a registry says of its images, asked over HTTP, for machines without Docker."""
 
 from ..errors import RegistryRefused
-from .image_stores import describe_push_remedy, find_google_credentials
+from .image_stores import describe_push_remedy, fetch_google_credentials_or_none
 
 _MANIFEST_TYPES = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -21,7 +21,7 @@ class RegistryApi:
         """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
         import requests
 
-        credentials = find_google_credentials(uri)
+        credentials = fetch_google_credentials_or_none(uri)
         host, _, path = uri.partition("/")
         repository, _, tag = path.rpartition(":")
         try:

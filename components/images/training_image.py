@@ -10,19 +10,20 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
+from ..cloud_build.build_request import get_uri_without_tag
 from ..errors import BuildFailed, DockerUnavailable
-from ..files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
+from ..files.digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
 from .build_context import BuildContext, DockerfileContext
+from .builder_choice_and_options import create_cloud_build_input_or_none
 from .cloud_builder import CloudBuilder
-from .image_builders import get_buildx_or_classic_builder
+from .docker_image_builders import get_buildx_or_classic_builder
 from .image_stores import Daemon, get_image_store, is_in_google_registry
 from .package_context import PackageContext
 from .registry_api import RegistryApi
-from .remote_builders import choose_builder_input
 
 DEFAULT_PLATFORM = "linux/amd64"
 """What Vertex AI runs on; a laptop with another processor must not build for itself."""
@@ -44,10 +45,10 @@ class TrainingImageProvider(Provider):
         return dynamic.DiffResult(changes=False if is_same_content else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image_and_get_outputs(props))
+        return dynamic.CreateResult(get_uri_without_tag(props["uri"]), _build_image_if_missing_and_get_outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        digest = _find_digest(props)
+        digest = _fetch_digest_from_store_or_none(props)
         if digest is None:
             return dynamic.ReadResult(None, {})
         return self.build_read_result_with_inputs(id_, props, digest=digest)
@@ -83,7 +84,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
         self.build_context = context
         #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
-        foundation.program_jobs.built_image_names.add(_remove_tag(self.reference))
+        foundation.program_jobs.built_image_names.add(get_uri_without_tag(self.reference))
         is_listed = context.entry_count <= MAX_LISTED_FILES
         props: dict[str, Any] = {
             "uri": self.reference,
@@ -93,10 +94,10 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
             "buildArgs": dict(context.build_args),
             "target": context.target,
             "platform": context.platform,
-            "files": get_short_digests_unless_many(context.digests_by_context_path) if is_listed else None,
+            "files": get_short_digests_or_none_if_many(context.digests_by_context_path) if is_listed else None,
             "digest": None,
         }
-        if builder := choose_builder_input(name, foundation.image_builder, image):
+        if builder := create_cloud_build_input_or_none(name, foundation.image_builder, image):
             props["builder"] = builder
         elif secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
@@ -104,7 +105,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def is_built_here(image: config_types.Image) -> bool:
+def is_built_by_this_stack(image: config_types.Image) -> bool:
     """Whether this stack builds a declared image."""
     return "context" in image or "package" in image
 
@@ -124,15 +125,15 @@ def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
     )
 
 
-def _ensure_image_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
+def _build_image_if_missing_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
     """Build and publish an image unless its store has it, and return the outputs."""
     uri = props["uri"]
-    digest = _find_digest(props)
+    digest = _fetch_digest_from_store_or_none(props)
     if digest is None:
-        report = partial(print, f"{posixpath.basename(_remove_tag(uri))}:", flush=True)
+        report = partial(print, f"{posixpath.basename(get_uri_without_tag(uri))}:", flush=True)
         if builder := props.get("builder"):
             context = _require_unchanged_context(props)
-            digest = CloudBuilder(builder["cloudBuild"]).build_and_get_digest(context, uri, report)
+            digest = CloudBuilder(builder["cloudBuild"]).build_push_and_get_digest(context, uri, report)
         else:
             # If it was built before and its push failed, the daemon has it.
             if Daemon().get_digest(uri) is None:
@@ -142,7 +143,7 @@ def _ensure_image_and_get_outputs(props: dict[str, Any]) -> dict[str, Any]:
     return {**props, "digest": digest}
 
 
-def _find_digest(props: Mapping[str, Any]) -> str | None:
+def _fetch_digest_from_store_or_none(props: Mapping[str, Any]) -> str | None:
     """Return the digest that an image's store has for it, `None` if it has none.
 
     Of a registry of Google's without Docker if Cloud Build builds the image, or if there is no Docker: what a state
@@ -168,8 +169,3 @@ def _require_unchanged_context(props: dict[str, Any]) -> BuildContext:
             f'{props["uri"]}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
         )
     return context
-
-
-def _remove_tag(tagged_uri: str) -> str:
-    """Return a URI without its tag, which stays the same from build to build."""
-    return tagged_uri.rpartition(":")[0]

@@ -16,7 +16,7 @@ _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 
 
 @contextmanager
-def explain_refusals(spec: CanonicalSpec, api: Target) -> Iterator[None]:
+def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator[None]:
     """Raise refusals that users meet again and again with what to do about them, in one line."""
     try:
         yield

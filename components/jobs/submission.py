@@ -12,7 +12,7 @@ from .recovery.job_digests import compute_idempotency_token
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
 from .recovery.submitted_jobs_cache import SubmittedJobsCache
-from .refusal_explanations import explain_refusals
+from .refusal_explanations import reraise_refusals_with_remedies
 
 Job = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def remove_orphans_find_or_submit_job(
         return equivalent_job
     job = interpolation.resolve_known_references_and_unescape(inputs.spec.fields, tables)
     job["labels"] = {**job.get("labels", {}), **labels}
-    with explain_refusals(inputs.spec, api):
+    with reraise_refusals_with_remedies(inputs.spec, api):
         return api.client.create(
             kind,
             api.parent,

@@ -9,7 +9,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import UploadFailed
-from ..files.digests import get_short_digests_unless_many
+from ..files.digests import get_short_digests_or_none_if_many
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_store import get_object_store
@@ -27,7 +27,7 @@ class PythonPackageProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         _build_and_upload_unless_stored(props)
-        return dynamic.CreateResult(_remove_digest(props["uri"]), dict(props))
+        return dynamic.CreateResult(_get_uri_without_digest(props["uri"]), dict(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         if not get_object_store(props["parent"]).has_object(props["uri"]):
@@ -61,7 +61,7 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
             "uri": self.reference,
             "parent": foundation.full_location_name,
             "package": dict(package),
-            "files": get_short_digests_unless_many(distribution.entries.digests_by_path),
+            "files": get_short_digests_or_none_if_many(distribution.entries.digests_by_path),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
@@ -72,7 +72,7 @@ def _build_and_upload_unless_stored(props: dict[str, Any]) -> None:
     store = get_object_store(props["parent"])
     if store.has_object(uri):
         return
-    name = _remove_digest(uri).rpartition("/")[2]
+    name = _get_uri_without_digest(uri).rpartition("/")[2]
     distribution = SourceDistribution.from_declaration(Path.cwd(), name, props["package"])
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
@@ -80,6 +80,6 @@ def _build_and_upload_unless_stored(props: dict[str, Any]) -> None:
     print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
 
 
-def _remove_digest(uri: str) -> str:
+def _get_uri_without_digest(uri: str) -> str:
     """Return a URI without its digest, which stays the same from edit to edit."""
     return uri.rpartition("-")[0]

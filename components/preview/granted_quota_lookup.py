@@ -76,14 +76,14 @@ def fetch_granted_amounts(project: str, region: str, metrics: Collection[str]) -
     except grpc.RpcError as error:
         is_late = error.code() == grpc.StatusCode.DEADLINE_EXCEEDED
         text = f"no answer within {ANSWER_SECONDS:.0f} s" if is_late else str(error.details())
-        raise GrantedQuotasUnknown(explain_refusal(text, project)) from None
+        raise GrantedQuotasUnknown(explain_unknown_quotas(text, project)) from None
     if response.failures:
-        raise GrantedQuotasUnknown(explain_refusal(response.failures[0].reason, project))
+        raise GrantedQuotasUnknown(explain_unknown_quotas(response.failures[0].reason, project))
     answer: struct_pb2.Struct = getattr(response, "return")
     return find_granted_amounts(_select_quota_infos(answer, metrics), region)
 
 
-def explain_refusal(text: str, project: str) -> str:
+def explain_unknown_quotas(text: str, project: str) -> str:
     """Return why quotas are unknown, in one line: what to do about a known refusal, else what the provider says."""
     for pattern, reason in _REASONS:
         if re.search(pattern, text):

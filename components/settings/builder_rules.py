@@ -7,14 +7,14 @@ from typing import Any
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import Violation
 
-from ..images.image_stores import is_in_google_registry
-from ..images.remote_builders import (
-    build_missing_version_message,
+from ..images.builder_choice_and_options import (
+    build_missing_secret_version_message,
     get_pool_location,
     is_built_remotely,
     iterate_secret_names_by_id,
     merge_cloud_build_options,
 )
+from ..images.image_stores import is_in_google_registry
 from ..schema import config_types
 
 _CLOUD_BUILD = ("builder", "cloudBuild")
@@ -67,7 +67,7 @@ def find_image_builder_violations(image: config_types.Image, stack_values: Mappi
     secrets = options.get("secrets", {})
     for id_, secret_name in iterate_secret_names_by_id(image):
         if secret_name not in secrets:
-            yield ("secrets", id_), build_missing_version_message(secret_name)
+            yield ("secrets", id_), build_missing_secret_version_message(secret_name)
         elif "network" in options:
             message = "cannot be used with network: Docker's classic builder, the only one with that network, has none"
             yield ("secrets", id_), message

@@ -24,7 +24,7 @@ RULES = (
     "components/settings/job_checks_beyond_api_rules.py",
     "components/settings/reference_resolution.py",
     "components/settings/stack_value_checks.py",
-    "components/jobs/dependencies.py",
+    "components/jobs/declared_job_dependencies.py",
     "components/schema/formats.py",
     "components/settings/guardrails.py",
     "components/images/image_declaration_rules.py",

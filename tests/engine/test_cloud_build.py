@@ -204,7 +204,7 @@ def test_an_edited_image_reuses_layers_of_the_last(
             image = create_build_context(context, {"context": "."})
             uri = f"{HOST}/acme-dev/team/trainer:{image.tag}"
             try:
-                CloudBuilder(OPTIONS).build_and_get_digest(image, uri, print)
+                CloudBuilder(OPTIONS).build_push_and_get_digest(image, uri, print)
             finally:
                 for tag in (uri, f"{plain.host}/{uri.partition('/')[2]}"):
                     client.images.remove(tag, force=True)
@@ -240,7 +240,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
     context = create_build_context(tmp_path, {"context": "."})
     uri = f"{HOST}/acme-dev/team/network:{context.tag}"
     with pytest.raises(BuildFailed) as failed:
-        CloudBuilder(OPTIONS).build_and_get_digest(context, uri, print)
+        CloudBuilder(OPTIONS).build_push_and_get_digest(context, uri, print)
     first, *last_lines = str(failed.value).splitlines()
     assert first == f"{uri} cannot be built; the last lines of its build:"
     assert len(last_lines) == 12 and "exit code: 1" in last_lines[-1]
@@ -248,7 +248,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
         pool = docker.types.IPAMPool(subnet=f"{subnet}.0/24")
         network = client.networks.create("cloudbuild", ipam=docker.types.IPAMConfig(pool_configs=[pool]))
         try:
-            digest = CloudBuilder({**OPTIONS, "network": "cloudbuild"}).build_and_get_digest(context, uri, print)
+            digest = CloudBuilder({**OPTIONS, "network": "cloudbuild"}).build_push_and_get_digest(context, uri, print)
         finally:
             network.remove()
         assert digest == _fetch_served_digest(registry, uri)

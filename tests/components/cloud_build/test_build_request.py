@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.cloud_build.build_request import ImageBuild, build_request, compute_build_tag
+from components.cloud_build.build_request import ImageBuild, build_request_body, compute_build_tag
 from tests.corpus.discovery import broken
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
@@ -25,7 +25,7 @@ WHOLE = replace(
 
 
 def test_a_plain_request_is_complete() -> None:
-    assert build_request(BUILD, OPTIONS) == {
+    assert build_request_body(BUILD, OPTIONS) == {
         "source": {"storageSource": {"bucket": "acme", "object": "team/dev/build-sources/abc.tar.gz"}},
         "steps": [
             {
@@ -48,7 +48,7 @@ def test_a_plain_request_is_complete() -> None:
 
 
 def test_build_options_secrets_and_dollars_reach_docker() -> None:
-    request = build_request(WHOLE, {**OPTIONS, "timeout": "1800s", "machineType": "E2_HIGHCPU_8", "cache": True})
+    request = build_request_body(WHOLE, {**OPTIONS, "timeout": "1800s", "machineType": "E2_HIGHCPU_8", "cache": True})
     (step,) = request["steps"]
     assert step["args"][4:-1] == [
         "--target=slim",
@@ -68,20 +68,20 @@ def test_build_options_secrets_and_dollars_reach_docker() -> None:
 
 
 def test_a_private_pool_names_no_machine() -> None:
-    request = build_request(BUILD, {**OPTIONS, "pool": POOL})
+    request = build_request_body(BUILD, {**OPTIONS, "pool": POOL})
     assert request["options"] == {"logging": "CLOUD_LOGGING_ONLY", "pool": {"name": POOL}}
 
 
 def test_a_network_needs_the_classic_builder() -> None:
-    (step,) = build_request(BUILD, {**OPTIONS, "network": "cloudbuild"})["steps"]
+    (step,) = build_request_body(BUILD, {**OPTIONS, "network": "cloudbuild"})["steps"]
     assert step["env"] == ["DOCKER_BUILDKIT=0"] and step["args"][-2:] == ["--network=cloudbuild", "context"]
 
 
 @pytest.mark.parametrize("options", [{}, {"cache": False}, {"cache": True, "network": "cloudbuild"}])
 def test_builds_without_a_cache_name_none(options: dict[str, Any]) -> None:
-    plain, given = (build_request(replace(WHOLE, cache_image=uri), OPTIONS | options) for uri in (None, URI[:-1]))
+    plain, given = (build_request_body(replace(WHOLE, cache_image=uri), OPTIONS | options) for uri in (None, URI[:-1]))
     assert given == plain and "CACHE" not in str(plain)
-    assert build_request(WHOLE, OPTIONS)["tags"] == plain["tags"], "later builds find it all the same"
+    assert build_request_body(WHOLE, OPTIONS)["tags"] == plain["tags"], "later builds find it all the same"
 
 
 @pytest.mark.parametrize("build", [BUILD, WHOLE])
@@ -96,7 +96,7 @@ def test_builds_without_a_cache_name_none(options: dict[str, Any]) -> None:
     ],
 )
 def test_requests_follow_the_discovery_document(build: ImageBuild, options: dict[str, Any]) -> None:
-    assert broken("Build", build_request(build, OPTIONS | options), "cloudbuild.v1") == []
+    assert broken("Build", build_request_body(build, OPTIONS | options), "cloudbuild.v1") == []
 
 
 def test_a_build_s_tag_is_valid_and_its_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from components.cloud_build.build_log import BuildLog
 from components.cloud_build.build_request import ImageBuild, compute_build_tag
-from components.cloud_build.build_run import MAX_PAUSE_SECONDS, BuildRun, find_last_image
+from components.cloud_build.build_run import MAX_PAUSE_SECONDS, BuildRun, find_newest_other_image_uri
 from components.cloud_build.client import CloudBuildClient
 from components.errors import BuildFailed
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
@@ -102,9 +102,10 @@ def test_the_newest_other_image_of_the_repository_is_the_last() -> None:
         {"status": "SUCCESS"},
     ]
     assert (
-        find_last_image([*skipped, build_of(f"{repository}:3"), build_of(f"{repository}:2")], URI) == f"{repository}:3"
+        find_newest_other_image_uri([*skipped, build_of(f"{repository}:3"), build_of(f"{repository}:2")], URI)
+        == f"{repository}:3"
     )
-    assert find_last_image(skipped, URI) is None
+    assert find_newest_other_image_uri(skipped, URI) is None
 
 
 @pytest.mark.parametrize(("options", "is_reused"), [({}, False), ({"cache": True}, True), ({"cache": False}, False)])
@@ -207,21 +208,21 @@ def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> N
     service.logs["next"] = ['Step #0 - "build": #5 [1/2] FROM scratch', "Step #0: #6 [2/2] COPY"]
     run, log, *_ = start_run(service)
     run.find_or_start()
-    assert [*log.take_new_lines_if_due(is_last=True)] == ["#5 [1/2] FROM scratch", "#6 [2/2] COPY"]
-    assert [*log.take_new_lines_if_due(is_last=True)] == []
+    assert [*log.take_new_lines_if_due(is_last_read=True)] == ["#5 [1/2] FROM scratch", "#6 [2/2] COPY"]
+    assert [*log.take_new_lines_if_due(is_last_read=True)] == []
 
 
 def test_last_lines_that_arrive_late_are_read(service: CloudBuildStandIn) -> None:
     run, log, *_ = start_run(service, lambda: service.logs[next(iter(service.logs))].append("exit code 1"))
     run.find_or_start()
-    assert log.read_last_lines(12) == ["exit code 1"]
+    assert log.read_last_lines_until_stable(12) == ["exit code 1"]
 
 
 def test_an_unreadable_log_fails_nothing(service: CloudBuildStandIn) -> None:
     service.refusals["log"] = [Refusal(403, "Permission denied for all log views")]
     run, log, _, told = start_run(service, lambda: None, update(service, **DONE))
     assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
-    assert log.read_last_lines(12) == [] and service.count("log") == 1
+    assert log.read_last_lines_until_stable(12) == [] and service.count("log") == 1
     assert told == [
         "the log of its build cannot be read: Permission denied for all log views; your account needs "
         "roles/logging.viewer"

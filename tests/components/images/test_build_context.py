@@ -29,12 +29,12 @@ def copy_context(context: BuildContext) -> BuildContext:
 
 
 def members(context: BuildContext) -> dict[str, tarfile.TarInfo]:
-    with context.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
+    with context.open_archive() as archive, tarfile.open(fileobj=archive) as tar:
         return {member.name: member for member in tar.getmembers()}
 
 
 def read_archive(context: BuildContext) -> bytes:
-    with context.create_archive() as archive:
+    with context.open_archive() as archive:
         return archive.read()
 
 
@@ -272,7 +272,7 @@ def test_the_archive_holds_the_hashed_files_without_metadata(tmp_path: Path) -> 
     for member in found.values():
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
     assert found["link"].linkname == "train.py"
-    with one.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
+    with one.open_archive() as archive, tarfile.open(fileobj=archive) as tar:
         held = {name: stream.read() for name in FILES if (stream := tar.extractfile(name))}
     assert held == {name: text.encode() for name, text in FILES.items()}
 

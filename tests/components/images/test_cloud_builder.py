@@ -15,7 +15,7 @@ from components.cloud_build.client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPO
 from components.errors import BuildFailed, ContextUnusable
 from components.images import cloud_builder
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile
+from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile_path
 from components.images.registry_api import RegistryApi
 from components.images.training_image import create_build_context
 from components.runtime import engine_cancellation
@@ -77,7 +77,7 @@ def list_source(storage: CloudStorageStandIn) -> list[str]:
 
 def fail(context: BuildContext) -> str:
     with pytest.raises(BuildFailed) as failed:
-        CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
+        CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print)
     return str(failed.value)
 
 
@@ -86,7 +86,7 @@ def test_a_source_is_sent_once_and_the_build_s_digest_counts(
 ) -> None:
     told: list[str] = []
     for _ in range(2):
-        assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, told.append) == "sha256:1"
+        assert CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, told.append) == "sha256:1"
     assert (storage.sent, service.count("create")) == (1, 2)
     assert list(storage.objects) == [("acme", f"team/dev/build-sources/{context.digest}.tar.gz")]
     assert list_source(storage) == ["context/Dockerfile", "context/train.py"]
@@ -96,12 +96,12 @@ def test_a_source_is_sent_once_and_the_build_s_digest_counts(
 
 @pytest.mark.usefixtures("service")
 def test_equal_files_make_an_equal_source(context: BuildContext, storage: CloudStorageStandIn, tmp_path: Path) -> None:
-    CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
+    CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print)
     first = dict(storage.objects)
     storage.objects.clear()
     (tmp_path / "train.py").touch()
     (tmp_path / "train.py").chmod(0o600)
-    CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print)
+    CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print)
     assert storage.objects == first
     (content,) = first.values()
     assert content[4:8] == bytes(4), "no time is in it"
@@ -109,7 +109,7 @@ def test_equal_files_make_an_equal_source(context: BuildContext, storage: CloudS
 
 def test_no_copy_sees_an_ignored_dockerfile(context: BuildContext, tmp_path: Path) -> None:
     (tmp_path / ".dockerignore").write_text("Dockerfile\n")
-    entries, dockerfile = create_source_entries_and_dockerfile(context)
+    entries, dockerfile = create_source_entries_and_dockerfile_path(context)
     assert dockerfile == "Dockerfile"
     assert sorted(entries.digests_by_path) == ["Dockerfile", "context/.dockerignore", "context/train.py"]
 
@@ -119,7 +119,7 @@ def test_an_ignored_dockerfile_must_be_a_file(context: BuildContext, tmp_path: P
     (tmp_path / "Dockerfile").rename(tmp_path / "other")
     (tmp_path / "Dockerfile").symlink_to("other")
     with pytest.raises(ContextUnusable, match=r'include it by a line "!Dockerfile" in \.dockerignore'):
-        create_source_entries_and_dockerfile(context)
+        create_source_entries_and_dockerfile_path(context)
 
 
 def test_a_failing_step_ends_with_its_last_lines(context: BuildContext, service: CloudBuildStandIn) -> None:
@@ -167,7 +167,7 @@ def test_a_grant_that_is_too_new_is_waited_for(context: BuildContext, service: C
     failures = [{"status": "FAILURE", "failureInfo": {"type": type_}} for type_ in ("FETCH_SOURCE_FAILED",) * 2]
     service.outcomes = [*failures, BUILT]
     told: list[str] = []
-    assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, told.append) == "sha256:1"
+    assert CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, told.append) == "sha256:1"
     assert service.count("create") == 3
     assert told[-2].endswith("on the staging bucket (no details); trying again in 20 s")
 
@@ -175,7 +175,9 @@ def test_a_grant_that_is_too_new_is_waited_for(context: BuildContext, service: C
 def test_a_package_s_dockerfile_is_sent(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     package = {"path": str(tmp_path), "script": "train.py", "baseImage": "python:3.11"}
-    entries, dockerfile = create_source_entries_and_dockerfile(create_build_context(tmp_path, {"package": package}))
+    entries, dockerfile = create_source_entries_and_dockerfile_path(
+        create_build_context(tmp_path, {"package": package})
+    )
     assert dockerfile == "context/Dockerfile" and "FROM python:3.11" in entries.texts[dockerfile]
     assert "context/package/train.py" in entries.files
 
@@ -185,4 +187,4 @@ def test_an_image_that_someone_else_pushed_first_counts(
 ) -> None:
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "PUSH_FAILED", "detail": "tag is immutable"}}
     registry[URI] = "sha256:theirs"
-    assert CloudBuilder(OPTIONS).build_and_get_digest(context, URI, print) == "sha256:theirs"
+    assert CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print) == "sha256:theirs"

@@ -111,10 +111,10 @@ def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(google.auth, "default", lambda scopes: (Credentials(), "p"))
     for host in ("europe-west4-docker.pkg.dev", "us-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
-        given = image_stores.find_google_credentials(f"{host}/p/r/trainer:1")
+        given = image_stores.fetch_google_credentials_or_none(f"{host}/p/r/trainer:1")
         assert given == {"username": "oauth2accesstoken", "password": "fresh"}
     for host in ("localhost:5000", "docker.pkg.dev.example.com", "example.com"):
-        assert image_stores.find_google_credentials(f"{host}/p/r/trainer:1") is None
+        assert image_stores.fetch_google_credentials_or_none(f"{host}/p/r/trainer:1") is None
 
 
 def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def read_archive(context: PackageContext) -> dict[str, bytes]:
-    with context.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
+    with context.open_archive() as archive, tarfile.open(fileobj=archive) as tar:
         return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
+from components.files.digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.image_builders import Report
+from components.images.docker_image_builders import Report
 from components.images.training_image import TrainingImageProvider, create_build_context
 
 
@@ -57,7 +57,7 @@ def props(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "dockerfile": "Dockerfile",
         "buildArgs": {},
         "platform": "linux/amd64",
-        "files": get_short_digests_unless_many(context.digests_by_context_path),
+        "files": get_short_digests_or_none_if_many(context.digests_by_context_path),
     }
 
 
@@ -141,8 +141,8 @@ def test_images_are_built_for_amd64_by_default(tmp_path: Path) -> None:
 
 def test_digests_of_few_files_are_shortened() -> None:
     files = {f"f{number}": f"{number:064}" for number in range(MAX_LISTED_FILES)}
-    assert get_short_digests_unless_many(files) == {name: digest[:10] for name, digest in files.items()}
-    assert get_short_digests_unless_many(files | {"one more": "0" * 64}) is None
+    assert get_short_digests_or_none_if_many(files) == {name: digest[:10] for name, digest in files.items()}
+    assert get_short_digests_or_none_if_many(files | {"one more": "0" * 64}) is None
 
 
 def test_how_an_image_is_built_is_no_change(props: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
         def __init__(self, options: Mapping[str, Any]) -> None:
             self.options = options
 
-        def build_and_get_digest(self, context: BuildContext, tagged_uri: str, report: Report) -> str:
+        def build_push_and_get_digest(self, context: BuildContext, tagged_uri: str, report: Report) -> str:
             built.append((tagged_uri, context.secret_ids))
             return "sha256:remote"
 

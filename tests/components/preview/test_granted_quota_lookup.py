@@ -15,7 +15,7 @@ from components.errors import GrantedQuotasUnknown
 from components.preview import granted_quota_lookup
 from components.preview.granted_quota_lookup import (
     ENDPOINT_VARIABLE,
-    explain_refusal,
+    explain_unknown_quotas,
     fetch_granted_amounts,
     get_api_or_proxy_address,
 )
@@ -149,4 +149,4 @@ def test_the_address_is_the_api_s_or_the_proxy_s(
     ],
 )
 def test_a_refusal_is_one_line_with_its_remedy(text: str, reason: str) -> None:
-    assert explain_refusal(text, "acme-dev") == reason
+    assert explain_unknown_quotas(text, "acme-dev") == reason

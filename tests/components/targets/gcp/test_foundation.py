@@ -9,7 +9,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.declared_resources import Images, Jobs, Packages, export_outputs
+from components.declared_jobs_schedules_and_outputs import Images, Jobs, Packages, export_outputs
 from components.schema import config_types
 from components.settings.settings import Settings
 from components.targets.choice import create_foundation

@@ -95,10 +95,10 @@ class Jobs:
         return completion
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
-        names = _collect_names_by_table(declaration)
+        names = _collect_referenced_names_by_table(declaration)
         tables = {
             **_select_uris(names, self._images, self._packages),
-            "jobs": self._get_known_model_dirs(names["jobs"]),
+            "jobs": self._get_model_dirs_known_in_preview(names["jobs"]),
         }
         dependencies: list[pulumi.Resource] = [
             *_select_built_resources(names, self._images, self._packages),
@@ -107,7 +107,7 @@ class Jobs:
         ]
         return _RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
-            cast(Any, _resolve_spec(declaration.required_valid_spec, tables)),
+            cast(Any, _resolve_references_now_or_when_known(declaration.required_valid_spec, tables)),
             foundation=self._foundation,
             lifecycle=declaration.lifecycle,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
@@ -115,7 +115,7 @@ class Jobs:
             opts=pulumi.ResourceOptions(depends_on=dependencies) if dependencies else None,
         )
 
-    def _get_known_model_dirs(self, result_references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
+    def _get_model_dirs_known_in_preview(self, result_references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
         """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
         model_dirs: dict[str, pulumi.Input[str]] = {}
         for reference in result_references:
@@ -135,8 +135,10 @@ class Schedules:
         for schedule in settings.schedules:
             jobs, dependencies = {}, list[pulumi.Resource]()
             for declaration in (templates[name] for name in schedule.job_names):
-                names = _collect_names_by_table(declaration)
-                spec = _resolve_spec(declaration.required_valid_spec, _select_uris(names, images, packages))
+                names = _collect_referenced_names_by_table(declaration)
+                spec = _resolve_references_now_or_when_known(
+                    declaration.required_valid_spec, _select_uris(names, images, packages)
+                )
                 jobs[declaration.name] = JobTemplate(_RESOURCE_TYPES[declaration.kind.collection], spec)
                 dependencies += _select_built_resources(names, images, packages)
             self.resources[schedule.name] = Schedule(
@@ -151,7 +153,7 @@ class Schedules:
             )
 
 
-def _collect_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
+def _collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
     """Return the names that the references in a job's spec have, by table."""
     names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
     for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
@@ -173,7 +175,7 @@ def _select_built_resources(names: Mapping[str, set[str]], images: Images, packa
     ]
 
 
-def _resolve_spec(
+def _resolve_references_now_or_when_known(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.errors import BuilderUnusable
-from components.images.remote_builders import choose_builder_input
+from components.images.builder_choice_and_options import create_cloud_build_input_or_none
 from components.schema import config_types
 
 VERSION, OTHER = (f"projects/p/secrets/{name}/versions/1" for name in ("pip", "other"))
@@ -29,7 +29,7 @@ POOL = "projects/host/locations/us-east1/workerPools/w"
 
 
 def choose(foundation: dict[str, Any] | None, **image: Any) -> Any:
-    return choose_builder_input("trainer", foundation, config_types.Image(context="trainer", **image))
+    return create_cloud_build_input_or_none("trainer", foundation, config_types.Image(context="trainer", **image))
 
 
 def test_without_a_remote_builder_this_machine_builds() -> None:

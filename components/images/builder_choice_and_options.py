@@ -27,8 +27,8 @@ def is_built_remotely(stack_builder: Mapping[str, Any] | None, image: config_typ
     return "cloudBuild" in image.get("builder", stack_builder or {})
 
 
-def choose_builder_input(
-    name: str, foundation_builder: Mapping[str, Any] | None, image: config_types.Image
+def create_cloud_build_input_or_none(
+    image_name: str, foundation_builder: Mapping[str, Any] | None, image: config_types.Image
 ) -> dict[str, Any] | None:
     """Return the input `builder` of an image; `None` if this machine builds it. Raises BuilderUnusable.
 
@@ -37,7 +37,9 @@ def choose_builder_input(
     if not is_built_remotely(foundation_builder, image):
         return None
     if foundation_builder is None:
-        raise BuilderUnusable(f"images.{name}: Cloud Build builds for a stack with vertex-training:builder.cloudBuild")
+        raise BuilderUnusable(
+            f"images.{image_name}: Cloud Build builds for a stack with vertex-training:builder.cloudBuild"
+        )
     options = merge_cloud_build_options(
         foundation_builder["cloudBuild"], image.get("builder", {}).get("cloudBuild", {})
     )
@@ -46,7 +48,9 @@ def choose_builder_input(
     versions = {}
     for id_, secret_name in iterate_secret_names_by_id(image):
         if secret_name not in known:
-            raise BuilderUnusable(f"images.{name}.secrets.{id_}: {build_missing_version_message(secret_name)}")
+            raise BuilderUnusable(
+                f"images.{image_name}.secrets.{id_}: {build_missing_secret_version_message(secret_name)}"
+            )
         versions[id_] = known[secret_name]
     return {"cloudBuild": {**options, **({"secrets": versions} if versions else {})}}
 
@@ -63,7 +67,7 @@ def iterate_secret_names_by_id(image: config_types.Image) -> Iterator[tuple[str,
         yield id_, references[0].removeprefix("secrets.") if references else id_
 
 
-def build_missing_version_message(secret_name: str) -> str:
+def build_missing_secret_version_message(secret_name: str) -> str:
     """Return why Cloud Build cannot read a secret of the stack, and what to write."""
     return (
         "Cloud Build reads secrets from Secret Manager alone; write "
