@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..schedules.next_times import is_next_times_line
-from ..schedules.schedule_cost import parse_schedule_costs
+from ..schedules.schedule_cost import parse_schedule_cost_texts_by_name
 from .changed_images_and_packages import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_value
 from .job_findings import Cause, find_causes
@@ -56,7 +56,7 @@ def find_changed_schedules(
     """
     all_steps, diagnostics = list(all_steps), list(diagnostics)
     next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times_line(each.message)}
-    costs = parse_schedule_costs(each.message for each in diagnostics)
+    costs = parse_schedule_cost_texts_by_name(each.message for each in diagnostics)
     uris = get_nouns_and_names_by_uri(all_steps)
     parts: dict[str, list[Step]] = {}
     for step in steps:

@@ -15,6 +15,11 @@ def call_now_or_when_known(function: Callable[..., Result], *inputs: Any) -> Res
     return function(*inputs)
 
 
+def get_item_now_or_when_known(fields: Any, key: str) -> Any:
+    """Return the item of a mapping, which may be an output: then the item is one too."""
+    return call_now_or_when_known(lambda known: known[key], fields)
+
+
 def has_output(value: Any) -> bool:
     """Return whether a value is an output, or an object or list with an output in it at any depth."""
     if isinstance(value, Mapping):

@@ -8,15 +8,15 @@ from vertex_api.studies.metrics import parse_metrics
 Steps = list[dict[str, Any]]
 
 
-def find_unsupported_metrics(study_spec: Mapping[str, Any]) -> str | None:
-    """Return why a workflow cannot tell the best trial of a study, None if it can."""
+def describe_unsupported_metrics_or_none(study_spec: Mapping[str, Any]) -> str | None:
+    """Return as text which metrics of a study keep a workflow from finding the best trial, None if it can."""
     metrics = parse_metrics(study_spec)
     if any(metric.threshold is not None for metric in metrics):
         return "a safety metric"
     return f"{len(metrics)} metrics" if len(metrics) > 1 else None
 
 
-def build_call_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
+def build_find_best_trial_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `find_best_trial` that depend on the study: its `metric` and the `sign` of losses."""
     (metric,) = parse_metrics(study_spec)
     return {"metric": metric.id, "sign": metric.sign}
@@ -25,13 +25,13 @@ def build_call_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
 def build_subworkflows() -> dict[str, Any]:
     """Return the subworkflows by name: `find_best_trial`, and `format_value` for texts such as arguments."""
     return {
-        "find_best_trial": {"params": ["job", "tuning_job", "metric", "sign"], "steps": _build_search_steps()},
-        "collect_values": {"params": ["rows", "key"], "steps": _build_collection_steps()},
-        "format_value": {"params": ["value"], "steps": _build_format_steps()},
+        "find_best_trial": {"params": ["job", "tuning_job", "metric", "sign"], "steps": _build_find_best_trial_steps()},
+        "collect_values": {"params": ["rows", "key"], "steps": _build_collect_values_steps()},
+        "format_value": {"params": ["value"], "steps": _build_format_value_steps()},
     }
 
 
-def _build_search_steps() -> Steps:
+def _build_find_best_trial_steps() -> Steps:
     """Compare the succeeded trials by the metric: the smallest loss wins, of equal ones the first trial."""
     read_trial = [
         {"measurement": '${default(map.get(trial, "finalMeasurement"), no_map)}'},
@@ -67,18 +67,18 @@ def _build_search_steps() -> Steps:
         {"begin": {"assign": [*first, {"trials": '${default(map.get(tuning_job, "trials"), no_list)}'}]}},
         {"each": {"for": {"value": "trial", "in": "${trials}", "steps": body}}},
         {"none": {"switch": [{"condition": "${best == null}", "raise": {"message": message}}]}},
-        _build_collection_call("parameters", '${default(map.get(best, "parameters"), no_list)}', "parameterId"),
-        _build_collection_call("measured", "${best.finalMeasurement.metrics}", "metricId"),
+        _build_collect_values_step("parameters", '${default(map.get(best, "parameters"), no_list)}', "parameterId"),
+        _build_collect_values_step("measured", "${best.finalMeasurement.metrics}", "metricId"),
         {"done": {"return": values}},
     ]
 
 
-def _build_collection_call(result: str, rows: str, key: str) -> dict[str, Any]:
+def _build_collect_values_step(result: str, rows: str, key: str) -> dict[str, Any]:
     args = {"rows": rows, "key": key}
     return {f"collect_{result}": {"call": "collect_values", "args": args, "result": result}}
 
 
-def _build_collection_steps() -> Steps:
+def _build_collect_values_steps() -> Steps:
     """Return the values of rows as texts, by their ids."""
     format_args = {"value": '${default(map.get(row, "value"), 0)}'}
     body: Steps = [
@@ -92,7 +92,7 @@ def _build_collection_steps() -> Steps:
     ]
 
 
-def _build_format_steps() -> Steps:
+def _build_format_value_steps() -> Steps:
     """Write a number as in JSON, a whole one without a fraction: JSON has one kind of number."""
     kinds = [
         {"condition": '${get_type(value) == "string"}', "return": "${value}"},

@@ -12,7 +12,7 @@ MAX_EXPRESSION_LENGTH = 400
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
-def convert_texts(value: Any, variables: Mapping[str, str]) -> Any:
+def convert_texts_to_expressions(value: Any, variables: Mapping[str, str]) -> Any:
     """Return a request with an expression in place of each text that has placeholders; all else stays as it is.
 
     `variables` has the expression of each placeholder: `{"run.id": "run"}`.
@@ -27,7 +27,7 @@ def build_expression(text: str, variables: Mapping[str, str]) -> str:
         if index % 2:
             parts.append(variables[part])
         elif part:
-            parts.append(quote(part))
+            parts.append(quote_text(part))
     return f"${{{' + '.join(parts)}}}"
 
 
@@ -37,7 +37,7 @@ def find_unknown_placeholders(text: str, variables: Mapping[str, str]) -> list[s
     return [rest[start.start() :][:_SHOWN] for start in re.finditer(r"\$\{", rest)]
 
 
-def quote(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return a text as a literal in an expression."""
     return json.dumps(text, ensure_ascii=False)
 

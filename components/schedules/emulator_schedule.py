@@ -15,7 +15,7 @@ from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.emulator_requests import start_emulator_and_request_or_none
 from ..runtime.provider_base import Provider
-from ..runtime.pulumi_outputs import call_now_or_when_known
+from ..runtime.pulumi_outputs import call_now_or_when_known, get_item_now_or_when_known
 
 _IDENTITY = ("parent", "scheduleId")
 _REQUEST = ("cron", "timeZone", "paused", "overlap", "jobs")
@@ -30,25 +30,27 @@ class EmulatorScheduleProvider(Provider):
         return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        body = _build_body(props)
+        body = _build_request_body(props)
         answer = start_emulator_and_request_or_none(
-            "PUT", _build_path(props), body, f"{props['scheduleId']}: not scheduled"
+            "PUT", _build_url_path(props), body, f"{props['scheduleId']}: not scheduled"
         )
         if answer is None:
             raise SubmitFailed(f"{props['scheduleId']}: not scheduled: this emulator has no schedules; update it")
-        return dynamic.CreateResult(props["scheduleId"], {**_select_inputs(props), "status": build_status(answer)})
+        return dynamic.CreateResult(
+            props["scheduleId"], {**_select_inputs(props), "status": build_schedule_status(answer)}
+        )
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        answer = start_emulator_and_request_or_none("GET", _build_path(props), None, f"{id_}: not read")
+        answer = start_emulator_and_request_or_none("GET", _build_url_path(props), None, f"{id_}: not read")
         if answer is None:
             return dynamic.ReadResult(None, {})
         actual = {name: answer.get(name, props.get(name)) for name in _REQUEST}
-        actual["jobs"] = _build_body(actual)["jobs"]
-        return self.build_read_result_with_inputs(id_, {**props, **actual}, status=build_status(answer))
+        actual["jobs"] = _build_request_body(actual)["jobs"]
+        return self.build_read_result_with_inputs(id_, {**props, **actual}, status=build_schedule_status(answer))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the schedule. Jobs of its runs stay."""
-        start_emulator_and_request_or_none("DELETE", _build_path(props), None, f"{id_}: not deleted")
+        start_emulator_and_request_or_none("DELETE", _build_url_path(props), None, f"{id_}: not deleted")
 
 
 class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"):
@@ -61,7 +63,7 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
         fields: Any = call_now_or_when_known(lambda known: {"scheduleId": known.id, **known.build_json()}, request)
-        inputs = {key: _get_item(fields, key) for key in ("scheduleId", *_REQUEST)}
+        inputs = {key: get_item_now_or_when_known(fields, key) for key in ("scheduleId", *_REQUEST)}
         ours = pulumi.ResourceOptions(replace_on_changes=list(_IDENTITY), delete_before_replace=True)
         super().__init__(
             EmulatorScheduleProvider(),
@@ -71,26 +73,22 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
         )
 
 
-def build_status(answer: Mapping[str, Any]) -> dict[str, Any]:
+def build_schedule_status(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a schedule from the emulator's answer, as `Schedule.status` describes it."""
     times, runs = answer.get("nextTimes", []), answer.get("runs", [])
     next_time = {"nextTime": times[0]} if times and not answer.get("paused") else {}
     return next_time | ({"lastRun": {key: runs[0][key] for key in ("runId", "state", "modelDirs")}} if runs else {})
 
 
-def _get_item(fields: Any, key: str) -> Any:
-    return call_now_or_when_known(lambda known: known[key], fields)
-
-
 def _select_inputs(props: Mapping[str, Any]) -> dict[str, Any]:
     return {name: props[name] for name in EmulatorScheduleProvider.input_names}
 
 
-def _build_path(props: Mapping[str, Any]) -> str:
+def _build_url_path(props: Mapping[str, Any]) -> str:
     return f"{props['parent'].removeprefix(LOCAL_PREFIX)}/schedules/{props['scheduleId']}"
 
 
-def _build_body(props: Mapping[str, Any]) -> dict[str, Any]:
+def _build_request_body(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the emulator takes; the engine hands whole numbers over as floats."""
     jobs = [
         {**job, "body": canonicalize_stored_spec(KINDS[job["collection"]], job["body"]).fields} for job in props["jobs"]

@@ -27,7 +27,7 @@ def is_next_times_line(text: str) -> bool:
     return text.startswith(tuple(_STARTS.values()))
 
 
-def find_next_time_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
+def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
     """Return when a schedule runs next, in UTC as RFC 3339; None for a paused one."""
     from vertex_api.schedules.cron import iterate_times
 

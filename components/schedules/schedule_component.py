@@ -29,7 +29,7 @@ from ..runtime.program_jobs import format_kind_and_name
 from ..runtime.pulumi_outputs import call_now_or_when_known
 from ..schema import config_types, formats, scheduled_job_rules
 from .next_times import render_next_times_line
-from .scheduled_requests import build_schedule_id, build_scheduled_jobs
+from .scheduled_job_requests import build_schedule_id, build_scheduled_jobs
 
 _SCHEDULE = Kind("schedules", "Schedule", "")
 """Names schedules in messages, as the kinds of the API name jobs."""
@@ -78,18 +78,18 @@ class Schedule(pulumi.ComponentResource):
     ) -> None:
         super().__init__("vertex:schedules:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
-        violations = _find_violations(name, fields, jobs)
+        violations = _find_argument_violations(name, fields, jobs)
         if violations:
             foundation.program_jobs.apply_rules_and_record(_SCHEDULE, name, None, violations)
         elif pulumi.runtime.is_dry_run():
             pulumi.log.info(render_next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
         id_ = build_schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
-        specs = _collect_specs(name, jobs, foundation)
+        specs = _collect_validated_specs_by_name(name, jobs, foundation)
 
         def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
             if violations or not all(known_specs.values()):
                 return foundation.program_jobs.get_fields_once_all_jobs_are_valid(None, foundation.job_dependencies)
-            canonical = {job: _require_sendable(name, job, spec) for job, spec in known_specs.items()}
+            canonical = {job: _require_schedulable(name, job, spec) for job, spec in known_specs.items()}
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
 
@@ -100,7 +100,7 @@ class Schedule(pulumi.ComponentResource):
         self.register_outputs({"status": self.status})
 
 
-def _find_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
+def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
     _, problems = canonicalize_and_find_shape_problems(config_types.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
@@ -111,28 +111,30 @@ def _find_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, Jo
     return violations
 
 
-def _collect_specs(
+def _collect_validated_specs_by_name(
     schedule_name: str, templates: Mapping[str, JobTemplate], foundation: Foundation
 ) -> dict[str, pulumi.Input[CanonicalSpec | None]]:
     """Return the specs of jobs by name: those of declarations as they are, those of programs validated."""
     specs: dict[str, pulumi.Input[CanonicalSpec | None]] = {}
-    result_names: dict[str, Any] = {}
+    result_names_by_job: dict[str, Any] = {}
     for job_name, template in templates.items():
         spec: Any = template.spec
         if not isinstance(spec, CanonicalSpec | pulumi.Output):
-            spec = _validate_spec_of_program(f"{schedule_name}.{job_name}", template, foundation, result_names)
+            spec = _validate_and_record_spec_of_program(
+                f"{schedule_name}.{job_name}", template, foundation, result_names_by_job
+            )
         specs[job_name] = spec
         is_known = isinstance(spec, CanonicalSpec)
-        result_names[job_name] = list_available_result_names(spec) if is_known else None
+        result_names_by_job[job_name] = list_available_result_names(spec) if is_known else None
     return specs
 
 
-def _validate_spec_of_program(
-    name: str, template: JobTemplate, foundation: Foundation, result_names: Mapping[str, Any]
+def _validate_and_record_spec_of_program(
+    name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
 ) -> pulumi.Input[CanonicalSpec | None]:
     kind, program_jobs = template.type.provider.kind, foundation.program_jobs
     spec, _ = validate_and_canonicalize(
-        kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names
+        kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
     )
     if isinstance(spec, CanonicalSpec):
         is_valid = program_jobs.apply_rules_and_record(kind, name, None, scheduled_job_rules.find_spec_violations(spec))
@@ -143,7 +145,7 @@ def _validate_spec_of_program(
     return call_now_or_when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
 
 
-def _require_sendable(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:
+def _require_schedulable(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:
     """Return a spec without violations that a schedule alone has. Raises DeclarationErrors.
 
     Only specs with outputs of other resources in them can have one here: all others were checked before.

@@ -16,20 +16,20 @@ def render_schedule_cost_lines(
     region: str, schedules: Iterable[DeclaredSchedule], costs: Mapping[str, Cost]
 ) -> list[str]:
     """Return a heading and a line for each schedule, none without schedules. `costs` are those of the jobs by name."""
-    lines = [_render_line(schedule, costs) for schedule in schedules]
+    lines = [_render_cost_line(schedule, costs) for schedule in schedules]
     return [f"{_START}{region}{_END}", *lines] if lines else []
 
 
-def parse_schedule_costs(messages: Iterable[str]) -> dict[str, str]:
-    """Return by name what a schedule costs, as these lines among a preview's messages say it; nothing without them."""
-    for message in messages:
+def parse_schedule_cost_texts_by_name(preview_messages: Iterable[str]) -> dict[str, str]:
+    """Return what schedules cost, as these lines among a preview's messages say it; nothing without them."""
+    for message in preview_messages:
         lines = iter(message.splitlines())
         if any(line.startswith(_START) and line.endswith(_END) for line in lines):
             return {match[1]: match[2] for line in lines if (match := _LINE.fullmatch(line))}
     return {}
 
 
-def _render_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
+def _render_cost_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
     # Imported here, because most stacks have no schedules.
     from vertex_api.schedules.cron import count_times_per_year
 

@@ -20,9 +20,9 @@ from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.provider_base import Provider
-from ..runtime.pulumi_outputs import call_now_or_when_known
-from .next_times import find_next_time_or_none
-from .scheduled_requests import build_job_label_value
+from ..runtime.pulumi_outputs import call_now_or_when_known, get_item_now_or_when_known
+from .next_times import find_next_time_text_or_none
+from .scheduled_job_requests import build_job_label_value
 
 Job = Mapping[str, Any]
 _RUN_ID = re.compile(rf"-(\d{{4}}-\d\d-\d\dT[\w-]{{{RUN_ID_LENGTH - 11}}})$")
@@ -52,8 +52,8 @@ class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
     def __init__(
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        fields: Any = call_now_or_when_known(_select_fields, request)
-        inputs = {key: _get_item(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
+        fields: Any = call_now_or_when_known(_build_inputs, request)
+        inputs = {key: get_item_now_or_when_known(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
         super().__init__(ScheduleStatusProvider(), name, {"parent": parent, **inputs, "status": None}, opts)
 
 
@@ -95,25 +95,21 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
             for job in api.client.list(KINDS[collection], api.parent, filter_)
         ]
         run_id, last_jobs = select_last_run_id_and_jobs(jobs)
-        attached = [_attach_tuning_job(api, job) for job in last_jobs]
-    next_time = find_next_time_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
+        attached = [_fetch_and_attach_tuning_job(api, job) for job in last_jobs]
+    next_time = find_next_time_text_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
     status: dict[str, Any] = {"nextTime": next_time} if next_time else {}
     if run_id:
         status["lastRun"] = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]])
     return status
 
 
-def _attach_tuning_job(api: Target, job: Job) -> Job:
+def _fetch_and_attach_tuning_job(api: Target, job: Job) -> Job:
     """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
     tuning_job = fetch_tuning_job_or_itself(api, job)
     return job if tuning_job is job else {**job, TUNING_JOB: tuning_job}
 
 
-def _select_fields(request: ScheduleRequest) -> dict[str, Any]:
+def _build_inputs(request: ScheduleRequest) -> dict[str, Any]:
     jobs = [{"name": job.name, "collection": job.collection} for job in request.jobs]
     fields = request.build_json()
     return {"scheduleId": request.id, **{key: fields[key] for key in ("cron", "timeZone", "paused")}, "jobs": jobs}
-
-
-def _get_item(fields: Any, key: str) -> Any:
-    return call_now_or_when_known(lambda known: known[key], fields)

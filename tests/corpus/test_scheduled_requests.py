@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from components.scheduled_workflow.limits import find_request_violations, find_source_violation_or_none
-from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source
-from components.schedules.scheduled_requests import build_scheduled_jobs
+from components.scheduled_workflow.limit_violations import (
+    describe_source_size_violation_or_none,
+    find_request_violations,
+)
+from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source_text
+from components.schedules.scheduled_job_requests import build_scheduled_jobs
 from components.schema import interpolation
 from tests.components.scheduled_workflow.schedules import WINDOW, request
 from tests.corpus.specs import Spec, settings
@@ -33,13 +36,13 @@ OWN_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
 def send(spec: CanonicalSpec, name: str) -> tuple[str, Any]:
     """The id of a run of a schedule with one job, and the request that its workflow sends."""
     schedule = request("team_dev_nightly", *build_scheduled_jobs("nightly", "team_dev_nightly", {name: spec}, GROUND))
-    source = build_workflow_source(schedule, PLACE, WINDOW)
-    assert not list(find_request_violations(schedule)) and find_source_violation_or_none(source) is None
+    source = build_workflow_source_text(schedule, PLACE, WINDOW)
+    assert not list(find_request_violations(schedule)) and describe_source_size_violation_or_none(source) is None
     sent: list[Any] = []
 
     def answer(method: str, url: str, query: Mapping[str, Any], body: Any) -> Any:
         if method == "POST":
-            assert url == f"{PLACE.jobs_url}/{spec.kind.collection}"
+            assert url == f"{PLACE.location_url}/{spec.kind.collection}"
             sent.append(body)
         return {"name": "n"} if method == "POST" else {}
 

@@ -16,15 +16,20 @@ from vertex_api.validation.shape_validation import format_path
 
 from ...errors import DeclarationErrors, Problem
 from ...runtime.pulumi_outputs import call_now_or_when_known
-from ...scheduled_workflow.limits import find_request_violations, find_source_violation_or_none
-from ...scheduled_workflow.source import MAX_WINDOW, WorkflowPlace, build_workflow_source, compute_window
+from ...scheduled_workflow.limit_violations import describe_source_size_violation_or_none, find_request_violations
+from ...scheduled_workflow.source import (
+    MAX_REDELIVERY_WINDOW,
+    WorkflowPlace,
+    build_workflow_source_text,
+    compute_redelivery_window,
+)
 from .creation_retries import create_retrying_options
 from .schedule_accounts import ScheduleAccounts
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _ATTEMPT_DEADLINE = "60s"
 _RETRIES = 3
-"""Of a start that fails. All attempts take at most six minutes, and within `MAX_WINDOW` a workflow submits once."""
+"""Of a start that fails. All attempts take at most six minutes, less than `MAX_REDELIVERY_WINDOW`."""
 
 
 def create_schedule_resources(
@@ -97,15 +102,15 @@ def _build_source(name: str, request: ScheduleRequest, project: str, region: str
     place = f"schedules.{name}"
     if violations := list(find_request_violations(request)):
         raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
-    window = compute_window(find_shortest_gap(request.cron, request.time_zone))
-    source = build_workflow_source(request, WorkflowPlace(project, region, request.id), window)
-    if message := find_source_violation_or_none(source):
+    redelivery_window = compute_redelivery_window(find_shortest_gap(request.cron, request.time_zone))
+    source = build_workflow_source_text(request, WorkflowPlace(project, region, request.id), redelivery_window)
+    if message := describe_source_size_violation_or_none(source):
         raise DeclarationErrors([Problem(place, "", message)])
     return source
 
 
 def _build_retry_config(request: ScheduleRequest) -> cloudscheduler.JobRetryConfigArgsDict:
     """Return the retries of a start that fails: none if the next time comes before they would be over."""
-    is_frequent = compute_window(find_shortest_gap(request.cron, request.time_zone)) < MAX_WINDOW
+    is_frequent = compute_redelivery_window(find_shortest_gap(request.cron, request.time_zone)) < MAX_REDELIVERY_WINDOW
     count = 0 if is_frequent else _RETRIES
     return {"retry_count": count, "min_backoff_duration": "15s", "max_backoff_duration": "60s"}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source
+from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source_text
 from tests.standins.workflows.executions import Clock, Http, Workflow
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.schedules.schedule_request import Overlap, ScheduledJob, ScheduleRequest
@@ -34,4 +34,4 @@ def workflow(
     on_sleep: Callable[[float], None] = lambda _: None,
 ) -> Workflow:
     """The workflow of a schedule, at a time."""
-    return Workflow(build_workflow_source(schedule, PLACE, WINDOW), http, clock or Clock(), on_sleep)
+    return Workflow(build_workflow_source_text(schedule, PLACE, WINDOW), http, clock or Clock(), on_sleep)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from components.scheduled_workflow.limits import (
+from components.scheduled_workflow.limit_violations import (
     MAX_SOURCE_BYTES,
+    describe_source_size_violation_or_none,
     find_request_violations,
-    find_source_violation_or_none,
 )
-from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source, compute_window
+from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source_text, compute_redelivery_window
 from tests.components.scheduled_workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
@@ -49,10 +49,10 @@ def run(schedule: ScheduleRequest, answers: Mapping[str, Any]) -> tuple[Executio
     sent: list[Any] = []
 
     def answer(method: str, url: str, query: Mapping[str, Any], body: Any) -> Any:
-        collection = url.removeprefix(PLACE.jobs_url).split("/")[1]
+        collection = url.removeprefix(PLACE.location_url).split("/")[1]
         if method == "POST":
             sent.append(body)
-        name = f"{PLACE.jobs_url.removeprefix(PLACE.api_url)}/{collection}/1"
+        name = f"{PLACE.location_url.removeprefix(PLACE.api_url)}/{collection}/1"
         return {} if query else {"state": "JOB_STATE_SUCCEEDED", **answers.get(collection, {}), "name": name}
 
     return workflow(schedule, answer).execute(), sent
@@ -117,7 +117,7 @@ def test_the_best_trial_of_a_pipeline_is_that_of_its_tuning_job() -> None:
     first = ScheduledJob("tune", "trainingPipelines", {**body, "displayName": "t", "labels": tune().body["labels"]})
     trial = {"id": "4", "state": "SUCCEEDED", "parameters": [{"parameterId": "lr", "value": 0.5}]}
     trial |= {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 0.5}]}}
-    name = PLACE.jobs_url.removeprefix(PLACE.api_url) + "/hyperparameterTuningJobs/1"
+    name = PLACE.location_url.removeprefix(PLACE.api_url) + "/hyperparameterTuningJobs/1"
     ended = {"state": "PIPELINE_STATE_SUCCEEDED", "trainingTaskMetadata": {"backingHyperparameterTuningJob": name}}
     answers = {"trainingPipelines": ended, "hyperparameterTuningJobs": {"trials": [trial]}}
     execution, sent = run(request("s", first, train("${jobs.tune.bestTrial.parameters.lr}")), answers)
@@ -130,7 +130,7 @@ def test_only_texts_with_placeholders_become_expressions() -> None:
     job = train(text, f"{text} ${{run.id}}")
     job.body["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] = 3
     job.body["jobSpec"]["scheduling"] = {"disableRetries": True, "maxWaitDuration": "0s", "tiny": 1e-05}
-    source = json.loads(build_workflow_source(request("s", job), PLACE, WINDOW))
+    source = json.loads(build_workflow_source_text(request("s", job), PLACE, WINDOW))
     (submit,) = (step["submit_0"] for step in source["main"]["steps"] if "submit_0" in step)
     spec = submit["args"]["body"]["jobSpec"]
     assert spec["scheduling"] == job.body["jobSpec"]["scheduling"]
@@ -144,7 +144,8 @@ def test_only_texts_with_placeholders_become_expressions() -> None:
 
 def test_a_new_image_changes_one_line_of_the_source() -> None:
     before, after = (
-        build_workflow_source(request("s", train(image=image)), PLACE, WINDOW).splitlines() for image in ("r@a", "r@b")
+        build_workflow_source_text(request("s", train(image=image)), PLACE, WINDOW).splitlines()
+        for image in ("r@a", "r@b")
     )
     (change,) = [lines for lines in zip(before, after, strict=True) if lines[0] != lines[1]]
     assert [line.strip() for line in change] == ['"imageUri": "r@a",', '"imageUri": "r@b",']
@@ -153,7 +154,7 @@ def test_a_new_image_changes_one_line_of_the_source() -> None:
 def test_the_longest_names_make_no_expression_too_long() -> None:
     place = WorkflowPlace("p" * 30, "northamerica-northeast1", "w" * 64)
     job = ScheduledJob("j" * 63, "customJobs", {**train().body, "labels": {"pulumi_name": "j" * 63}})
-    source = build_workflow_source(request("s" * 63, job, tune()), place, WINDOW)
+    source = build_workflow_source_text(request("s" * 63, job, tune()), place, WINDOW)
     lengths = list[int]()
     collect_texts(json.loads(source), lambda text: lengths.append(len(text)) if "${" in text else None)
     assert max(lengths) <= 400 and len(lengths) > 20
@@ -196,13 +197,13 @@ def test_a_best_trial_by_several_metrics_is_refused() -> None:
 
 
 def test_a_source_beyond_the_limit_is_refused() -> None:
-    small, large = (build_workflow_source(request("s", train("x" * size)), PLACE, WINDOW) for size in (9, 130_000))
-    assert find_source_violation_or_none(small) is None
+    small, large = (build_workflow_source_text(request("s", train("x" * size)), PLACE, WINDOW) for size in (9, 130_000))
+    assert describe_source_size_violation_or_none(small) is None
     advice = "shorten arguments, or give each job a schedule of its own"
     expected = f"its workflow has {len(large)} bytes, and Workflows allows {MAX_SOURCE_BYTES}; {advice}"
-    assert find_source_violation_or_none(large) == expected
+    assert describe_source_size_violation_or_none(large) == expected
 
 
 def test_the_window_is_shorter_than_the_shortest_gap() -> None:
-    assert compute_window(timedelta(days=1)) == timedelta(minutes=10)
-    assert compute_window(timedelta(minutes=1)) == timedelta(seconds=30)
+    assert compute_redelivery_window(timedelta(days=1)) == timedelta(minutes=10)
+    assert compute_redelivery_window(timedelta(minutes=1)) == timedelta(seconds=30)

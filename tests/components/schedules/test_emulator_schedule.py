@@ -6,7 +6,7 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.schedules import emulator_schedule
-from components.schedules.emulator_schedule import EmulatorScheduleProvider, build_status
+from components.schedules.emulator_schedule import EmulatorScheduleProvider, build_schedule_status
 
 POOL = {"replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 BODY: dict[str, Any] = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [POOL]}}
@@ -79,4 +79,4 @@ def test_a_schedule_that_is_gone_leaves_the_state(admin: Admin) -> None:
 
 
 def test_a_paused_schedule_has_no_next_time() -> None:
-    assert build_status({"paused": True, "nextTimes": ["2026-11-23T02:00:00Z"]}) == {}
+    assert build_schedule_status({"paused": True, "nextTimes": ["2026-11-23T02:00:00Z"]}) == {}

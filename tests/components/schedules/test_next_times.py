@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from components.schedules.next_times import find_next_time_or_none, render_next_times_line
+from components.schedules.next_times import find_next_time_text_or_none, render_next_times_line
 
 NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)
 
@@ -19,5 +19,5 @@ def test_a_paused_schedule_says_that_it_does_not_run() -> None:
 
 
 def test_the_next_time_is_in_utc() -> None:
-    assert find_next_time_or_none("0 2 * * *", "Europe/Berlin", False, NOW) == "2026-10-24T00:00:00Z"
-    assert find_next_time_or_none("0 2 * * *", "Europe/Berlin", True, NOW) is None
+    assert find_next_time_text_or_none("0 2 * * *", "Europe/Berlin", False, NOW) == "2026-10-24T00:00:00Z"
+    assert find_next_time_text_or_none("0 2 * * *", "Europe/Berlin", True, NOW) is None

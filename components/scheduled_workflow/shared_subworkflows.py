@@ -1,6 +1,6 @@
-"""The parts of a workflow that are the same for all schedules: submit a job once, wait for one, look for some.
+"""The subworkflows that are the same for all schedules: submit a job once, find it, wait for it, read a URL.
 
-Each is a subworkflow. Requests are plain HTTP calls: the connectors of Workflows for Vertex AI repeat a create request
+Requests are plain HTTP calls: the connectors of Workflows for Vertex AI repeat a create request
 whose answer is lost, which would submit a second job. Variables that a block sets are assigned before it, as those
 that it sets first are gone after it.
 """
@@ -24,19 +24,19 @@ _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 30, 300
 """A job of seven days takes some 20,000 of the 100,000 steps that an execution may have."""
 
 
-def build_read(result: str, url: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a step's fields that read `url`, with retries; the result is the body of the answer."""
+def build_read_call(result: str, url: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the fields of a step that calls the subworkflow `read`: `result` is the body of the answer of `url`."""
     return {"call": "read", "args": {"url": url, "query": query or {}}, "result": result}
 
 
 def build_shared_subworkflows(*, is_sequence: bool) -> dict[str, Any]:
     """Return the subworkflows by name; `wait_for_job` is only for a sequence of jobs."""
-    waiting = {"wait_for_job": {"params": ["job", "url", "later"], "steps": _build_wait_steps()}}
+    waiting = {"wait_for_job": {"params": ["job", "url", "later"], "steps": _build_wait_for_job_steps()}}
     return {
-        "submit_job": {"params": ["job", "url", "collection", "filter", "body"], "steps": _build_submission_steps()},
+        "submit_job": {"params": ["job", "url", "collection", "filter", "body"], "steps": _build_submit_job_steps()},
         "find_submitted_job": {
             "params": ["url", "collection", "filter", "display_name"],
-            "steps": _build_lookup_steps(),
+            "steps": _build_find_submitted_job_steps(),
         },
         "read": {"params": ["url", "query"], "steps": _build_read_steps()},
         **(waiting if is_sequence else {}),
@@ -53,7 +53,7 @@ def _build_read_steps() -> Steps:
     ]
 
 
-def _build_submission_steps() -> Steps:
+def _build_submit_job_steps() -> Steps:
     """Post the job. If the answer is lost, post it again only if no such job is there by then."""
     send = {"call": "http.post", "args": {"url": "${url}", "auth": OAUTH, "body": "${body}"}, "result": "answer"}
     failed = [{"keep_failure": {"assign": [{"failure": "${error}"}]}}]
@@ -83,20 +83,20 @@ def _build_submission_steps() -> Steps:
     ]
 
 
-def _build_lookup_steps() -> Steps:
+def _build_find_submitted_job_steps() -> Steps:
     """Find the job of this run by its display name, which has the run's id in it."""
     same = {"condition": "${one.displayName == display_name}", "return": "${one}"}
     each = {"value": "one", "in": "${found}", "steps": [{"compare": {"switch": [same]}}]}
     return [
         {"begin": {"assign": [{"nothing": []}]}},
-        {"list": build_read("answer", "${url}", {"filter": "${filter}", "pageSize": 100})},
+        {"list": build_read_call("answer", "${url}", {"filter": "${filter}", "pageSize": 100})},
         {"read": {"assign": [{"found": "${default(map.get(answer, collection), nothing)}"}]}},
         {"each": {"for": each}},
         {"not_found": {"return": None}},
     ]
 
 
-def _build_wait_steps() -> Steps:
+def _build_wait_for_job_steps() -> Steps:
     """Wait until a job has ended, and fail if it has not succeeded."""
     failure = {
         "message": '${job + " has ended as " + state + "; " + later + " is not submitted"}',
@@ -106,7 +106,7 @@ def _build_wait_steps() -> Steps:
     states = [{"succeeded": sorted(SUCCEEDED_STATES)}, {"ended": sorted(TERMINAL_STATES)}]
     return [
         {"begin": {"assign": [{"pause": _FIRST_PAUSE_SECONDS}, *states]}},
-        {"look": build_read("answer", "${url}")},
+        {"look": build_read_call("answer", "${url}")},
         {"read": {"assign": [{"state": "${answer.state}"}]}},
         {"succeeded_by_now": {"switch": [{"condition": "${state in succeeded}", "return": "${answer}"}]}},
         {"failed_by_now": {"switch": [{"condition": "${state in ended}", "next": "raise_failure"}]}},

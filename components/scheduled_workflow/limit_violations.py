@@ -1,4 +1,4 @@
-"""Limits of Workflows (Google's page "Quotas and limits"): found in a preview, not by the first run at night."""
+"""What exceeds the limits of Workflows (Google's page "Quotas and limits"), so that a preview fails and no run does."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 from vertex_api.validation.rules import KeyPath, Violation
 
 from . import best_trial_steps, expressions
-from .source import build_variables, needs_best_trial, require_study_spec
+from .source import build_placeholder_expressions, is_best_trial_used_later, require_study_spec
 
 MAX_SOURCE_BYTES = 128 * 1024
 MAX_TEXT_BYTES = 256 * 1024
@@ -17,8 +17,8 @@ _MAX_SHOWN = 60
 def find_request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
     """Find the texts that a workflow cannot send, by the name of the job and the field in it."""
     for index, job in enumerate(schedule.jobs):
-        variables = build_variables(schedule, index)
-        for path, text in _iterate_texts(job.body, (job.name,)):
+        variables = build_placeholder_expressions(schedule, index)
+        for path, text in _iterate_texts_with_paths(job.body, (job.name,)):
             if unknown := expressions.find_unknown_placeholders(text, variables):
                 yield (
                     path,
@@ -31,14 +31,14 @@ def find_request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
             ):
                 reason = f"becomes an expression of {length} characters, and Workflows allows {limit}"
                 yield path, f'"{text[:_MAX_SHOWN]}…" {reason}; shorten it, or pass the reference as a text of its own'
-        if needs_best_trial(schedule, job) and (
-            metrics := best_trial_steps.find_unsupported_metrics(require_study_spec(job))
+        if is_best_trial_used_later(schedule, job) and (
+            metrics := best_trial_steps.describe_unsupported_metrics_or_none(require_study_spec(job))
         ):
             reason = "a workflow finds the best trial by one metric only"
             yield (job.name, "studySpec", "metrics"), f"has {metrics}, and {reason}; refer to no result of its trials"
 
 
-def find_source_violation_or_none(source: str) -> str | None:
+def describe_source_size_violation_or_none(source: str) -> str | None:
     """Return what is wrong with the size of a source, None if Workflows takes it."""
     size = len(source.encode())
     if size <= MAX_SOURCE_BYTES:
@@ -47,9 +47,9 @@ def find_source_violation_or_none(source: str) -> str | None:
     return f"its workflow has {size} bytes, and Workflows allows {MAX_SOURCE_BYTES}; {advice}"
 
 
-def _iterate_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _iterate_texts_with_paths(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict | list):
         for key, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _iterate_texts(child, (*path, key))
+            yield from _iterate_texts_with_paths(child, (*path, key))
