@@ -120,7 +120,7 @@ def _add_job_with_log_and_get_id(data: Path) -> str:
     from vertex_emulator.replicas.executor_protocol import LogLine
     from vertex_emulator.timestamps import now_ns
 
-    folder = DataFolder.open(data)
+    folder = DataFolder.create_or_open_private(data)
     database = Database(folder.database)
     begin = now_ns()
     with database.write_transaction() as transaction:

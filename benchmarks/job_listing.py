@@ -105,7 +105,7 @@ def _measure_page_milliseconds(emulator: Emulator, kind: Kind) -> list[float]:
 
 def _add_jobs_and_get_long_study_id(data: Path) -> str:
     """Add all jobs, and return the id of the long study, which is in another project."""
-    database = Database(DataFolder.open(data).database)
+    database = Database(DataFolder.create_or_open_private(data).database)
     with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
             for number in range(JOBS[kind]):

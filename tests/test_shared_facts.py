@@ -78,7 +78,7 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         return "1.2.3"
 
     monkeypatch.setattr(emulator_discovery, "_fetch_version_or_none", fetch)
-    data = DataFolder.open(tmp_path)
+    data = DataFolder.create_or_open_private(tmp_path)
     data.token.write_text("t0ken\n")
     endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
     endpoint.write(data.endpoint)
@@ -90,7 +90,7 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         found = emulator_discovery.find_running_endpoint(tmp_path)
         assert require_running_endpoint(tmp_path) == endpoint
     assert found is not None
-    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token()) == asked[0]
+    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token_or_empty()) == asked[0]
 
 
 def test_both_sides_know_the_marker_header() -> None:

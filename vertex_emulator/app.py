@@ -60,14 +60,14 @@ class App:
     allowed_host: str | None = None
 
     @cached_property
-    def jobs(self) -> JobService:
+    def job_service(self) -> JobService:
         """The methods on jobs, which clients and schedules call."""
         return JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake, self.page_url)
 
     @cached_property
     def schedule_loop(self) -> ScheduleLoop:
         """The loop of schedules, which the server starts."""
-        return ScheduleLoop(self.database, self.jobs)
+        return ScheduleLoop(self.database, self.job_service)
 
     def build_asgi_app(self) -> AccessCheckMiddleware:
         """Return the ASGI application."""
@@ -75,7 +75,7 @@ class App:
         storage = StorageRoutes(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
-                self.jobs,
+                self.job_service,
                 ModelService(self.database, self.data.buckets),
                 ModelChangeService(self.database, FolderCopier(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
@@ -83,12 +83,12 @@ class App:
                 CommandLineService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
                 request_faults,
                 SecretValues(self.data.secrets),
-                ScheduleService(self.database, self.jobs, self.schedule_loop.wake),
+                ScheduleService(self.database, self.job_service, self.schedule_loop.wake),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             ShellCommandPage(self.database, self.data.root).build_route(),
-            Route("/healthz", self._check_health),
-            Route("/readyz", self._check_readiness),
+            Route("/healthz", self._respond_with_health),
+            Route("/readyz", self._write_to_database_and_respond_with_readiness),
             *storage.delete_expired_uploads_and_build_routes(),
         ]
         handlers: Mapping[Any, Any] = {
@@ -97,17 +97,17 @@ class App:
                 find_xml_multipart_upload_error(request) or build_unserved_path_error(request.method, request.url.path)
             ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
-            sqlite3.Error: _handle_database_error,
+            sqlite3.Error: _log_and_respond_with_database_error,
             **storage.get_error_handlers(),
-            Exception: _handle_internal_error,
+            Exception: _log_and_respond_with_internal_error,
         }
         application = Starlette(routes=routes, exception_handlers=handlers)
         return AccessCheckMiddleware(application, __version__, self.access, self.allowed_host)
 
-    async def _check_health(self, _request: Request) -> Response:
+    async def _respond_with_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})
 
-    def _check_readiness(self, _request: Request) -> Response:
+    def _write_to_database_and_respond_with_readiness(self, _request: Request) -> Response:
         try:
             with self.database.write_transaction() as transaction:
                 transaction.set_setting("ready", format_time(now_ns()))
@@ -118,7 +118,7 @@ class App:
         return JSONResponse({"status": "ok"})
 
 
-def _handle_database_error(request: Request, error: sqlite3.Error) -> Response:
+def _log_and_respond_with_database_error(request: Request, error: sqlite3.Error) -> Response:
     _log.error("%s %a: %s", request.method, request.url.path, error)
     message = f"{sqlite_errors.describe_database_error(error)}. Nothing was changed."
     if sqlite_errors.is_disk_full(error):
@@ -126,7 +126,7 @@ def _handle_database_error(request: Request, error: sqlite3.Error) -> Response:
     return build_error_response(ApiError("UNAVAILABLE", message))
 
 
-def _handle_internal_error(request: Request, error: Exception) -> Response:
+def _log_and_respond_with_internal_error(request: Request, error: Exception) -> Response:
     _log.error("%s %a", request.method, request.url.path, exc_info=error)
     message = f"Internal error in the emulator: {type(error).__name__}; see its log for details."
     return build_error_response(ApiError("INTERNAL", message))

@@ -33,12 +33,12 @@ class DataFolder:
         self.trials = root / "trials"  # `/tmp/hypertune` in containers, a folder per trial's job
 
     @classmethod
-    def open(cls, root: Path) -> "DataFolder":
+    def create_or_open_private(cls, root: Path) -> "DataFolder":
         """Open the folder for its owner only, and create it if needed. Raises StartError."""
         data = cls(root.absolute())
         try:
             data.root.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
-            data._close_to_other_users()
+            data._restrict_to_owner_or_raise()
             for folder in (data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(exist_ok=True)
             # Training code runs as any user and writes to buckets. The daemon mounts them, whatever the root's mode.
@@ -55,7 +55,7 @@ class DataFolder:
             raise StartError(message) from error
         return data
 
-    def _close_to_other_users(self) -> None:
+    def _restrict_to_owner_or_raise(self) -> None:
         """Make the root accessible to its owner only. Raises OSError and StartError."""
         folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -79,14 +79,14 @@ class DataFolder:
         finally:
             os.close(folder)
 
-    def make_metric_folder(self, trial_job_id: str) -> Path:
+    def create_metric_folder(self, trial_job_id: str) -> Path:
         """Create the `/tmp/hypertune` of a trial's job, writable for every user, and return it."""
         folder = self.trials / trial_job_id
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777)
         return folder
 
-    def read_metric_text(self, trial_job_id: str) -> str:
+    def read_metric_text_or_empty(self, trial_job_id: str) -> str:
         """Read the metric file of a trial's job; return "" if there is none.
 
         Training code may create anything under that name: a link, a pipe that blocks its reader, an endless file.

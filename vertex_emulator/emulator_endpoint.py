@@ -32,7 +32,7 @@ class Endpoint:
     version: str
     token_file: str | None = None
 
-    def read_token(self) -> str:
+    def read_token_or_empty(self) -> str:
         """Return the token that requests need, "" if they need none. Raises EmulatorNotRunning."""
         if self.token_file is None:
             return ""
@@ -98,7 +98,7 @@ def open_locked_file_or_raise(lock_path: Path) -> IO[str]:
         file = os.fdopen(number, "r+")
         try:
             os.fchmod(number, 0o600)
-            _lock_while_only_probed(file)
+            _lock_retrying_briefly(file)
         except OSError:
             file.close()
             raise
@@ -112,7 +112,7 @@ def open_locked_file_or_raise(lock_path: Path) -> IO[str]:
     return file
 
 
-def _lock_while_only_probed(file: IO[str]) -> None:
+def _lock_retrying_briefly(file: IO[str]) -> None:
     deadline = time.monotonic() + _PROBE_SECONDS
     while True:
         try:

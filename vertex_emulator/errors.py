@@ -177,13 +177,13 @@ def build_invalid_argument_error(problems: "Sequence[FieldProblem]", headline: s
     from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
     shown, more = select_shown_problems_and_more_text(problems)
-    pairs = [(_render_field(problem), problem.message) for problem in shown]
+    pairs = [(_format_field_path(problem), problem.message) for problem in shown]
     texts = [f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1)]
     message = "\t".join(["List of found errors:", *texts, *([more] if more else []), ""])
     return ApiError("INVALID_ARGUMENT", f"{headline}. {message}" if headline else message, pairs)
 
 
-def _render_field(problem: "FieldProblem") -> str:
+def _format_field_path(problem: "FieldProblem") -> str:
     """Render the path of a field in the form of the service's errors; an unknown field as it was spelt."""
     from vertex_api.validation.shape_validation import format_path
 

@@ -34,7 +34,7 @@ class Location:
         """The name as the service writes it, with the number."""
         return f"projects/{self.project_number}/locations/{self.region}"
 
-    def to_columns(self) -> dict[str, str]:
+    def to_database_columns(self) -> dict[str, str]:
         """Return the columns of the database for a location."""
         return {"project": self.project, "number": self.project_number, "region": self.region}
 

@@ -18,7 +18,7 @@ _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
     body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": get_api_state(job)}
-    body |= format_job_times(job)
+    body |= build_job_time_fields(job)
     if job.is_terminal and job.ending is not None and (error := job.ending.error_if_failed_or_cancelled) is not None:
         body["error"] = error
     if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [serialize_trial(trial) for trial in trials]):
@@ -58,7 +58,7 @@ def serialize_trial(trial: Trial) -> dict[str, Any]:
     if trial.final is not None:
         final = {name: value for name, value in trial.final.items() if name != "elapsedDuration"}
         body["finalMeasurement"] = convert_int64_to_strings(types.Measurement, final)
-    body |= format_times(startTime=trial.started, endTime=trial.ended)
+    body |= build_time_fields(startTime=trial.started, endTime=trial.ended)
     if trial.infeasible_reason is not None:
         body["infeasibleReason"] = trial.infeasible_reason
     return body
@@ -117,14 +117,16 @@ def convert_operation_types_to_version(reply: Mapping[str, Any], api_version: st
     }
 
 
-def format_job_times(job: Job) -> dict[str, str]:
+def build_job_time_fields(job: Job) -> dict[str, str]:
     """Return the times of a job by field name, in the form that captures of real jobs have.
 
     Jobs start and end at whole seconds, here the next ones, so that no time is before an earlier one. A cancelled job
     ends with microseconds, and has a start although it never ran. Pipelines have microseconds throughout.
     """
     if job.kind == TRAINING_PIPELINE:
-        return format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
+        return build_time_fields(
+            createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated
+        )
     is_cancelled = job.state == CANCELLED
     ended = job.ended if job.ended is None or is_cancelled else _round_up_to_second(job.ended)
     started = ended if job.started is None and is_cancelled else job.started
@@ -143,6 +145,6 @@ def _round_up_to_second(nanoseconds: int) -> int:
     return -(-nanoseconds // 10**9) * 10**9
 
 
-def format_times(**nanoseconds_by_field: int | None) -> dict[str, str]:
+def build_time_fields(**nanoseconds_by_field: int | None) -> dict[str, str]:
     """Return the times that are not None as RFC 3339 texts, by field name."""
     return {field: format_time(moment) for field, moment in nanoseconds_by_field.items() if moment is not None}

@@ -61,7 +61,7 @@ def serve(
             "add --allow-remote if that is what you want"
         )
     require_docker_daemon()
-    data = DataFolder.open(data_path)
+    data = DataFolder.create_or_open_private(data_path)
     with open_locked_file_or_raise(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
         database = Database(data.database)
@@ -135,8 +135,8 @@ def _run_server(
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
     # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
-    logging.getLogger("uvicorn.error").addFilter(lambda record: not _is_about_cancellation(record))
-    with _suppress_stop_signals():
+    logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_about_cancelled_request(log_record))
+    with _ignore_stop_signals():
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     app.schedule_loop.stop(_STOP_SECONDS)
@@ -145,26 +145,26 @@ def _run_server(
     _log.info("stopped; containers keep running, and the next start finds them")
 
 
-def _is_about_cancellation(record: logging.LogRecord) -> bool:
-    return record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+def _is_about_cancelled_request(log_record: logging.LogRecord) -> bool:
+    return log_record.exc_info is not None and isinstance(log_record.exc_info[1], asyncio.CancelledError)
 
 
 def _try_to_remove_firewall_rules_at_stop(executor: DockerExecutor) -> None:
     """Leave no rules on the machine that no container needs, unless Docker takes long."""
 
-    def remove() -> None:
+    def remove_or_log() -> None:
         try:
             executor.remove_firewall_rules_unless_containers_remain()
         except Exception as error:  # noqa: BLE001 - the next start uses them, and a reset removes them
             _log.warning("the rules of the firewall stay: %s", error)
 
-    thread = threading.Thread(target=remove, daemon=True, name="remove rules")
+    thread = threading.Thread(target=remove_or_log, daemon=True, name="remove rules")
     thread.start()
     thread.join(_STOP_SECONDS)
 
 
 @contextlib.contextmanager
-def _suppress_stop_signals() -> Iterator[None]:
+def _ignore_stop_signals() -> Iterator[None]:
     """Ignore SIGTERM and SIGINT in the block: uvicorn raises the signal that stopped it once more at its end."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -186,7 +186,7 @@ def _open_listener_and_store_port(host: str, port: int | None, database: Databas
         except OSError as error:
             if port is None and candidate and error.errno == errno.EADDRINUSE:
                 continue
-            raise StartError(_explain_listen_error(host, candidate, error)) from error
+            raise StartError(_render_listen_error_message(host, candidate, error)) from error
         break
     # Connections inherit it. asyncio sets it only where it opens the socket itself; without it, every reply on a
     # connection that is kept alive waits 40 ms for the client's acknowledgement of its headers.
@@ -200,7 +200,7 @@ def _open_listener_and_store_port(host: str, port: int | None, database: Databas
     return listener
 
 
-def _explain_listen_error(host: str, port: int, error: OSError) -> str:
+def _render_listen_error_message(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} is in use: choose another with --port, or leave --port out for a free one"
     return f"cannot listen on {host}:{port}: {error.strerror}"

@@ -16,8 +16,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import (
     Database,
     Transaction,
+    job_and_trial_statements,
     job_queue_statements,
-    job_statements,
     model_statements,
     operation_statements,
 )
@@ -228,7 +228,7 @@ class Emulator:
     def __init__(self, root: Path, machine: Machine, capacity: int = 4) -> None:
         self.machine = machine
         self.capacity = capacity
-        self.data = DataFolder.open(root)
+        self.data = DataFolder.create_or_open_private(root)
         self.start()
 
     def start(self) -> None:
@@ -287,7 +287,7 @@ def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         pipeline_reconciler,
         study_reconciler,
         custom_job_outcome,
-        job_statements,
+        job_and_trial_statements,
         job_queue_statements,
         model_statements,
         operation_statements,

@@ -47,7 +47,7 @@ def docker_on_a_small_machine() -> Iterator[SmallMachine]:
 
 
 def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:
-    data = DataFolder.open(tmp_path)
+    data = DataFolder.create_or_open_private(tmp_path)
     database = Database(data.database)
     scheduler = Scheduler(database, docker_on_a_small_machine, data, WorkQueue(), 4)
     job_id = generate_id()

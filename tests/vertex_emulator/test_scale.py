@@ -12,7 +12,7 @@ from tests.vertex_emulator.scheduling.steps import reports, submit_study
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
-from vertex_emulator.database import Database, job_statements
+from vertex_emulator.database import Database, job_and_trial_statements
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.web_page.job_summaries import build_job_list_reply, parse_job_query
 
@@ -107,8 +107,8 @@ def test_a_study_reads_each_trial_a_few_times(tmp_path: Path, monkeypatch: pytes
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[object]:
-    """The arguments with which a function of `job_statements` is called from now on."""
+    """The arguments with which a function of `job_and_trial_statements` is called from now on."""
     calls: list[object] = []
-    function = getattr(job_statements, name)
-    monkeypatch.setattr(job_statements, name, lambda row: calls.append(row) or function(row))
+    function = getattr(job_and_trial_statements, name)
+    monkeypatch.setattr(job_and_trial_statements, name, lambda row: calls.append(row) or function(row))
     return calls

@@ -24,7 +24,7 @@ from vertex_emulator.filters.expression_tree import Filter, find_required_value,
 from vertex_emulator.locations_and_ids import Location, generate_id
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import (
-    format_job_times,
+    build_job_time_fields,
     get_api_state,
     serialize_job,
     serialize_operation,
@@ -142,7 +142,9 @@ class JobService:
                     )
             deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.list_trial_jobs(job_id))]
             transaction.delete_job_with_trials(job)
-            operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
+            operation = transaction.operations.add_finished(
+                location.name_with_project_number, "DeleteOperationMetadata"
+            )
         for deleted_id in deleted_ids:
             self.wake(deleted_id)
         return serialize_operation(operation)
@@ -156,7 +158,7 @@ class JobService:
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
             bodies = []
             for job in jobs:
-                trials = transaction.list_trial_records_without_measurements(job.id)
+                trials = transaction.list_trials_omitting_measurements(job.id)
                 bodies.append(add_web_access_to_trials(serialize_job(job, trials), job, trials, self.page_url))
             return bodies
         return [{**serialize_job(job), **build_web_access_fields_or_empty(job, self.page_url)} for job in jobs]
@@ -216,5 +218,5 @@ def _find_filterable_text(job: Job, field: str) -> str | None:
         case "training_task_definition":
             return str(job.spec["trainingTaskDefinition"])
         case "create_time" | "update_time" | "start_time" | "end_time":
-            return format_job_times(job).get(to_camel(field))
+            return build_job_time_fields(job).get(to_camel(field))
     return job.spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]

@@ -71,7 +71,7 @@ class ModelChangeService:
         with self.database.write_transaction() as transaction:
             _, version = require_versions_and_one(transaction, location, model)
             aliases = [alias for alias in dict.fromkeys([*version.aliases, *added]) if alias not in removed]
-            transaction.models.set_aliases(version, aliases)
+            transaction.models.set_aliases_and_remove_from_siblings(version, aliases)
             return _read_again(transaction, version)
 
     def delete_version(self, location: Location, model: str) -> dict[str, Any]:
@@ -86,7 +86,9 @@ class ModelChangeService:
                 message = f'{name} is the default version: give the alias "{DEFAULT_ALIAS}" to another one first.'
                 raise ApiError("FAILED_PRECONDITION", message)
             transaction.models.delete_version(version)
-            operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
+            operation = transaction.operations.add_finished(
+                location.name_with_project_number, "DeleteOperationMetadata"
+            )
         return serialize_operation(operation)
 
     def copy(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +128,7 @@ class ModelChangeService:
         if not count:
             raise ApiError("FAILED_PRECONDITION", f"There are no files in {version.spec['artifactUri']} to export.")
         with self.database.write_transaction() as transaction:
-            operation = transaction.operations.add_done(
+            operation = transaction.operations.add_finished(
                 version.model_name,
                 "ExportModelOperationMetadata",
                 {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.ExportModelResponse"},

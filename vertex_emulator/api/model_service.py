@@ -100,8 +100,10 @@ class ModelService:
             versions = transaction.models.list_versions(location, model)
             if not versions:
                 raise build_model_not_found_error(location, model)
-            transaction.models.delete(location, model)
-            operation = transaction.operations.add_done(location.name_with_project_number, "DeleteOperationMetadata")
+            transaction.models.delete_model(location, model)
+            operation = transaction.operations.add_finished(
+                location.name_with_project_number, "DeleteOperationMetadata"
+            )
         return serialize_operation(operation)
 
 

@@ -28,5 +28,5 @@ def store_version_and_build_operation(
         "modelVersionId": str(version.version),
     }
     return serialize_operation(
-        transaction.operations.add_done(version.model_name, f"{method}OperationMetadata", response)
+        transaction.operations.add_finished(version.model_name, f"{method}OperationMetadata", response)
     )

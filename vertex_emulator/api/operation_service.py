@@ -50,7 +50,7 @@ class OperationService:
     def delete(self, name: str) -> dict[str, Any]:
         """Delete an operation. Raises ApiError NOT_FOUND."""
         with self.database.write_transaction() as transaction:
-            if not transaction.operations.delete(name):
+            if not transaction.operations.delete_if_exists(name):
                 raise _build_not_found_error(name)
         return {}
 

@@ -53,7 +53,7 @@ def _require_executable(name: str) -> str:
 def _serve_while_in_use(data: DataFolder) -> Iterator[Endpoint]:
     """Yield the endpoint of an emulator. One that is started here is stopped when no `exec` uses it any more."""
     try:
-        DataFolder.open(data.root)
+        DataFolder.create_or_open_private(data.root)
         in_use = (data.root / "exec.lock").open("w")
     except EmulatorError as error:
         raise CommandNotRun(str(error), 125) from error

@@ -23,7 +23,7 @@ def prune_and_describe(
     """Remove jobs that ended longer ago than an age, and yield lines about what was removed. Raises EmulatorError."""
     if not data_path.is_dir():
         raise EmulatorError(f"there is no data folder at {data_path}; choose one with --data")
-    data = DataFolder.open(data_path)
+    data = DataFolder.create_or_open_private(data_path)
     if is_lock_held(data.lock):
         body = {"ageSeconds": age_seconds, "outputs": removes_outputs, "dryRun": is_dry_run}
         endpoint = require_running_endpoint(data.root)

@@ -43,7 +43,7 @@ def start_emulator_unless_running(
     Of several that start one at the same time, one does. Raises StartError with the reason that the emulator gives,
     and with its exit code.
     """
-    data = DataFolder.open(data_path)
+    data = DataFolder.create_or_open_private(data_path)
     with (data.root / "start.lock").open("w") as lock, data.emulator_log.open("ab") as log:
         fcntl.flock(lock, fcntl.LOCK_EX)
         log_start = log.tell()

@@ -82,7 +82,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
     """
     if not data_path.is_dir():
         return f"there is nothing at {data_path}"
-    data = DataFolder.open(data_path)
+    data = DataFolder.create_or_open_private(data_path)
     with open_locked_file_or_raise(data.lock):
         emulator_id = _read_emulator_id_or_none(data.database)
         if emulator_id is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vertex_emulator.database.job_change_notifier import JobChangeNotifier
 from vertex_emulator.database.job_change_triggers import create_live_set_of_changed_job_ids
-from vertex_emulator.database.transaction_statements import Transaction
+from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
 SCHEMA_VERSION = 5  # checkouts before the first release wrote 1 to 4
@@ -35,12 +35,12 @@ class Database:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
-            self._check_version_and_create_tables(path)
+            self._require_known_version_and_create_tables(path)
             self._changed = create_live_set_of_changed_job_ids(self._connection)
         except sqlite3.Error as error:
             raise StartError(f"the database {path} cannot be used: {error}") from error
 
-    def _check_version_and_create_tables(self, path: Path) -> None:
+    def _require_known_version_and_create_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SNAPSHOT_SCHEMA_VERSION, SCHEMA_VERSION):
             newer = f"a newer emulator (schema {version}): upgrade this one"
@@ -60,7 +60,7 @@ class Database:
         with self._lock:
             self._connection.close()
 
-    def return_free_space(self) -> None:
+    def shrink_file(self) -> None:
         """Make the file as small as its content."""
         with self._lock:
             self._connection.execute("VACUUM")

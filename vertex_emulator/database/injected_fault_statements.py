@@ -25,7 +25,7 @@ class InjectedFaults(Statements):
     ) -> InjectedFault | None:
         """Use the oldest fault that hits a custom job with these replicas once, and return it; None without one."""
         tasks = {replica.task_name for replica in replicas}
-        return self._consume_first(
+        return self._consume_first_match_or_none(
             lambda fault: (
                 fault.kind in RUN_FAULT_KINDS
                 and fault.matches(display_name)
@@ -36,17 +36,17 @@ class InjectedFaults(Statements):
 
     def consume_request_fault_or_none(self, kind: str, display_name: str) -> InjectedFault | None:
         """Use the oldest fault of a kind that hits a request about a job of that name; None without one."""
-        return self._consume_first(lambda fault: fault.kind == kind and fault.matches(display_name))
+        return self._consume_first_match_or_none(lambda fault: fault.kind == kind and fault.matches(display_name))
 
     def consume_quota_fault_or_none(self, display_name: str) -> InjectedFault | None:
         """Use the oldest fault that rejects a job of that name once, and return it; None without one."""
-        return self._consume_first(lambda fault: fault.kind == "quota" and fault.matches(display_name))
+        return self._consume_first_match_or_none(lambda fault: fault.kind == "quota" and fault.matches(display_name))
 
     def clear(self) -> int:
         """Delete all pending faults and return their number."""
         return self._connection.execute("DELETE FROM injected_faults").rowcount
 
-    def _consume_first(self, is_match: Callable[[InjectedFault], bool]) -> InjectedFault | None:
+    def _consume_first_match_or_none(self, is_match: Callable[[InjectedFault], bool]) -> InjectedFault | None:
         for row in self._connection.execute("SELECT * FROM injected_faults ORDER BY sequence").fetchall():
             fault = InjectedFault(**json.loads(row["fault"]))
             if is_match(fault):

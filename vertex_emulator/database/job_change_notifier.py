@@ -72,10 +72,10 @@ class Subscription:
             self._closed = self._closed or closed
         self._loop.call_soon_threadsafe(self._notified.set)
 
-    async def wait_for_changed_ids_or_close(self, timeout: float) -> frozenset[str] | None:
-        """Return the jobs changed since the last call, none after `timeout` seconds; None at the end."""
+    async def wait_for_changed_ids_or_close(self, timeout_seconds: float) -> frozenset[str] | None:
+        """Return the jobs changed since the last call, none after `timeout_seconds`; None at the end."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout_seconds):
                 await self._notified.wait()
         with self._lock:
             self._notified.clear()

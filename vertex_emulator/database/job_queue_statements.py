@@ -58,6 +58,6 @@ class JobQueue(Statements):
                 candidates.append((since, sequence, QueuedJob(job, study or job, since, slots)))
         return [queued_job for _, _, queued_job in sorted(candidates, key=lambda candidate: candidate[:2])]
 
-    def record_admission_of_study_or_job(self, job: Job) -> None:
+    def store_admission_time_of_study_or_job(self, job: Job) -> None:
         """Record that a job leaves the queue now, for its study if it has one."""
         self._connection.execute("UPDATE jobs SET served = ? WHERE id = ?", (now_ns(), job.study or job.id))

@@ -18,7 +18,7 @@ DEFAULT_ALIAS = "default"
 class Models(Statements):
     """The statements on models; a model is the set of its versions."""
 
-    def add_version(
+    def add_version_and_move_aliases(
         self, model_id: str, location: Location, spec: Mapping[str, Any], aliases: Sequence[str], pipeline: str | None
     ) -> ModelVersion:
         """Add a version of a model, perhaps its first; an alias that another version has moves to this one."""
@@ -28,12 +28,12 @@ class Models(Statements):
         for other in others:
             remaining_aliases = [alias for alias in other.aliases if alias not in new_aliases]
             if len(remaining_aliases) < len(other.aliases):
-                self._update(other, aliases=remaining_aliases)
+                self._update_one_column(other, aliases=remaining_aliases)
         self._insert_row(
             "models",
             id=model_id,
             version=max((other.version for other in others), default=0) + 1,
-            **location.to_columns(),
+            **location.to_database_columns(),
             spec=spec,
             aliases=new_aliases,
             created=now,
@@ -42,24 +42,24 @@ class Models(Statements):
         )
         return self.list_versions(location, model_id)[-1]
 
-    def set_aliases(self, version: ModelVersion, aliases: Sequence[str]) -> None:
+    def set_aliases_and_remove_from_siblings(self, version: ModelVersion, aliases: Sequence[str]) -> None:
         """Set the aliases of a version, and take them from the other versions of its model."""
         for other in self.list_versions(version.location, version.id):
             theirs = [*aliases] if other.sequence == version.sequence else list(other.aliases)
             if other.sequence != version.sequence:
                 theirs = [alias for alias in theirs if alias not in aliases]
             if tuple(theirs) != other.aliases:
-                self._update(other, aliases=theirs)
+                self._update_one_column(other, aliases=theirs)
 
     def set_spec(self, version: ModelVersion, spec: Mapping[str, Any]) -> None:
         """Set the fields of a version."""
-        self._update(version, spec=spec)
+        self._update_one_column(version, spec=spec)
 
     def delete_version(self, version: ModelVersion) -> None:
         """Delete a version of a model."""
         self._connection.execute("DELETE FROM models WHERE sequence = ?", (version.sequence,))
 
-    def _update(self, version: ModelVersion, **columns: Any) -> None:
+    def _update_one_column(self, version: ModelVersion, **columns: Any) -> None:
         ((name, value),) = columns.items()
         statement = f"UPDATE models SET {name} = ?, updated = ? WHERE sequence = ?"
         self._connection.execute(statement, (json.dumps(value), now_ns(), version.sequence))
@@ -74,7 +74,7 @@ class Models(Statements):
         """Yield all versions of all models of every location, the oldest first."""
         return map(_parse_version, self._connection.execute("SELECT * FROM models ORDER BY sequence"))
 
-    def delete(self, location: Location, model_id: str) -> None:
+    def delete_model(self, location: Location, model_id: str) -> None:
         """Delete a model with all its versions."""
         query = "DELETE FROM models WHERE number = ? AND region = ? AND id = ?"
         self._connection.execute(query, (location.project_number, location.region, model_id))

@@ -19,7 +19,7 @@ _EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 class Operations(Statements):
     """The statements on operations."""
 
-    def add_done(
+    def add_finished(
         self,
         parent: str,
         metadata_type: str,
@@ -41,7 +41,7 @@ class Operations(Statements):
         query = "SELECT * FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC, name DESC"
         return map(_parse_operation, self._connection.execute(query, (len(parent) + 1, f"{parent}/")))
 
-    def delete(self, name: str) -> bool:
+    def delete_if_exists(self, name: str) -> bool:
         """Delete an operation. Return False if it does not exist."""
         return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
 

@@ -19,12 +19,12 @@ SELECT id FROM jobs WHERE study IS NULL AND {_IS_OLD.format("jobs")} AND NOT EXI
 class Pruning(Statements):
     """The statements on what a prune removes; times in ns since 1970."""
 
-    def list_old_job_ids(self, before: int) -> list[str]:
-        """List the jobs that ended before a time, without the jobs of trials and of pipelines that are not old."""
-        return [row["id"] for row in self._connection.execute(_SELECT_OLD_JOBS, {"before": before})]
+    def list_old_job_ids(self, ended_before: int) -> list[str]:
+        """List ids of jobs that ended before a time, without the jobs of trials and of pipelines that are not old."""
+        return [row["id"] for row in self._connection.execute(_SELECT_OLD_JOBS, {"before": ended_before})]
 
-    def list_ids_with_trial_jobs(self, job_ids: Sequence[str]) -> list[str]:
-        """List jobs and the jobs of their trials."""
+    def list_ids_and_trial_job_ids(self, job_ids: Sequence[str]) -> list[str]:
+        """List the given ids, and those of the jobs of their trials."""
         trial_jobs = (
             row["id"]
             for job_id in job_ids
@@ -36,19 +36,19 @@ class Pruning(Statements):
         """Delete jobs with their trials, the trials' jobs, and all messages."""
         self._connection.executemany("DELETE FROM jobs WHERE id = ?", [(job_id,) for job_id in job_ids])
 
-    def count_old_operations(self, before: int) -> int:
+    def count_old_operations(self, ended_before: int) -> int:
         """Count the operations that ended before a time."""
         query = "SELECT count(*) FROM operations WHERE created < ?"
-        return int(self._connection.execute(query, (before,)).fetchone()[0])
+        return int(self._connection.execute(query, (ended_before,)).fetchone()[0])
 
-    def delete_old_operations(self, before: int) -> None:
+    def delete_old_operations(self, ended_before: int) -> None:
         """Delete the operations that ended before a time."""
-        self._connection.execute("DELETE FROM operations WHERE created < ?", (before,))
+        self._connection.execute("DELETE FROM operations WHERE created < ?", (ended_before,))
 
-    def iterate_specs_of_other_jobs_and_models(self, job_ids: Collection[str]) -> Iterator[str]:
+    def iterate_json_specs_excluding_jobs(self, excluded_job_ids: Collection[str]) -> Iterator[str]:
         """Yield the specs, as JSON, of all models and schedules, and of all jobs but some and the trials of those."""
         for row in self._connection.execute("SELECT id, study, spec FROM jobs"):
-            if row["id"] not in job_ids and row["study"] not in job_ids:
+            if row["id"] not in excluded_job_ids and row["study"] not in excluded_job_ids:
                 yield row["spec"]
         for table, column in (("models", "spec"), ("schedules", "jobs"), ("schedule_runs", "jobs")):
             for row in self._connection.execute(f"SELECT {column} AS spec FROM {table}"):

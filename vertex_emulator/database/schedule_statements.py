@@ -37,7 +37,7 @@ class Schedules(Statements):
         }
         schedule = self.get(location, request.id)
         if schedule is None:
-            self._insert_row("schedules", id=request.id, **location.to_columns(), created=now_ns(), **fields)
+            self._insert_row("schedules", id=request.id, **location.to_database_columns(), created=now_ns(), **fields)
         else:
             self._update_row("schedules", schedule.sequence, **fields)
 
@@ -77,18 +77,21 @@ class Schedules(Statements):
         """Store that each time of a schedule up to this one has its run, or needs none."""
         self._update_row("schedules", schedule.sequence, handled_until=time)
 
-    def add_run(
+    def add_run_unless_exists(
         self,
         schedule: Schedule,
         run_id: str,
         time: int,
         state: RunState,
         reason: str | None = None,
-        fired: bool = False,
+        is_fired_by_user: bool = False,
     ) -> None:
-        """Add a run of a schedule, unless it has one at that time already; `fired` ones are beside those."""
+        """Add a run of a schedule, unless it has one at that time already, and delete the oldest ended runs of many.
+
+        A run that is fired by a user is added besides one at the same time.
+        """
         jobs = [asdict(job) for job in schedule.request.jobs] if state == "RUNNING" else []
-        values = encode_values((schedule.sequence, run_id, time, int(fired), state, reason, jobs))
+        values = encode_values((schedule.sequence, run_id, time, int(is_fired_by_user), state, reason, jobs))
         names = "schedule, run_id, time, fired, state, reason, jobs"
         statement = f"INSERT INTO schedule_runs ({names}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         self._connection.execute(statement, values)
@@ -104,12 +107,12 @@ class Schedules(Statements):
         query = "SELECT * FROM schedule_runs WHERE schedule = ? ORDER BY sequence DESC LIMIT ?"
         return [_parse_run(row) for row in self._connection.execute(query, (schedule.sequence, limit))]
 
-    def list_runs_under_way(self) -> list[ScheduleRun]:
+    def list_unfinished_runs(self) -> list[ScheduleRun]:
         """List the runs of all schedules that have not ended, the oldest first."""
         rows = self._connection.execute("SELECT * FROM schedule_runs WHERE state = 'RUNNING' ORDER BY sequence")
         return [_parse_run(row) for row in rows]
 
-    def find_run_under_way(self, schedule: Schedule) -> ScheduleRun | None:
+    def find_oldest_unfinished_run(self, schedule: Schedule) -> ScheduleRun | None:
         """Return the oldest run of a schedule that has not ended; None if there is none."""
         query = "SELECT * FROM schedule_runs WHERE schedule = ? AND state = 'RUNNING' ORDER BY sequence"
         row = self._select_first(query, schedule.sequence)
@@ -125,9 +128,9 @@ class Schedules(Statements):
         assert schedule is not None
         return run, schedule
 
-    def set_submitted_job(self, run: ScheduleRun, name: str, job: SubmittedJob) -> None:
-        """Store the job of a run with a name in the schedule."""
-        submitted = {**run.submitted, name: job}
+    def set_submitted_job(self, run: ScheduleRun, name_in_schedule: str, job: SubmittedJob) -> None:
+        """Store the job that a run has submitted, or how it has ended."""
+        submitted = {**run.submitted, name_in_schedule: job}
         self._update_row(
             "schedule_runs", run.sequence, submitted={key: asdict(each) for key, each in submitted.items()}
         )

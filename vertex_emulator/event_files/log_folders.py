@@ -30,7 +30,7 @@ def list_log_folders(transaction: Transaction, job: Job) -> list[LogFolder]:
         backing_job = transaction.get_job(progress.job) if progress else None
         return list_log_folders(transaction, backing_job) if backing_job else []
     if job.kind == HYPERPARAMETER_TUNING_JOB:
-        numbers = [trial.number for trial in transaction.list_trial_records_without_measurements(job.id)]
+        numbers = [trial.number for trial in transaction.list_trials_omitting_measurements(job.id)]
         spec = job.spec["trialJobSpec"]
         return [folder for number in numbers for folder in _list_folder(spec, f"trial-{number}", str(number))]
     return _list_folder(job.spec["jobSpec"])

@@ -52,13 +52,13 @@ def prune_jobs(
     """
     with database.read_transaction() as transaction:
         job_ids = transaction.pruning.list_old_job_ids(before_ns)
-        all_ids = transaction.pruning.list_ids_with_trial_jobs(job_ids)
+        all_ids = transaction.pruning.list_ids_and_trial_job_ids(job_ids)
         operations = transaction.pruning.count_old_operations(before_ns)
         outputs, kept = list[str](), list[str]()
         if removes_outputs:
             old_jobs = (transaction.get_job(job_id) for job_id in job_ids)
             uris = (find_base_output_uri_or_none(job.spec) for job in old_jobs if job is not None)
-            others = transaction.pruning.iterate_specs_of_other_jobs_and_models(set(job_ids))
+            others = transaction.pruning.iterate_json_specs_excluding_jobs(set(job_ids))
             outputs, kept = split_into_unreferenced_and_referenced_uris(
                 (uri for uri in uris if uri is not None), others
             )
@@ -81,14 +81,14 @@ def _delete_jobs_and_files(
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):
         some = job_ids[start : start + _JOBS_AT_ONCE]
         with database.write_transaction() as transaction:
-            all_ids = transaction.pruning.list_ids_with_trial_jobs(some)
+            all_ids = transaction.pruning.list_ids_and_trial_job_ids(some)
             transaction.pruning.delete_jobs(some)
         for job_id in all_ids:
             data.remove_logs_and_metric_files(job_id)
             on_deleted(job_id)
     with database.write_transaction() as transaction:
         transaction.pruning.delete_old_operations(before_ns)
-    database.return_free_space()
+    database.shrink_file()
 
 
 def _remove_objects_and_iterate_sizes(

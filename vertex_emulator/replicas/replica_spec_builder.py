@@ -35,7 +35,7 @@ def make_folders_and_build_replica_spec(
     _make_output_folders(spec, data_folder)
     mounts = {str(data_folder.buckets): "/gcs", **make_shared_folders(pool, data_folder)}
     if job.trial is not None:
-        mounts[str(data_folder.make_metric_folder(job.id))] = METRIC_FOLDER
+        mounts[str(data_folder.create_metric_folder(job.id))] = METRIC_FOLDER
     # Trials run in parallel, as replicas do.
     replica_index = job.requested_replicas.index(replica) + (job.trial or 0)
     return ReplicaSpec(

@@ -62,7 +62,9 @@ def add_due_runs_and_skip_missed_times(transaction: Transaction, schedule: Sched
     missed = _find_missed_times_or_none(schedule, on_time_after)
     if missed is not None:
         _log.warning("the schedule %s has %s", schedule.request.id, missed.reason)
-        transaction.schedules.add_run(schedule, generate_run_id(missed.last), missed.last, "SKIPPED", missed.reason)
+        transaction.schedules.add_run_unless_exists(
+            schedule, generate_run_id(missed.last), missed.last, "SKIPPED", missed.reason
+        )
     due = [*takewhile(lambda time: time <= now, iterate_times_of_schedule(schedule, on_time_after))]
     _add_runs_at_times(transaction, schedule, due)
     if missed is not None or due:
@@ -102,7 +104,7 @@ def describe_overlap_or_none(transaction: Transaction, schedule: Schedule) -> st
     """Describe why the schedule's overlap lets no run begin now; None if one may."""
     if schedule.request.overlap == "allow":
         return None
-    run = transaction.schedules.find_run_under_way(schedule)
+    run = transaction.schedules.find_oldest_unfinished_run(schedule)
     return None if run is None else f"the run {run.run_id} is still under way (overlap: skip)"
 
 
@@ -116,4 +118,4 @@ def _add_runs_at_times(transaction: Transaction, schedule: Schedule, times: list
     for time in times:
         reason = describe_overlap_or_none(transaction, schedule)
         state: RunState = "RUNNING" if reason is None else "SKIPPED"
-        transaction.schedules.add_run(schedule, generate_run_id(time), time, state, reason)
+        transaction.schedules.add_run_unless_exists(schedule, generate_run_id(time), time, state, reason)

@@ -70,7 +70,7 @@ class ScheduleLoop:
         """Advance all runs; return the ids of the jobs that they wait for, and whether no run raised an error."""
         awaited, is_complete = set[str](), True
         with self._database.read_transaction() as transaction:
-            sequences = [run.sequence for run in transaction.schedules.list_runs_under_way()]
+            sequences = [run.sequence for run in transaction.schedules.list_unfinished_runs()]
         for sequence in sequences:
             try:
                 job_id = self._progress.advance_and_get_awaited_job_id(sequence)

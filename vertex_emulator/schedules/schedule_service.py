@@ -74,7 +74,9 @@ class ScheduleService:
             if reason is not None:
                 raise ApiError("FAILED_PRECONDITION", f"{schedule} was not fired: {reason}")
             now = read_clock(transaction)
-            transaction.schedules.add_run(found, generate_run_id(now), now, "RUNNING", fired=True)
+            transaction.schedules.add_run_unless_exists(
+                found, generate_run_id(now), now, "RUNNING", is_fired_by_user=True
+            )
             reply = _serialize_schedule(transaction, found)
         self.wake()
         return reply

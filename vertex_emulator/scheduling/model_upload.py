@@ -43,4 +43,6 @@ def store_model_version(
     """
     fields = {name: value for name, value in model.items() if name not in ("name", "versionAliases", "etag")}
     model_id = choose_model_id(transaction, location, request)
-    return transaction.models.add_version(model_id, location, fields, model.get("versionAliases", []), pipeline_name)
+    return transaction.models.add_version_and_move_aliases(
+        model_id, location, fields, model.get("versionAliases", []), pipeline_name
+    )

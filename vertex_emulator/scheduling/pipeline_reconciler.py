@@ -45,7 +45,7 @@ class PipelineReconciler:
         with self.database.read_transaction() as transaction:
             progress = transaction.pipelines.get_progress_of_started_pipelines([pipeline.id]).get(pipeline.id)
             job = transaction.get_job(progress.job) if progress is not None else None
-            trials_of_job = transaction.list_trial_records(job.id) if job is not None and job.is_terminal else []
+            trials_of_job = transaction.list_trials(job.id) if job is not None and job.is_terminal else []
         if job is None:
             self._enqueue_backing_job_or_end_if_cancelled(pipeline)
         elif not job.is_terminal:

@@ -21,7 +21,7 @@ def admit_jobs(transaction: Transaction, capacity: int) -> list[str]:
     for queued_job in admitted:
         job = transaction.get_job(queued_job.id)
         assert job is not None
-        transaction.queue.record_admission_of_study_or_job(job)
+        transaction.queue.store_admission_time_of_study_or_job(job)
         transaction.update_and_get_job(job, state=PENDING)
         for text in (*PROVISIONING_TEXTS, *LAUNCH_TEXTS):
             transaction.log_service_message(job.id, text)

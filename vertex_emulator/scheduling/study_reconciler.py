@@ -54,9 +54,9 @@ class StudyReconciler:
         The measurements of ended trials are left out where nothing compares running trials with them.
         """
         if study_outcome.has_early_stopping_rule(study):
-            return transaction.list_trial_records(study.id)
+            return transaction.list_trials(study.id)
         known = self._first_ended_trials.setdefault(study.id, [])
-        others = transaction.list_trial_records(study.id, after_number=len(known))
+        others = transaction.list_trials(study.id, after_number=len(known))
         trials = [*known, *others]
         known += [replace(trial, measurements=()) for trial in takewhile(lambda trial: trial.has_ended, others)]
         return trials
@@ -66,7 +66,7 @@ class StudyReconciler:
         refreshed = [
             trial
             if trial.has_ended
-            else build_updated_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
+            else build_updated_trial(study, trial, jobs[trial.job], self.data.read_metric_text_or_empty(trial.job))
             for trial in trials
         ]
         changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]

@@ -23,20 +23,20 @@ def require_valid_records(transaction: Transaction) -> None:
 
     Ids become names of folders, and a job that has not ended would run as soon as the emulator starts.
     """
-    for row in transaction.rows.iterate("jobs"):
+    for row in transaction.rows.iterate_rows("jobs"):
         _require_numeric_job_id(row["id"])
         job = transaction.get_job(row["id"])
         if job is None or not job.is_terminal:
             raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")
         _require_valid_job(transaction, job)
-    for row in transaction.rows.iterate("trials"):
+    for row in transaction.rows.iterate_rows("trials"):
         _require_numeric_job_id(row["job"])
-    for row in transaction.rows.iterate("pipelines"):
+    for row in transaction.rows.iterate_rows("pipelines"):
         _require_numeric_job_id(row["job"])
-    for message in transaction.rows.iterate("service_messages"):
+    for message in transaction.rows.iterate_rows("service_messages"):
         if (type(message["at"]), type(message["severity"]), type(message["text"])) != (int, str, str):
             raise SnapshotInvalid("a message of the archive is not one")
-    for row in transaction.rows.iterate("operations"):
+    for row in transaction.rows.iterate_rows("operations"):
         operation = transaction.operations.get(row["name"])
         assert operation is not None
         serialize_operation(operation)
@@ -55,7 +55,7 @@ def _require_valid_job(transaction: Transaction, job: Job) -> None:
     if job.kind == TRAINING_PIPELINE:
         serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
     else:
-        trials = transaction.list_trial_records(job.id)
+        trials = transaction.list_trials(job.id)
         serialize_job(job, trials)
         if not all(trial.has_ended for trial in trials):
             raise SnapshotInvalid(f"a trial of the job {job.id} of the archive has not ended")

@@ -16,7 +16,7 @@ from typing import IO, Any
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.database.table_row_statements import TABLES
+from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.gcs.bucket_store import BucketStore
@@ -58,7 +58,7 @@ def export_snapshot_and_describe(data_path: Path, archive: Path, redacts_env: bo
         raise EmulatorError(f"there is no data folder at {data_path}; choose one with --data")
     if archive.exists():
         raise EmulatorError(f"{archive} exists; choose another name, or remove it first")
-    data = DataFolder.open(data_path)
+    data = DataFolder.create_or_open_private(data_path)
     with (
         open_locked_file_or_raise(data.lock),
         closing(Database(data.database)) as database,
@@ -95,7 +95,7 @@ def _require_ended_jobs_with_saved_logs(transaction: Transaction, data: DataFold
             f"jobs have not ended: {_render_job_names(jobs)}; start the emulator, wait until they end or cancel them, "
             "and stop it: only ended jobs can be exported"
         )
-    ended = (_require_job(transaction, row["id"]) for row in transaction.rows.iterate("jobs"))
+    ended = (_require_job(transaction, row["id"]) for row in transaction.rows.iterate_rows("jobs"))
     unsaved = [job for job in ended if not _are_logs_saved(data, job)]
     if unsaved:
         raise EmulatorError(
@@ -124,7 +124,7 @@ def _iterate_table_entries(
     transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack
 ) -> Iterator[_Entry]:
     for table in TABLES:
-        rows = transaction.rows.iterate(table)
+        rows = transaction.rows.iterate_rows(table)
         if redacts_env:
             rows = map(_redact_environment, rows)
         yield _write_temporary_lines_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)

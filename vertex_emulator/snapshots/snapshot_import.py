@@ -13,7 +13,7 @@ from typing import IO
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.database.table_row_statements import TABLES
+from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
 from vertex_emulator.gcs.bucket_tree import BucketTree
@@ -42,14 +42,14 @@ def import_snapshot_and_describe(
 
     Raises SnapshotInvalid, EmulatorError, and StartError while an emulator runs.
     """
-    data = DataFolder.open(data_path)
+    data = DataFolder.create_or_open_private(data_path)
     partial = DataFolder(data.root / "import.partial")
     try:
         with open_locked_file_or_raise(data.lock):
             if remove_existing_jobs is None:
                 _require_empty(data)
             _remove_folder_if_exists(partial.root)
-            jobs, objects = _unpack_validate_and_count(archive, DataFolder.open(partial.root))
+            jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root))
         if remove_existing_jobs is not None:
             remove_existing_jobs()
         with open_locked_file_or_raise(data.lock):
@@ -68,7 +68,7 @@ def import_snapshot_and_describe(
 def _require_empty(data: DataFolder) -> None:
     with closing(Database(data.database)) as database, database.read_transaction() as transaction:
         jobs = sum(transaction.count_non_trial_jobs_by_state().values())
-        has_models = next(transaction.rows.iterate("models"), None) is not None
+        has_models = next(transaction.rows.iterate_rows("models"), None) is not None
         has_schedules = bool(transaction.schedules.count_schedules_by_paused())
     has_buckets = any(data.buckets.iterdir())
     kinds = {f"{jobs} jobs": bool(jobs), "models": has_models, "schedules": has_schedules, "buckets": has_buckets}
@@ -99,7 +99,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder) -> tuple[int, in
                             _require_bucket_or_object_uri(member.name.rstrip("/"), is_object=False)
                         )
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
-                        transaction.rows.insert_all(table, map(json.loads, iterate_length_limited_lines(content)))
+                        transaction.rows.insert_rows(table, map(json.loads, iterate_length_limited_lines(content)))
                     elif member.name == OBJECTS:
                         _store_object_metadata(metadata, content)
                     elif match := LOG_NAME.fullmatch(member.name):

@@ -13,7 +13,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.resource_json import format_times, serialize_job, serialize_pipeline
+from vertex_emulator.resource_json import build_time_fields, serialize_job, serialize_pipeline
 from vertex_emulator.web_page.study_view import build_study_view
 from vertex_emulator.web_page.thinned_trials import ThinnedTrials
 
@@ -46,7 +46,7 @@ class JobViews:
         tasks = [replica.task_name for replica in job.requested_replicas]
         body = serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress)
         view: dict[str, Any] = {
-            "job": body | format_times(startTime=job.started, endTime=job.ended),
+            "job": body | build_time_fields(startTime=job.started, endTime=job.ended),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._iterate_serialized_output_folders(job)],

@@ -8,7 +8,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import parse_metrics
 from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job
-from vertex_emulator.resource_json import format_times, serialize_job
+from vertex_emulator.resource_json import build_time_fields, serialize_job
 from vertex_emulator.web_page.thinned_trials import ThinnedTrial
 
 _VALUE_SPECS = {
@@ -40,7 +40,7 @@ def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]
         "trials": [
             {
                 **rows[str(each.trial.number)],
-                **format_times(startTime=each.trial.started, endTime=each.trial.ended),
+                **build_time_fields(startTime=each.trial.started, endTime=each.trial.ended),
                 "job": each.trial.job,
                 "curve": _build_metric_curves(each, metrics),
             }

@@ -39,7 +39,7 @@ class ThinnedTrials:
 
     def list_thinned_trials(self, transaction: Transaction, study_id: str) -> list[ThinnedTrial]:
         """Return the trials of a study by number, thinned as their number demands."""
-        trials = transaction.list_trial_records_without_measurements(study_id)
+        trials = transaction.list_trials_omitting_measurements(study_id)
         key = (study_id, compute_max_points_per_trial(len(trials)))
         known_key, ended = self._latest
         if known_key != key:

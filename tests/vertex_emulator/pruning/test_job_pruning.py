@@ -52,7 +52,7 @@ def spec(name: str, **container: Any) -> dict[str, Any]:
 
 def ids(emulator: Emulator) -> list[str]:
     with emulator.database.read_transaction() as transaction:
-        return [row["id"] for row in transaction.rows.iterate("jobs")]
+        return [row["id"] for row in transaction.rows.iterate_rows("jobs")]
 
 
 def test_old_jobs_go_with_trials_logs_and_operations(emulator: Emulator) -> None:
@@ -113,7 +113,7 @@ def test_outputs_stay_unless_asked_and_unreferenced(emulator: Emulator) -> None:
 @pytest.fixture
 def old_job(tmp_path: Path) -> Path:
     """A data folder with a job that ended long ago."""
-    data = DataFolder.open(tmp_path / "data")
+    data = DataFolder.create_or_open_private(tmp_path / "data")
     database = Database(data.database)
     with database.write_transaction() as transaction:
         job = transaction.add_job_and_consume_fault("1", CUSTOM_JOB, LOCATION, custom_job_spec())

@@ -18,7 +18,7 @@ SPEC = ReplicaSpec("42", Replica(0, 0), IMAGE, None, None, {"A": "1"}, "host", "
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    return DataFolder.open(tmp_path)
+    return DataFolder.create_or_open_private(tmp_path)
 
 
 def add(data: DataFolder, fault: InjectedFault | None, task: Replica, *pools: Any) -> ReplicaSpec:

@@ -47,7 +47,7 @@ class SchedulingEmulator(Emulator):
             self.loop.advance_and_get_next_time_or_none()
             self.run_jobs()
             with self.database.read_transaction() as transaction:
-                if not transaction.schedules.list_runs_under_way():
+                if not transaction.schedules.list_unfinished_runs():
                     return
 
     def run_jobs(self) -> None:

@@ -48,7 +48,7 @@ def inject(emulator: Emulator, kind: str, **fields: Any) -> None:
 
 def trials(emulator: Emulator, study: str) -> list[tuple[int, str]]:
     with emulator.database.read_transaction() as transaction:
-        return [(trial.number, trial.state) for trial in transaction.list_trial_records(study)]
+        return [(trial.number, trial.state) for trial in transaction.list_trials(study)]
 
 
 def log_texts(emulator: Emulator, job: str) -> list[str]:

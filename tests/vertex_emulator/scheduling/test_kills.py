@@ -97,10 +97,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
     with emulator.database.read_transaction() as transaction:
         found = [transaction.get_job(job) for job in jobs]
         studies = [
-            [
-                (trial.number, trial.state, trial.parameters["x"] is not None)
-                for trial in transaction.list_trial_records(job)
-            ]
+            [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in transaction.list_trials(job)]
             for job in jobs
         ]
         orphans = transaction.list_unfinished_job_ids()

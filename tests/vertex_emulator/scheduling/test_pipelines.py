@@ -151,7 +151,7 @@ def test_a_tuning_pipeline_uploads_the_best_model(emulator: Emulator) -> None:
     values = {trial["id"]: trial["finalMeasurement"]["metrics"][0]["value"] for trial in study["trials"]}
     best = max(values, key=lambda number: values[number])
     with emulator.database.read_transaction() as transaction:
-        jobs = {str(trial.number): trial.job for trial in transaction.list_trial_records(backing(emulator, pipeline))}
+        jobs = {str(trial.number): trial.job for trial in transaction.list_trials(backing(emulator, pipeline))}
     assert done["trainingTaskMetadata"]["bestTrialBackingCustomJob"].endswith(f"/customJobs/{jobs[best]}")
     assert models(emulator) == [("a model", 1, f"gs://my-bucket/run/{best}/model/")]
     assert len(set(values.values())) == 3

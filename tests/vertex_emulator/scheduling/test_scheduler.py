@@ -255,7 +255,7 @@ def test_a_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -
     shown = emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, study)["trials"][0]
     assert shown["finalMeasurement"]["metrics"] == [{"metricId": "acc", "value": 0.5}]
     with emulator.database.read_transaction() as transaction:
-        assert all(len(trial.measurements) == 1 for trial in transaction.list_trial_records(study))
+        assert all(len(trial.measurements) == 1 for trial in transaction.list_trials(study))
 
 
 def test_a_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:

@@ -71,7 +71,7 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     with emulator.database.write_transaction() as transaction:
         (version,) = transaction.models.iterate_all_versions()
         copied = {**version.spec, "originalModelInfo": {"model": f"{version.model_name}@1"}}
-        transaction.models.add_version("a-copy", LOCATION, copied, [], None)
+        transaction.models.add_version_and_move_aliases("a-copy", LOCATION, copied, [], None)
     emulator.database.close()
     file = emulator.data.buckets / "models" / "run" / "model.txt"
     file.write_text("42")
@@ -105,7 +105,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
     assert "imported 4 jobs and 2 objects" in import_snapshot_and_describe(tmp_path / "other", archive, None)
     before, after = start(), start("other")
     with before.database.read_transaction() as transaction:
-        ids = [row["id"] for row in transaction.rows.iterate("jobs")]
+        ids = [row["id"] for row in transaction.rows.iterate_rows("jobs")]
     assert [after.job(id_) for id_ in ids] == [before.job(id_) for id_ in ids]
     study = after.job(ids[1]).id
     assert trials(after, study) == [(1, "SUCCEEDED"), (2, "SUCCEEDED")]
@@ -160,7 +160,7 @@ def test_export_names_jobs_that_have_not_ended(start: Callable[..., Emulator], t
 
 
 def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Path) -> None:
-    other = DataFolder.open(tmp_path / "other")
+    other = DataFolder.create_or_open_private(tmp_path / "other")
     (other.buckets / "mine").mkdir()
     with pytest.raises(EmulatorError, match=r"has buckets; import into another .*--replace"):
         import_snapshot_and_describe(other.root, archive, None)
@@ -170,7 +170,7 @@ def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Pat
 
 
 def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> None:
-    data = DataFolder.open(tmp_path / "data")
+    data = DataFolder.create_or_open_private(tmp_path / "data")
     with open_locked_file_or_raise(data.lock):
         for work in (
             lambda: list(export_snapshot_and_describe(data.root, tmp_path / "x.tar.gz", redacts_env=False)),

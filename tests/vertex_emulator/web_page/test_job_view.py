@@ -11,7 +11,7 @@ from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, t
 from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_emulator.database.job_statements import JobStatements
+from vertex_emulator.database.job_and_trial_statements import JobStatements
 from vertex_emulator.database.records import RUNNING, Replica
 from vertex_emulator.web_page.job_view import JobViews
 

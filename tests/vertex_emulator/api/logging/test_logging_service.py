@@ -45,7 +45,7 @@ class Log:
     """A database with jobs, and pages of their entries."""
 
     def __init__(self, root: Path) -> None:
-        self.data = DataFolder.open(root)
+        self.data = DataFolder.create_or_open_private(root)
         self.database = Database(self.data.database)
         self.daemon = Daemon()
         self.entries = LoggingService(self.database, self.daemon, self.data)

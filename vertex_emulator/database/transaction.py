@@ -3,14 +3,14 @@
 import sqlite3
 
 from vertex_emulator.database.injected_fault_statements import InjectedFaults
+from vertex_emulator.database.job_and_trial_statements import JobStatements
 from vertex_emulator.database.job_queue_statements import JobQueue
-from vertex_emulator.database.job_statements import JobStatements
 from vertex_emulator.database.model_statements import Models
 from vertex_emulator.database.operation_statements import Operations
 from vertex_emulator.database.pipeline_progress_statements import Pipelines
 from vertex_emulator.database.pruning_statements import Pruning
 from vertex_emulator.database.schedule_statements import Schedules
-from vertex_emulator.database.table_row_statements import TableRows
+from vertex_emulator.database.snapshot_table_statements import TableRows
 
 
 class Transaction(JobStatements):

@@ -15,11 +15,11 @@ Settings are of one data folder, injected faults of jobs to come, and schedules 
 class TableRows(Statements):
     """The statements on rows of any table of TABLES."""
 
-    def iterate(self, table: str) -> Iterator[dict[str, Any]]:
+    def iterate_rows(self, table: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table by its key, each as its columns."""
         return map(dict, self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2"))
 
-    def insert_all(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def insert_rows(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert rows; raises ValueError for a row with other columns than the table's."""
         columns = [row["name"] for row in self._connection.execute(f"PRAGMA table_info({table})")]
         statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

@@ -46,7 +46,7 @@ class JobStatements(Statements):
             "jobs",
             id=job_id,
             collection=kind.collection,
-            **location.to_columns(),
+            **location.to_database_columns(),
             spec=spec,
             state=QUEUED if kind == CUSTOM_JOB else PENDING,
             created=now,
@@ -71,11 +71,11 @@ class JobStatements(Statements):
         location: Location | None = None,
         before_sequence: int | None = None,
         state: str | None = None,
-        spec_string: str | None = None,
+        string_in_spec: str | None = None,
     ) -> Iterator[Job]:
         """List jobs that clients created (no trials' jobs), newest first, with sequences below `before_sequence`.
 
-        `spec_string` is a string that occurs somewhere in the spec: SQLite looks for it in a tenth of the time that
+        `string_in_spec` is a string that occurs somewhere in the spec: SQLite looks for it in a tenth of the time that
         parsing the spec takes.
         """
         conditions: list[tuple[str, Any]] = []
@@ -87,8 +87,8 @@ class JobStatements(Statements):
             conditions.append(("sequence < ?", before_sequence))
         if state is not None:
             conditions.append(("state = ?", state))
-        if spec_string is not None:
-            conditions.append(("instr(spec, ?)", json.dumps(spec_string)))
+        if string_in_spec is not None:
+            conditions.append(("instr(spec, ?)", json.dumps(string_in_spec)))
         where = " AND ".join(["study IS NULL", *(condition for condition, _ in conditions)])
         query = f"SELECT * FROM jobs WHERE {where} ORDER BY sequence DESC"
         return map(_parse_job, self._connection.execute(query, [value for _, value in conditions]))
@@ -132,12 +132,12 @@ class JobStatements(Statements):
         """Delete a job with its trials, their jobs and its messages."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
-    def list_trial_records(self, study_id: str, after_number: int = 0) -> list[Trial]:
+    def list_trials(self, study_id: str, after_number: int = 0) -> list[Trial]:
         """List the trials of a tuning job by number, those with higher numbers than `after_number`."""
         query = "SELECT * FROM trials WHERE study = ? AND number > ? ORDER BY number"
         return [_parse_trial(row) for row in self._connection.execute(query, (study_id, after_number))]
 
-    def list_trial_records_without_measurements(self, study_id: str) -> list[Trial]:
+    def list_trials_omitting_measurements(self, study_id: str) -> list[Trial]:
         """List the trials of a tuning job by number, as if they had no measurements, which take most of the time."""
         query = (
             "SELECT study, number, state, parameters, job, started, ended, '[]' AS measurements, final,"
