@@ -11,8 +11,8 @@ from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT
 from vertex_api.estimates.cost import estimate_cost_of_priced_parts
+from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.estimates.price_table import load_prices
-from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.job_results.results import build_job_results
 from vertex_api.scalar_types import parse_seconds

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from pydantic.alias_generators import to_snake
 
 from vertex_api import client_errors
-from vertex_api.calls.caller import Caller
 from vertex_api.calls.error_translation import translate_errors
 from vertex_api.calls.retry_rules import CallKind
+from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.deferred_packages import register_deferred_package
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
@@ -84,9 +84,9 @@ class RestClient:
     Application Default Credentials for https; for http, as of the emulator, at most a token.
     """
 
-    def __init__(self, endpoint: Endpoint, caller: Caller | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, caller: RetryingCaller | None = None) -> None:
         self._endpoint = endpoint
-        self._caller = caller or Caller()
+        self._caller = caller or RetryingCaller()
 
     def create(
         self,

@@ -6,8 +6,8 @@ from functools import cache, cached_property, partial
 from typing import Any
 from urllib.parse import quote
 
-from vertex_api.calls.caller import Caller
 from vertex_api.calls.error_translation import translate_errors
+from vertex_api.calls.retrying_caller import RetryingCaller
 
 Build = Mapping[str, Any]
 BUILD_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD"
@@ -25,9 +25,9 @@ class CloudBuildClient:
     Application Default Credentials for https, none for http.
     """
 
-    def __init__(self, build_url: str, logging_url: str, caller: Caller | None = None) -> None:
+    def __init__(self, build_url: str, logging_url: str, caller: RetryingCaller | None = None) -> None:
         self._build_url, self._logging_url = build_url, logging_url
-        self._caller = caller or Caller(report=partial(print, flush=True))
+        self._caller = caller or RetryingCaller(report=partial(print, flush=True))
 
     def create(
         self,

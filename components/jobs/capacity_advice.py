@@ -62,7 +62,7 @@ class CapacityAdvice:
         return by_state
 
     def _render_advice(self, state: str, job: Job) -> Iterator[str]:
-        from vertex_api.estimates.quota import METRIC_PREFIX, build_quota_page_url, estimate_quota_by_metric
+        from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url, estimate_quota_by_metric
 
         if state == "QUEUED" and (needed := estimate_quota_by_metric(_canonicalize(job))):
             amounts = ", ".join(f"{metric} {amount:,}" for metric, amount in needed.items())

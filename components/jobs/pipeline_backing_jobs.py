@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_api.job_results.pipeline_with_tuning_job import TUNING_JOB
+from vertex_api.job_results.fetched_pipeline import TUNING_JOB
 from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.job_results.pipeline_with_tuning_job import TUNING_JOB
+from vertex_api.job_results.fetched_pipeline import TUNING_JOB
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies import trial_results
 from vertex_api.studies.metrics import parse_objectives

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from vertex_api.calls.retry_rules import MISSING_ACT_AS
 from vertex_api.client_errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded
-from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
+from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..runtime.api_target import Target

@@ -6,10 +6,10 @@ from datetime import date
 
 import pulumi
 
-from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.needed_quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota_by_metric
+from vertex_api.estimates.persistent_resource_cost_and_quota import estimate_max_persistent_resource_quota_by_metric
 from vertex_api.estimates.price_table import is_price_old
-from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota_by_metric
 
 from ..schedules.schedule_cost import render_schedule_cost_lines
 from ..settings import google_cloud_rules
@@ -38,7 +38,7 @@ def estimate_quotas_by_job_and_metric(settings: Settings) -> dict[str, dict[str,
     jobs = (*settings.jobs, *settings.scheduled_jobs)
     quotas = {job.name: estimate_quota_by_metric(job.required_valid_spec) for job in jobs}
     if machines := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
-        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_quota_by_metric(machines)
+        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_quota_by_metric(machines)
     return quotas
 
 

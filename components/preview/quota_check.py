@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from vertex_api.estimates.granted_quota import QuotaShortage, find_shortages
-from vertex_api.estimates.quota import METRIC_PREFIX, build_quota_page_url
+from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..runtime.granted_quota_table import format_granted_amount, render_quota_table_lines

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE
-from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
-from vertex_api.estimates.quota import estimate_quota_by_metric
+from vertex_api.estimates.needed_quota import estimate_quota_by_metric
+from vertex_api.estimates.persistent_resource_cost_and_quota import (
+    estimate_max_persistent_resource_cost,
+    estimate_max_persistent_resource_quota_by_metric,
+)
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
@@ -83,8 +86,8 @@ class StackSide:
             if step.type == _PERSISTENT_RESOURCE_TYPE:
                 pools = [_restore_numbers(pool) for pool in inputs.get("resourcePools") or []]
                 name = google_cloud_rules.PERSISTENT_RESOURCE
-                costs[name] = persistent_resource.estimate_highest_cost(pools, str(inputs.get("location")), prices)
-                quotas[name] = persistent_resource.estimate_highest_quota_by_metric(pools)
+                costs[name] = estimate_max_persistent_resource_cost(pools, str(inputs.get("location")), prices)
+                quotas[name] = estimate_max_persistent_resource_quota_by_metric(pools)
             elif step.type in KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):
                 try:
                     spec = canonicalize_stored_spec(KINDS_BY_TYPE[step.type], inputs["spec"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from vertex_api.estimates.quota import METRIC_PREFIX
+from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
 from ..runtime.submission_count_and_pace import render_total_line
 from .estimates import NearlyReachedGuardrail, Submissions, Totals

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 
-from vertex_api.calls.caller import Caller
+from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE, SubmissionPace
 from vertex_api.client import Endpoint, JobClient, RestClient
 from vertex_api.client_errors import VertexError
@@ -120,5 +120,6 @@ def _get_or_create_client(endpoint: Endpoint, full_location_name: str) -> JobCli
     # An emulator that has been killed starts again, at the same port.
     before_retry = emulator_process.start_emulator_unless_running if is_local else lambda: None
     return RestClient(
-        endpoint, Caller(get_submission_pace_or_none(full_location_name), before_retry, partial(print, flush=True))
+        endpoint,
+        RetryingCaller(get_submission_pace_or_none(full_location_name), before_retry, partial(print, flush=True)),
     )

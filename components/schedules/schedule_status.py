@@ -9,11 +9,11 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.job_kinds import KINDS
-from vertex_api.job_results.pipeline_with_tuning_job import TUNING_JOB
+from vertex_api.job_results.fetched_pipeline import TUNING_JOB
 from vertex_api.job_results.results import MODEL_DIR, build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.schedules.schedule_request import ScheduleRequest
-from vertex_api.schedules.scheduled_runs import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 
 from ..jobs.pipeline_backing_jobs import fetch_tuning_job_or_itself
 from ..runtime import api_target

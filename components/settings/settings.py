@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
+from vertex_api.estimates.persistent_resource_cost_and_quota import estimate_max_persistent_resource_cost
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 
 from ..errors import DeclarationErrors, Problem
@@ -126,7 +126,7 @@ def _estimate_google_cloud_costs(jobs: Iterable[DeclaredJob], stack_values: Mapp
     specs = {job.name: job.required_valid_spec for job in jobs if job.valid_spec}
     costs = {name: estimate_cost_of_priced_parts(spec, region, known) for name, spec in specs.items()}
     if pools := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(stack_values)]:
-        costs[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_cost(pools, region, known)
+        costs[google_cloud_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_cost(pools, region, known)
     return costs
 
 

@@ -20,7 +20,7 @@ from tests.corpus.test_accepted import CLEAN, GROUND, checked
 from tests.standins.workflows.executions import Workflow
 from tests.vertex_emulator.fakes import Clock, Machine
 from vertex_api.job_kinds import Kind
-from vertex_api.schedules.scheduled_runs import JOB_LABEL, SCHEDULE_LABEL
+from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, SCHEDULE_LABEL
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.shape_validation import get_value_at
 from vertex_emulator.api.job_service import JobService

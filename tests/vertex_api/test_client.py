@@ -15,7 +15,7 @@ from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
 from vertex_api import client_errors
-from vertex_api.calls import caller as caller_module
+from vertex_api.calls import retrying_caller
 from vertex_api.client import Endpoint, Job, RestClient
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName, build_parent
@@ -84,7 +84,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Pauses before retries pass at once."""
     clock = Clock()
-    monkeypatch.setattr(caller_module, "time", clock)
+    monkeypatch.setattr(retrying_caller, "time", clock)
     return clock
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.job_results.pipeline_with_tuning_job import (
+from vertex_api.job_results.fetched_pipeline import (
     get_created_names_by_output_key,
     get_tuning_job_or_backing_job_fields,
     is_pipeline,

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.estimates import quota
+from vertex_api.estimates.needed_quota import (
+    METRIC_PREFIX,
+    UNKNOWN_METRIC_MARK,
+    estimate_single_run_quota_by_metric,
+)
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_emulator.database import Database
@@ -24,7 +28,7 @@ def list_quota_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:
 
     If the names of neither are on file, it is the metric of N1's CPUs.
     """
-    amounts = quota.estimate_run_quota_by_metric(job_spec)
-    known = [name for name in amounts if not name.endswith(quota.UNKNOWN_METRIC_MARK)]
+    amounts = estimate_single_run_quota_by_metric(job_spec)
+    known = [name for name in amounts if not name.endswith(UNKNOWN_METRIC_MARK)]
     names = [name for name in known if name.endswith("_gpus")] or [name for name in known if name.endswith("cpus")]
-    return [f"{quota.METRIC_PREFIX}{name}" for name in sorted(names) or ["cpus"]]
+    return [f"{METRIC_PREFIX}{name}" for name in sorted(names) or ["cpus"]]

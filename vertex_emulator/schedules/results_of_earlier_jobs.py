@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.job_results.pipeline_with_tuning_job import TUNING_JOB
+from vertex_api.job_results.fetched_pipeline import TUNING_JOB
 from vertex_api.job_results.results import build_job_results
 from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none

@@ -43,7 +43,11 @@ class RunProgress:
 
     def _submit_job_or_end_run(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
         # Imported here, as all that only an emulator with schedules needs.
-        from vertex_api.schedules.scheduled_runs import fill_in_results, fill_in_run_id, list_result_references
+        from vertex_api.schedules.run_ids_and_placeholders import (
+            fill_in_results,
+            fill_in_run_id,
+            list_result_references,
+        )
 
         def record_submitted_job(transaction: Transaction, created: Job) -> None:
             current = transaction.schedules.get_run(run.sequence)

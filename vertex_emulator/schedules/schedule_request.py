@@ -64,7 +64,7 @@ def parse_schedule_request(
 def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
     # Imported here because an emulator without schedules needs no rules of cron.
     from vertex_api.schedules.cron import find_cron_problem_or_none
-    from vertex_api.schedules.scheduled_runs import list_result_references
+    from vertex_api.schedules.run_ids_and_placeholders import list_result_references
     from vertex_api.schedules.time_zones import find_time_zone_problem_or_none
 
     if problem := find_cron_problem_or_none(fields["cron"]):
@@ -88,7 +88,7 @@ def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
 
 
 def _require_valid_job_body(jobs: JobMethods, location: Location, index: int, job: ScheduledJob) -> None:
-    from vertex_api.schedules.scheduled_runs import fill_in_run_id, list_result_references
+    from vertex_api.schedules.run_ids_and_placeholders import fill_in_run_id, list_result_references
 
     if list_result_references(job.body):
         return

@@ -12,7 +12,7 @@ from components.cloud_build.build_run import MAX_PAUSE_SECONDS, BuildRun, find_n
 from components.cloud_build.client import CloudBuildClient
 from components.errors import BuildFailed
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
-from vertex_api.calls import caller
+from vertex_api.calls import retrying_caller
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
 PARENT = "projects/acme-dev/locations/europe-west4"
@@ -36,7 +36,7 @@ class Waits:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudBuildStandIn]:
     """A service whose builds stay in the queue until a test says otherwise."""
-    monkeypatch.setattr(caller.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(retrying_caller.time, "sleep", lambda seconds: None)
     with cloud_build() as standin:
         standin.outcome = {"status": "QUEUED"}
         yield standin
@@ -188,7 +188,7 @@ def test_each_refusal_is_one_line_with_a_remedy(
     service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch, refusal: Refusal, expected: str
 ) -> None:
     # No retry: what is retried for minutes first is the caller's.
-    monkeypatch.setattr(caller, "find_retry_rule", lambda *_: None)
+    monkeypatch.setattr(retrying_caller, "find_retry_rule", lambda *_: None)
     service.refusals["create"] = [refusal]
     line = fail_to_start(service)
     assert re.search(expected, line), line

@@ -18,8 +18,8 @@ from tests.components.scheduled_workflow.schedules import PLACE, WINDOW, request
 from tests.standins.workflows.executions import Execution
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.job_results.results import build_job_results
+from vertex_api.schedules.run_ids_and_placeholders import list_result_references
 from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
-from vertex_api.schedules.scheduled_runs import list_result_references
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 
 MACHINE = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}

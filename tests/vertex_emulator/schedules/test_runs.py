@@ -20,7 +20,7 @@ from tests.vertex_emulator.scheduling.steps import inject
 from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
 from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.scheduled_runs import fill_in_run_id
+from vertex_api.schedules.run_ids_and_placeholders import fill_in_run_id
 from vertex_api.training_pipelines.backing_job import TUNING_TASK
 from vertex_emulator.schedules.due_runs import add_all_runs_until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules import common_fields, model_oneofs
+from vertex_api.validation.rules import common_fields, uploaded_model_oneofs
 from vertex_api.validation.rules.container_and_package_specs import find_environment_violations
 from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
 from vertex_api.validation.rules.violation import KeyPath, Violation
@@ -20,7 +20,7 @@ _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a canonical Model (discovery document, Model)."""
     yield from common_fields.find_common_field_violations(model, at)
-    yield from model_oneofs.find_doubly_set_oneofs(types.Model, model, at)
+    yield from uploaded_model_oneofs.find_doubly_set_oneofs(types.Model, model, at)
     yield from STORAGE_URI.find_violations_if_set(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
         yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))

@@ -47,10 +47,12 @@ def estimate_quota_by_metric(spec: CanonicalSpec) -> dict[str, int]:
     once. If a metric's name is not on file, the name is what is counted, followed by `UNKNOWN_METRIC_MARK`.
     """
     parallel_trials = spec.backing_job_or_self.fields.get("parallelTrialCount", 1)
-    return {name: amount * parallel_trials for name, amount in estimate_run_quota_by_metric(spec.job_spec).items()}
+    return {
+        name: amount * parallel_trials for name, amount in estimate_single_run_quota_by_metric(spec.job_spec).items()
+    }
 
 
-def estimate_run_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str, int]:
+def estimate_single_run_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str, int]:
     """Return how much one run with a CustomJobSpec needs of each metric, as in `estimate_quota_by_metric`."""
     amounts: dict[str, int] = {}
     if job_spec.get("persistentResourceId"):

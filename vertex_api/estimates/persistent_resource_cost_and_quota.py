@@ -9,14 +9,14 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from vertex_api.estimates import quota
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
+from vertex_api.estimates.needed_quota import estimate_quota_by_metric
 from vertex_api.estimates.price_table import Prices
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 
-def estimate_highest_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
+def estimate_max_persistent_resource_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """Return the cost of the machines in ResourcePools: hourly for the most that autoscaling allows, total `inf`."""
     jobs = (_build_equivalent_job(pools, bound) for bound in ("max", "min"))
     highest, lowest = (estimate_cost_of_priced_parts(job, region, prices) for job in jobs)
@@ -26,9 +26,9 @@ def estimate_highest_cost(pools: Sequence[Mapping[str, Any]], region: str, price
     return replace(highest, total=inf, max_seconds=inf, notes=tuple(notes))
 
 
-def estimate_highest_quota_by_metric(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def estimate_max_persistent_resource_quota_by_metric(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return how much of each quota metric the most machines that autoscaling allows need."""
-    return quota.estimate_quota_by_metric(_build_equivalent_job(pools, "max"))
+    return estimate_quota_by_metric(_build_equivalent_job(pools, "max"))
 
 
 def _build_equivalent_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
-from vertex_api.schedules.scheduled_runs import (
+from vertex_api.schedules.run_ids_and_placeholders import (
     RUN_ID,
     RUN_ID_LENGTH,
     build_run_id,
@@ -11,6 +10,7 @@ from vertex_api.schedules.scheduled_runs import (
     fill_in_run_id,
     list_result_references,
 )
+from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
 
 BODY = {
     "displayName": f"train-{RUN_ID}",

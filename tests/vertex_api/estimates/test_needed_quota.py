@@ -6,7 +6,7 @@ import pytest
 
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.jobs import custom_job, edited, tuning_job, tuning_pipeline
-from vertex_api.estimates.quota import estimate_quota_by_metric
+from vertex_api.estimates.needed_quota import estimate_quota_by_metric
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.validation.canonical_spec import CanonicalSpec
 

@@ -1,4 +1,4 @@
-"""Caller: the one place through which all calls to the API pass, in turn and again after errors that pass."""
+"""RetryingCaller: the one place through which all calls to the API pass, in turn and again after errors that pass."""
 
 import itertools
 import random
@@ -32,7 +32,7 @@ class _Failures:
     last: float
 
 
-class Caller:
+class RetryingCaller:
     """Makes calls for one client, whose threads share a pace and know of each other's failures.
 
     `before_retry` is called before a call is made again, and `report` with a line for users.
