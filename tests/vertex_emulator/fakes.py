@@ -108,7 +108,7 @@ class Machine:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")
         return True
 
-    def is_image_missing(self, image: str) -> bool:
+    def is_image_missing_here_and_in_registry(self, image: str) -> bool:
         return image not in self.images
 
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
@@ -127,7 +127,7 @@ class Machine:
     def get_container_name(self, job: str, replica: Replica) -> str:
         return f"container-{job}-{replica.task_name}-{replica.attempt}"
 
-    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_replica_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         self._reach()
         return {place[1]: found.status for place, found in self.containers.items() if place[0] == job}
 
@@ -156,7 +156,7 @@ class Machine:
             del self.containers[place]
             self.fuse.step()
 
-    def list_job_ids(self) -> set[str]:
+    def list_ids_of_jobs_with_containers(self) -> set[str]:
         self._reach()
         return {job for job, _ in self.containers}
 

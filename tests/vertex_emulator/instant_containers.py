@@ -35,7 +35,7 @@ def use_instant_containers(folder: Path) -> None:
                     os.fsync(file.fileno())
             self._exited.put(spec.job)
 
-        def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
+        def get_replica_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
             ended = ReplicaStatus("exited", started=_SECOND, finished=2 * _SECOND)
             return {Replica(*map(int, path.name.split(".")[1:])): ended for path in folder.glob(f"{job_id}.*")}
 
@@ -49,7 +49,7 @@ def use_instant_containers(folder: Path) -> None:
             for path in folder.glob(f"{job_id}.*"):
                 path.rename(folder / f"removed.{path.name}")
 
-        def list_job_ids(self) -> set[str]:
+        def list_ids_of_jobs_with_containers(self) -> set[str]:
             return {path.name.split(".")[0] for path in folder.iterdir() if not path.name.startswith("removed.")}
 
         def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:

@@ -39,7 +39,7 @@ def _iterate_custom_jobs(transaction: Transaction, job: Job) -> Iterator[Job]:
 
 
 def _serialize_replicas(executor: Executor, job: Job) -> Iterator[dict[str, Any]]:
-    statuses = {} if job.is_terminal else executor.get_statuses(job.id)
+    statuses = {} if job.is_terminal else executor.get_replica_statuses(job.id)
     for replica in job.current_replicas:
         status = statuses.get(replica)
         is_running = status is not None and status.phase == "running"

@@ -20,5 +20,5 @@ def require_images_of_pipeline(executor: Executor, pipeline: Mapping[str, Any]) 
         if pool and not is_reduction_server(pool):
             container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})
             image = container.get("imageUri") or package["executorImageUri"]
-            if executor.is_image_missing(image):
+            if executor.is_image_missing_here_and_in_registry(image):
                 raise ApiError("NOT_FOUND", f"The image {image} does not exist.")

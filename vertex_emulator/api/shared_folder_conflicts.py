@@ -8,7 +8,7 @@ from vertex_api.training_pipelines import backing_job
 from vertex_api.validation import pipeline_validation
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError
-from vertex_emulator.replicas.shared_folders import SharedFolder, describe_nesting, list_shared_folders
+from vertex_emulator.replicas.shared_folders import SharedFolder, describe_nesting_problem, list_shared_folders
 
 
 def check_shared_folders_are_apart(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
@@ -22,8 +22,8 @@ def check_shared_folders_are_apart(transaction: Transaction, kind: Kind, spec: M
             continue
         for other in _iterate_shared_folders(job.kind, job.spec):
             for share in own:
-                if share.is_inside_or_around(other):
-                    text = f"{describe_nesting(share, other)}; wait for the end of {job.name}"
+                if share.is_ancestor_or_descendant_of(other):
+                    text = f"{describe_nesting_problem(share, other)}; wait for the end of {job.name}"
                     raise ApiError(
                         "FAILED_PRECONDITION", f"{share.kind}_mounts: {text}.", [(f"{share.kind}_mounts", text)]
                     )

@@ -47,12 +47,12 @@ def add_debugger_if_injected(job: Job, spec: ReplicaSpec, data_folder: DataFolde
     return replace(
         spec,
         environment={**spec.environment, variable: setting},
-        read_only_mounts={str(copy_debugger_files(data_folder)): _FOLDER_IN_CONTAINER},
+        read_only_mounts={str(copy_debugger_files_if_absent(data_folder)): _FOLDER_IN_CONTAINER},
         python_path=f"{_FOLDER_IN_CONTAINER}/{_STARTUP}",
     )
 
 
-def prepend_python_path(spec: ReplicaSpec, image_config: Mapping[str, Any]) -> dict[str, str]:
+def build_environment_with_python_path(spec: ReplicaSpec, image_config: Mapping[str, Any]) -> dict[str, str]:
     """Return the environment of a container with the spec's folder before those that it, else its image, has."""
     image_variables = dict(text.split("=", 1) for text in image_config.get("Env") or ())
     inherited = spec.environment.get("PYTHONPATH", image_variables.get("PYTHONPATH", ""))
@@ -60,7 +60,7 @@ def prepend_python_path(spec: ReplicaSpec, image_config: Mapping[str, Any]) -> d
     return {**spec.environment, "PYTHONPATH": os.pathsep.join(folders)}
 
 
-def copy_debugger_files(data_folder: DataFolder) -> Path:
+def copy_debugger_files_if_absent(data_folder: DataFolder) -> Path:
     """Copy what Python needs in containers to the data folder unless it is there, and return that folder.
 
     The machine's daemon mounts it: it does not have the files of an emulator that runs in a container itself. Raises

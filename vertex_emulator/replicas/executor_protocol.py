@@ -113,7 +113,7 @@ class Executor(Protocol):
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
 
-    def is_image_missing(self, image: str) -> bool:
+    def is_image_missing_here_and_in_registry(self, image: str) -> bool:
         """Return whether neither the machine nor the image's registry has an image; False if that is not known."""
 
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
@@ -122,7 +122,7 @@ class Executor(Protocol):
     def get_container_name(self, job_id: str, replica: Replica) -> str:
         """Return the name of a replica's container, whether it exists or not."""
 
-    def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_replica_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         """Return the statuses of a job's containers."""
 
     def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
@@ -143,13 +143,13 @@ class Executor(Protocol):
     def find_gateway_address(self) -> str | None:
         """Find the address of this machine that containers can be allowed to reach; None if there is none."""
 
-    def admit_containers(self, address: str, port: int) -> None:
+    def allow_container_connections(self, address: str, port: int) -> None:
         """Let containers connect to a port of this machine, which they cannot otherwise."""
 
     def remove_containers_and_network(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
 
-    def list_job_ids(self) -> set[str]:
+    def list_ids_of_jobs_with_containers(self) -> set[str]:
         """List the ids of jobs that have containers or networks."""
 
     def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:

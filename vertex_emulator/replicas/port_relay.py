@@ -18,8 +18,8 @@ _LISTEN_SECONDS = 120.0
 
 def main(port: int) -> None:
     """Relay until the other end closes the connection."""
-    connection = _connect(port)
-    threading.Thread(target=_send_input, args=(connection,), daemon=True).start()
+    connection = _wait_and_connect_or_exit(port)
+    threading.Thread(target=_send_stdin, args=(connection,), daemon=True).start()
     while True:
         data = connection.recv(_CHUNK)
         if not data:
@@ -28,7 +28,7 @@ def main(port: int) -> None:
             data = data[os.write(1, data) :]
 
 
-def _connect(port: int) -> socket.socket:
+def _wait_and_connect_or_exit(port: int) -> socket.socket:
     deadline = time.monotonic() + _LISTEN_SECONDS
     while True:
         try:
@@ -39,7 +39,7 @@ def _connect(port: int) -> socket.socket:
             time.sleep(0.05)
 
 
-def _send_input(connection: socket.socket) -> None:
+def _send_stdin(connection: socket.socket) -> None:
     while True:
         data = os.read(0, _CHUNK)
         if not data:

@@ -9,11 +9,11 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
-from vertex_emulator.replicas.hostnames import build_container_hostname, build_replica_hostname
+from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, build_pod_hostname
 from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
 from vertex_emulator.replicas.resource_limits import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
-from vertex_emulator.replicas.shared_folders import make_shared_folders
+from vertex_emulator.replicas.shared_folders import make_shared_folders_and_get_mounts
 from vertex_emulator.replicas.variable_expansion import ContainerTexts
 
 
@@ -33,7 +33,7 @@ def make_folders_and_build_replica_spec(
         container = build_container_spec(pool["pythonPackageSpec"])
     texts = ContainerTexts.expand(container, build_service_environment(job, replica, metric_id))
     _make_output_folders(spec, data_folder)
-    mounts = {str(data_folder.buckets): "/gcs", **make_shared_folders(pool, data_folder)}
+    mounts = {str(data_folder.buckets): "/gcs", **make_shared_folders_and_get_mounts(pool, data_folder)}
     if job.trial is not None:
         mounts[str(data_folder.create_metric_folder(job.id))] = METRIC_FOLDER
     # Trials run in parallel, as replicas do.
@@ -45,10 +45,10 @@ def make_folders_and_build_replica_spec(
         command=texts.command,
         args=texts.args,
         environment=texts.environment,
-        hostname=build_container_hostname(job.id, replica.pool, replica.index),
-        cluster_name=build_replica_hostname(job.id, replica.pool, replica.index),
+        hostname=build_pod_hostname(job.id, replica.pool, replica.index),
+        cluster_name=build_cluster_spec_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
-        peers=[build_replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
+        peers=[build_cluster_spec_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         resources=compute_resource_limits(pool.get("machineSpec", {}), host, replica_index),
     )
 

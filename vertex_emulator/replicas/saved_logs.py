@@ -74,7 +74,7 @@ def _read_lines_oldest_first(path: Path, since_ns: int) -> Iterator[LogLine]:
         try:
             with path.open("rb") as file:
                 if at == 0 and since_ns:
-                    at = _find_offset(file, since_ns)
+                    at = _find_offset_of_time(file, since_ns)
                 file.seek(at)
                 block = file.readlines(_BLOCK_BYTES)
         except FileNotFoundError:  # the job was deleted meanwhile
@@ -91,7 +91,7 @@ def _read_lines_newest_first(path: Path, last_ns: int) -> Iterator[LogLine]:
         try:
             with path.open("rb") as file:
                 if end is None:
-                    end = _find_offset(file, last_ns + 1)
+                    end = _find_offset_of_time(file, last_ns + 1)
                 start = _find_line_start(file, max(end - _BLOCK_BYTES, 0))
                 file.seek(start)
                 block = file.read(end - start)
@@ -101,7 +101,7 @@ def _read_lines_newest_first(path: Path, last_ns: int) -> Iterator[LogLine]:
         end = start
 
 
-def _find_offset(file: IO[bytes], since_ns: int) -> int:
+def _find_offset_of_time(file: IO[bytes], since_ns: int) -> int:
     """Find the offset of the first line at or after `since_ns` by binary search."""
     low, high = 0, file.seek(0, 2)
     while low < high:

@@ -10,7 +10,7 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories_by_variable
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.replicas.hostnames import build_replica_hostname, derive_hostname_hash
+from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, derive_hostname_hash
 
 TF_PORT = 2222
 TRAINING_PORT = 3333
@@ -33,9 +33,9 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
         "CLUSTER_SPEC": json.dumps({**_build_cluster_spec(job, replica, _POOLS), "open_ports": [TRAINING_PORT]}),
         "RANK": str(replicas.index(replica)),
         "WORLD_SIZE": str(len(replicas)),
-        "MASTER_ADDR": build_replica_hostname(job.id, 0, 0),
+        "MASTER_ADDR": build_cluster_spec_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
-        **_build_primary_replica_service_variables(job),
+        **_build_kubernetes_service_variables(job),
         **get_output_directories_by_variable(spec),
     }
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
@@ -82,7 +82,7 @@ def _build_cluster_spec(job: Job, replica: Replica, task_types: Sequence[str]) -
     """Describe all replicas of the job and the place of one; `task_types` has the name of each pool."""
     cluster: dict[str, list[str]] = {}
     for place in job.requested_replicas:
-        address = f"{build_replica_hostname(job.id, place.pool, place.index)}:{TF_PORT}"
+        address = f"{build_cluster_spec_hostname(job.id, place.pool, place.index)}:{TF_PORT}"
         cluster.setdefault(task_types[place.pool], []).append(address)
     # An evaluator has a task of its own but is no part of the cluster (TensorFlow's rule).
     cluster.pop("evaluator", None)
@@ -92,10 +92,10 @@ def _build_cluster_spec(job: Job, replica: Replica, task_types: Sequence[str]) -
     return {"cluster": cluster, "environment": "cloud", "task": task, "job": _build_cloud_ml_job_json(job, replica)}
 
 
-def _build_primary_replica_service_variables(job: Job) -> dict[str, str]:
+def _build_kubernetes_service_variables(job: Job) -> dict[str, str]:
     prefix = f"CMLE_TRAINING_WORKERPOOL0_{derive_hostname_hash(job.id).upper()}_0_SERVICE"
     return {
-        f"{prefix}_HOST": build_replica_hostname(job.id, 0, 0),
+        f"{prefix}_HOST": build_cluster_spec_hostname(job.id, 0, 0),
         f"{prefix}_PORT": str(TF_PORT),
         f"{prefix}_PORT_TF_PORT": str(TF_PORT),
         f"{prefix}_PORT_TRAINING_PORT": str(TRAINING_PORT),

@@ -40,7 +40,7 @@ class SharedFolder:
         """The parts of the folder's path in the data folder."""
         return (self.kind, self.server, *self.path)
 
-    def is_inside_or_around(self, other: "SharedFolder") -> bool:
+    def is_ancestor_or_descendant_of(self, other: "SharedFolder") -> bool:
         """Return whether one of two different folders is in the other."""
         shorter, longer = sorted((self.path_in_data_folder, other.path_in_data_folder), key=len)
         return len(shorter) < len(longer) and longer[: len(shorter)] == shorter
@@ -70,21 +70,21 @@ def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[
             if len(parts) > _MAX_PARTS or not all(map(_PART.fullmatch, parts)):
                 yield FieldProblem(at, f'"{"/".join(parts)[:100]}" cannot be used: {_RULE}')
         for other_index, other in shares[:number]:
-            if share.is_inside_or_around(other):
-                yield FieldProblem(at, f"{describe_nesting(share, other)}; mount one of them")
+            if share.is_ancestor_or_descendant_of(other):
+                yield FieldProblem(at, f"{describe_nesting_problem(share, other)}; mount one of them")
             elif index == other_index and share.path_in_data_folder == other.path_in_data_folder:
                 yield FieldProblem(at, "is mounted by this pool already; the emulator mounts a folder once")
             elif index == other_index and share.kind == other.kind and share.mount_path == other.mount_path:
                 yield FieldProblem(at, f'another mount has the mountPoint "{"/".join(share.mount_path)}"')
 
 
-def describe_nesting(share: SharedFolder, other: SharedFolder) -> str:
-    """Say which two folders are in each other."""
+def describe_nesting_problem(share: SharedFolder, other: SharedFolder) -> str:
+    """Return the text that says which two folders are in each other."""
     share_path, other_path = "/".join(share.path_in_data_folder), "/".join(other.path_in_data_folder)
     return f"{share_path} and {other_path} are one in the other, which the emulator cannot mount"
 
 
-def make_shared_folders(pool: Mapping[str, Any], data_folder: DataFolder) -> dict[str, str]:
+def make_shared_folders_and_get_mounts(pool: Mapping[str, Any], data_folder: DataFolder) -> dict[str, str]:
     """Create the folders of a pool's mounts; return folders in the container by folder on this machine.
 
     Raises ReplicaCannotStart.

@@ -48,7 +48,7 @@ class ContainerTexts:
         return texts
 
     def _add_variable(self, name: str, value: str) -> None:
-        self._count_and_limit_bytes(f"the variable {name}", f"{name}={value}")
+        self._count_bytes_or_raise_if_too_long(f"the variable {name}", f"{name}={value}")
         self.environment[name] = value
 
     def _expand_words(self, words: list[str] | None) -> list[str] | None:
@@ -58,10 +58,10 @@ class ContainerTexts:
         for word in words:
             place = f"the argument {quote_value(word)}"
             expanded.append(expand_references(word, self.environment, place))
-            self._count_and_limit_bytes(place, expanded[-1])
+            self._count_bytes_or_raise_if_too_long(place, expanded[-1])
         return expanded
 
-    def _count_and_limit_bytes(self, place: str, text: str) -> None:
+    def _count_bytes_or_raise_if_too_long(self, place: str, text: str) -> None:
         size = len(text.encode()) + 1
         if size > MAX_TEXT_BYTES:
             raise _build_length_error(place)

@@ -16,8 +16,8 @@ from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.debugged_replica import add_debugger_if_injected
+from vertex_emulator.replicas.docker_log_size import MIN_LOG_LIMIT_BYTES, DockerLogSizeCounter
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
-from vertex_emulator.replicas.log_size import MIN_LOG_LIMIT_BYTES, StoredSizeCounter
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_outcome, failure_messages, injected_fault_effects
@@ -54,7 +54,7 @@ class CustomJobReconciler:
         if job.is_terminal:
             return self._save_logs_and_clean_up_or_get_delay(job)
         if job.ending is not None:
-            return self._end_job_or_get_stop_delay(job, job.ending, self.executor.get_statuses(job.id))
+            return self._end_job_or_get_stop_delay(job, job.ending, self.executor.get_replica_statuses(job.id))
         if job.state == QUEUED:
             return self._end_overdue_queued_job_or_get_delay(job)
         if job.state == PENDING or job.restarts.restarting_since is not None:
@@ -88,7 +88,7 @@ class CustomJobReconciler:
             return self._record_and_end_or_get_delay(job, custom_job_outcome.build_stockout_ending(job, now_ns()))
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
-            statuses = self.executor.get_statuses(job.id)
+            statuses = self.executor.get_replica_statuses(job.id)
             ending = custom_job_outcome.find_timeout_ending(job, now_ns())
             if ending is not None:
                 return self._record_and_end_or_get_delay(job, ending, statuses)
@@ -142,7 +142,7 @@ class CustomJobReconciler:
 
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()
-        statuses = self.executor.get_statuses(job.id)
+        statuses = self.executor.get_replica_statuses(job.id)
         read_traceback = partial(self._read_last_traceback, job)
         outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, read_traceback)
         if isinstance(outcome, Ending):
@@ -172,7 +172,7 @@ class CustomJobReconciler:
         self.wake(job.id)
 
     def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
-        statuses = self.executor.get_statuses(job.id) if statuses is None else statuses
+        statuses = self.executor.get_replica_statuses(job.id) if statuses is None else statuses
         if _select_running_replicas(statuses):
             recorded_ending = self.record_ending_or_find_earlier_one(job, ending)
             if recorded_ending is None:
@@ -212,12 +212,12 @@ class CustomJobReconciler:
 
     def _iterate_log_and_warn_at_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
-        counter = StoredSizeCounter()
+        counter = DockerLogSizeCounter()
         yield from counter.iterate_and_count(self.executor.read_log_lines(job.id, replica))
-        if counter.stored_bytes < MIN_LOG_LIMIT_BYTES:
+        if counter.counted_bytes < MIN_LOG_LIMIT_BYTES:
             return
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
-        if limit is not None and counter.stored_bytes >= limit:
+        if limit is not None and counter.counted_bytes >= limit:
             text = (
                 f"The log of {replica.task_name} reached its limit of {limit >> 20} MB, beyond which Docker drops the "
                 "oldest lines. To keep more, start the emulator with a higher --log-limit-mb."

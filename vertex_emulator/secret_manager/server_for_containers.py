@@ -58,7 +58,7 @@ class SecretServerForContainers:
             if self._address is None:
                 return {}
         host, port = self._address
-        self.executor.admit_containers(host, port)
+        self.executor.allow_container_connections(host, port)
         return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_key(number)}
 
     def listen_on_earlier_address_if_any(self) -> None:
@@ -69,7 +69,7 @@ class SecretServerForContainers:
             with self._lock:
                 self._address = self._listen_and_store_address_or_none(address.rpartition(":")[0])
                 if self._address:
-                    self.executor.admit_containers(*self._address)
+                    self.executor.allow_container_connections(*self._address)
 
     def _listen_and_store_address_or_none(self, host: str | None) -> tuple[str, int] | None:
         if host is None:

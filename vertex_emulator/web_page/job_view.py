@@ -95,7 +95,7 @@ class JobViews:
             latest = sorted(job.replica_outcomes, key=lambda outcome: int(outcome.get("attempt", 0)))
             return {f"workerpool{each['pool']}-{each['index']}": {"phase": "exited", **each} for each in latest}
         try:
-            statuses = self.executor.get_statuses(job.id)
+            statuses = self.executor.get_replica_statuses(job.id)
         except ExecutorUnavailable:
             return {}
         return {

@@ -9,7 +9,11 @@ from tests.vertex_emulator.jobs import IMAGE, custom_job, custom_job_spec, pool
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.replicas.debugged_replica import add_debugger_if_injected, copy_debugger_files, prepend_python_path
+from vertex_emulator.replicas.debugged_replica import (
+    add_debugger_if_injected,
+    build_environment_with_python_path,
+    copy_debugger_files_if_absent,
+)
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 PACKAGE = {"pythonPackageSpec": {"executorImageUri": IMAGE, "packageUris": ["gs://b/p"], "pythonModule": "m"}}
@@ -48,12 +52,12 @@ def test_other_jobs_and_replicas_stay_as_they_are(data: DataFolder) -> None:
 def test_the_files_are_copied_once_and_readable_for_all(data: DataFolder) -> None:
     before = os.umask(0o077)
     try:
-        folder = copy_debugger_files(data)
+        folder = copy_debugger_files_if_absent(data)
     finally:
         os.umask(before)
     copied = [folder, *folder.rglob("*")]
     assert len(copied) > 100 and all(path.stat().st_mode & 0o444 == 0o444 for path in copied)
-    assert copy_debugger_files(data) == folder
+    assert copy_debugger_files_if_absent(data) == folder
     assert [path.name for path in data.debugger.iterdir()] == [folder.name]
 
 
@@ -69,4 +73,4 @@ def test_python_path_keeps_the_container_s_or_image_s(
     environment: dict[str, str], image_environment: list[str] | None, python_path: str
 ) -> None:
     spec = replace(SPEC, environment=environment, python_path="/startup")
-    assert prepend_python_path(spec, {"Env": image_environment}) == {"PYTHONPATH": python_path}
+    assert build_environment_with_python_path(spec, {"Env": image_environment}) == {"PYTHONPATH": python_path}

@@ -3,14 +3,14 @@ import json
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
 from vertex_emulator.locations_and_ids import derive_project_number
-from vertex_emulator.replicas.hostnames import build_replica_hostname
+from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname
 from vertex_emulator.replicas.service_environment import build_service_environment
 
 
 def test_a_single_replica_gets_no_tf_config() -> None:
     environment = build_service_environment(custom_job(), Replica(0, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
-    assert cluster["cluster"] == {"workerpool0": [f"{build_replica_hostname('42', 0, 0)}:2222"]}
+    assert cluster["cluster"] == {"workerpool0": [f"{build_cluster_spec_hostname('42', 0, 0)}:2222"]}
     assert cluster["task"] == {"type": "workerpool0", "index": 0}
     assert cluster["environment"] == "cloud"
     assert json.loads(cluster["job"]) == {"python_module": "", "package_uris": [], "job_args": []}
@@ -39,7 +39,7 @@ def test_roles_follow_pool_positions_across_empty_pools() -> None:
     assert set(tf_config["cluster"]) == {"chief", "worker"}
     assert tf_config["task"] == {"type": "evaluator", "index": 0}
     assert (environment["RANK"], environment["WORLD_SIZE"]) == ("3", "4")
-    assert environment["MASTER_ADDR"] == build_replica_hostname("42", 0, 0)
+    assert environment["MASTER_ADDR"] == build_cluster_spec_hostname("42", 0, 0)
 
 
 def test_output_directories_are_gs_uris_with_trailing_slash() -> None:

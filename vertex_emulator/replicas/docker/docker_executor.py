@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
-from vertex_emulator.replicas.docker.container_creation import build_environment, build_host_config
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.container_options import build_environment, build_host_config
 from vertex_emulator.replicas.docker.docker_client import create_docker_client
 from vertex_emulator.replicas.docker.docker_errors import (
     get_docker_error_text,
@@ -28,7 +28,7 @@ from vertex_emulator.replicas.docker.fixed_address_network import (
     map_hostnames_to_addresses,
 )
 from vertex_emulator.replicas.docker.host_firewall import HostFirewall
-from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
+from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_names
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.docker.security_options import get_log_limit_bytes_or_none
 from vertex_emulator.replicas.executor_protocol import (
@@ -69,14 +69,14 @@ class DockerExecutor:
     def get_host_resources(self) -> HostResources:
         if self._host is None:
             docker_info = self._connect_and_call(lambda client: client.info())
-            self._host = build_host_resources(docker_info, list_nvidia_visible_devices())
+            self._host = build_host_resources(docker_info, list_nvidia_gpu_names())
         return self._host
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         return self._images.has_image_or_starts_pull(job_id, image)
 
-    def is_image_missing(self, image: str) -> bool:
-        return self._images.is_image_missing(image)
+    def is_image_missing_here_and_in_registry(self, image: str) -> bool:
+        return self._images.is_image_missing_here_and_in_registry(image)
 
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         name = self.get_container_name(spec.job, spec.replica)
@@ -98,7 +98,7 @@ class DockerExecutor:
     def get_container_name(self, job_id: str, replica: Replica) -> str:
         return f"vertex-{self._id}-{job_id}-{replica.task_name}-{replica.attempt}"
 
-    def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_replica_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         statuses = {
             build_replica_from_labels(container["Labels"]): self._get_container_status_or_none(container["Id"])
             for container in self._list_containers(self._build_job_filters(job_id))
@@ -126,7 +126,7 @@ class DockerExecutor:
         return stream
 
     def describe_reachable_networks(self) -> str:
-        obstacle = self._firewall.find_obstacle()
+        obstacle = self._firewall.describe_obstacle_or_none()
         if obstacle is None:
             others = "the internet, but not" if self._settings.egress else "neither the internet nor"
             return f"containers reach {others} this machine"
@@ -136,21 +136,21 @@ class DockerExecutor:
     def find_gateway_address(self) -> str | None:
         return self._firewall.find_gateway_address() if self._settings.egress else None
 
-    def admit_containers(self, address: str, port: int) -> None:
-        self._firewall.admit(address, port)
+    def allow_container_connections(self, address: str, port: int) -> None:
+        self._firewall.allow_container_connections(address, port)
 
     def remove_firewall_rules_unless_containers_remain(self) -> None:
         """Remove the rules of this machine's firewall unless there are containers."""
-        if not self.list_job_ids():
+        if not self.list_ids_of_jobs_with_containers():
             self._firewall.remove_rules()
 
     def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._list_containers(self._build_job_filters(job_id)):
-            self._call_removal_method_unless_gone("remove_container", container["Id"], v=True, force=True)
+            self._remove_unless_gone("remove_container", container["Id"], v=True, force=True)
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
-            self._call_removal_method_unless_gone("remove_network", network["Id"])
+            self._remove_unless_gone("remove_network", network["Id"])
 
-    def list_job_ids(self) -> set[str]:
+    def list_ids_of_jobs_with_containers(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}", f"{LABEL}.job"]}
         containers = self._list_containers(labelled)
         networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
@@ -236,9 +236,9 @@ class DockerExecutor:
     def _build_job_filters(self, job_id: str) -> dict[str, list[str]]:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
 
-    def _call_removal_method_unless_gone(self, method: str, id_: str, **options: bool) -> None:
+    def _remove_unless_gone(self, client_method: str, id_: str, **options: bool) -> None:
         with ignore_api_errors(404, 409):  # 409: its removal has begun
-            self._connect_and_call(lambda client: getattr(client, method)(id_, **options))
+            self._connect_and_call(lambda client: getattr(client, client_method)(id_, **options))
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:

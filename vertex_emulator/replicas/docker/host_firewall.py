@@ -63,25 +63,25 @@ class HostFirewall:
         self._lock = threading.Lock()
         self._next_check = 0.0
         self._admitted, self._is_outdated = "", False
-        self._obstacle = _find_missing_root_or_nft()
+        self._obstacle = _describe_missing_root_or_nft_or_none()
 
     def build_mac_address(self, container_name: str) -> str:
         """Return the MAC address by which the rules know a container."""
         digest = hashlib.sha256(container_name.encode()).hexdigest()
         return ":".join([self._mac_prefix, digest[0:2], digest[2:4], digest[4:6]])
 
-    def find_obstacle(self) -> str | None:
+    def describe_obstacle_or_none(self) -> str | None:
         """Return why the rules cannot be set, None if they can; before the first job, as far as that is known."""
         return self._obstacle
 
     def find_gateway_address(self) -> str | None:
         """Find the address of this machine on Docker's default bridge; None if that is not on this machine."""
-        if not self._is_bridge_here():
+        if not self._is_default_bridge_on_this_machine():
             return None
         return str(self._call_docker(lambda client: client.inspect_network("bridge"))["IPAM"]["Config"][0]["Gateway"])
 
-    def admit(self, address: str, port: int) -> None:
-        """Let containers connect to one port of this machine."""
+    def allow_container_connections(self, address: str, port: int) -> None:
+        """Let containers connect to one port of this machine, from the next `add_rules_if_possible` on."""
         rule = f"ip daddr {address} tcp dport {port} accept"
         with self._lock:
             if rule != self._admitted:
@@ -90,37 +90,37 @@ class HostFirewall:
     def add_rules_if_possible(self) -> None:
         """Add the rules unless they are there or cannot be set."""
         with self._lock:
-            if _find_missing_root_or_nft() is not None or time.monotonic() < self._next_check:
+            if _describe_missing_root_or_nft_or_none() is not None or time.monotonic() < self._next_check:
                 return
-            before, self._obstacle = self._obstacle, self._add_missing_rules_or_find_obstacle()
+            before, self._obstacle = self._obstacle, self._add_missing_rules_or_describe_obstacle()
             self._next_check = time.monotonic() + _CHECK_SECONDS
             if self._obstacle not in (None, before):
                 _log.warning("containers can reach services of this machine: %s", self._obstacle)
 
     def remove_rules(self) -> None:
         """Remove the rules if they are there."""
-        if _find_missing_root_or_nft() is None:
+        if _describe_missing_root_or_nft_or_none() is None:
             with self._lock:
-                _run_nft_and_get_error("delete", "table", "inet", self._table)
+                _run_nft_and_get_error_or_none("delete", "table", "inet", self._table)
                 self._next_check = 0.0
 
-    def _add_missing_rules_or_find_obstacle(self) -> str | None:
-        if not self._is_bridge_here():
+    def _add_missing_rules_or_describe_obstacle(self) -> str | None:
+        if not self._is_default_bridge_on_this_machine():
             return "Docker's networks are not on this machine but in Docker's own (rootless, Docker Desktop or remote)"
-        if not self._is_outdated and _run_nft_and_get_error("list", "table", "inet", self._table) is None:
+        if not self._is_outdated and _run_nft_and_get_error_or_none("list", "table", "inet", self._table) is None:
             return None
-        bridge = self._call_docker(_get_default_bridge)
+        bridge = self._call_docker(_get_default_bridge_name)
         rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge, admitted=self._admitted)
-        obstacle = _run_nft_and_get_error("-f", "-", input_text=rules)
+        obstacle = _run_nft_and_get_error_or_none("-f", "-", input_text=rules)
         self._is_outdated = obstacle is not None
         return obstacle
 
-    def _is_bridge_here(self) -> bool:
-        bridge = self._call_docker(_get_default_bridge)
+    def _is_default_bridge_on_this_machine(self) -> bool:
+        bridge = self._call_docker(_get_default_bridge_name)
         return bool(self._call_docker(_is_daemon_of_this_machine) and (_INTERFACES / bridge).exists())
 
 
-def _get_default_bridge(client: Any) -> str:
+def _get_default_bridge_name(client: Any) -> str:
     return str(client.inspect_network("bridge")["Options"].get("com.docker.network.bridge.name", "docker0"))
 
 
@@ -129,19 +129,19 @@ def _is_daemon_of_this_machine(client: Any) -> bool:
     return info["Name"] == os.uname().nodename and "name=rootless" not in (info.get("SecurityOptions") or [])
 
 
-def _find_missing_root_or_nft() -> str | None:
+def _describe_missing_root_or_nft_or_none() -> str | None:
     if os.geteuid() != 0:
         return "the emulator does not run as root"
-    return None if _find_nft() else "this machine has no `nft`"
+    return None if _find_nft_path() else "this machine has no `nft`"
 
 
-def _find_nft() -> str | None:
+def _find_nft_path() -> str | None:
     return shutil.which("nft") or shutil.which("nft", path=_SYSTEM_FOLDERS)
 
 
-def _run_nft_and_get_error(*arguments: str, input_text: str = "") -> str | None:
+def _run_nft_and_get_error_or_none(*arguments: str, input_text: str = "") -> str | None:
     """Run `nft`; return the first line of its error, None if it succeeds."""
-    command = [_find_nft() or "nft", *arguments]
+    command = [_find_nft_path() or "nft", *arguments]
     try:
         done = subprocess.run(
             command, input=input_text, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False

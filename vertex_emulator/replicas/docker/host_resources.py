@@ -30,7 +30,7 @@ def build_host_resources(docker_info: Mapping[str, Any], machine_gpu_names: Sequ
     )
 
 
-def list_nvidia_visible_devices() -> list[str]:
+def list_nvidia_gpu_names() -> list[str]:
     """List the GPUs of this machine by the names that NVIDIA's runtime accepts."""
     if _NVIDIA_GPUS.is_dir():
         return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]

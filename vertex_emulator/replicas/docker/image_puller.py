@@ -47,7 +47,7 @@ class ImagePuller:
             record.waiting.add(job_id)
         return False
 
-    def is_image_missing(self, image: str) -> bool:
+    def is_image_missing_here_and_in_registry(self, image: str) -> bool:
         """Return whether neither the machine nor the image's registry has an image; False if that is not known."""
         import docker
 

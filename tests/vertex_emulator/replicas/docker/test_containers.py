@@ -20,9 +20,9 @@ def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
 def test_an_ended_replica_is_not_started_again(executor: DockerExecutor, tmp_path: Path) -> None:
     replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
     executor.start_replica_unless_started(replica)
-    until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
+    until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     executor.start_replica_unless_started(replica)
-    assert executor.get_statuses(replica.job)[CHIEF].phase == "exited"
+    assert executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited"
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
@@ -31,17 +31,17 @@ def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) 
 
     replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
     executor.start_replica_unless_started(replica)
-    until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
+    until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     client = docker.APIClient()
     (found,) = client.containers(all=True, filters={"label": f"vertex-training.emulator.job={replica.job}"})
     labels, name = found["Labels"], found["Names"][0].lstrip("/")
     client.remove_container(name)
     client.create_container(IMAGE, ["sleep", "60"], name=name, labels=labels)
-    assert executor.get_statuses(replica.job)[CHIEF].phase == "created"
+    assert executor.get_replica_statuses(replica.job)[CHIEF].phase == "created"
     executor.start_replica_unless_started(replica)
-    assert executor.get_statuses(replica.job)[CHIEF].phase == "running"
+    assert executor.get_replica_statuses(replica.job)[CHIEF].phase == "running"
     executor.signal_replica(replica.job, CHIEF, "SIGKILL")
-    until(lambda: executor.get_statuses(replica.job)[CHIEF].exit_code == 137, "its death")
+    until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].exit_code == 137, "its death")
     client.close()
 
 
@@ -49,7 +49,7 @@ def test_signalling_and_removing_missing_replicas_succeed(executor: DockerExecut
     executor.signal_replica("1", CHIEF, "SIGKILL")
     executor.remove_containers_and_network("1")
     assert list(executor.read_log_lines("1", CHIEF)) == []
-    assert executor.get_statuses("1") == {}
+    assert executor.get_replica_statuses("1") == {}
 
 
 def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tmp_path: Path) -> None:

@@ -51,30 +51,30 @@ def test_an_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = firewall(Daemon())
     found.add_rules_if_possible()
-    assert found.find_obstacle() == "the emulator does not run as root"
+    assert found.describe_obstacle_or_none() == "the emulator does not run as root"
 
 
 def test_a_machine_without_nft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(host_firewall, "_SYSTEM_FOLDERS", "/nowhere")
-    assert firewall(Daemon()).find_obstacle() == "this machine has no `nft`"
+    assert firewall(Daemon()).describe_obstacle_or_none() == "this machine has no `nft`"
 
 
 @pytest.mark.usefixtures("nft")
 @pytest.mark.parametrize("daemon", [Daemon(name="docker-desktop"), Daemon(security=["name=seccomp", "name=rootless"])])
 def test_networks_of_another_machine_are_recognized(daemon: Daemon) -> None:
     found = firewall(daemon)
-    assert found.find_obstacle() is None
+    assert found.describe_obstacle_or_none() is None
     found.add_rules_if_possible()
-    assert str(found.find_obstacle()).startswith("Docker's networks are not on this machine")
+    assert str(found.describe_obstacle_or_none()).startswith("Docker's networks are not on this machine")
 
 
 def test_error_of_nft_is_the_obstacle(nft: Path) -> None:
     nft.write_text("#!/bin/sh\necho 'Operation not permitted' >&2\nexit 1\n")
     found = firewall(Daemon())
     found.add_rules_if_possible()
-    assert found.find_obstacle() == "nft: Operation not permitted"
+    assert found.describe_obstacle_or_none() == "nft: Operation not permitted"
 
 
 def test_rules_name_emulator_and_default_bridge(nft: Path) -> None:

@@ -19,8 +19,10 @@ def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tup
     command = ["python3", "-c", script]
     spec = ReplicaSpec(generate_id(), CHIEF, IMAGE, command, None, {}, "host-x", "host", {}, ["host"], resources)
     executor.start_replica_unless_started(spec)
-    until(lambda: executor.get_statuses(spec.job)[CHIEF].phase == "exited", "its end")
-    return executor.get_statuses(spec.job)[CHIEF], [line.text for line in executor.read_log_lines(spec.job, CHIEF)]
+    until(lambda: executor.get_replica_statuses(spec.job)[CHIEF].phase == "exited", "its end")
+    return executor.get_replica_statuses(spec.job)[CHIEF], [
+        line.text for line in executor.read_log_lines(spec.job, CHIEF)
+    ]
 
 
 # The same questions for the two versions of control groups.

@@ -11,20 +11,20 @@ _OVERHEAD_BYTES = len('{"log":"\\n","stream":"stdout","time":"2026-11-22T14:00:0
 _LONGER_IN_DOCKER = (("<", 5), (">", 5), ("&", 5), ("\t", 4), ("\u2028", 3), ("\u2029", 3), ("\ufffd", 3))
 
 
-class StoredSizeCounter:
+class DockerLogSizeCounter:
     """Counts the stored size of lines as they are read."""
 
     def __init__(self) -> None:
-        self.stored_bytes = 0
+        self.counted_bytes = 0
 
     def iterate_and_count(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
         """Yield the lines, and add their stored size."""
         for line in lines:
-            self.stored_bytes += compute_stored_size_bytes(line)
+            self.counted_bytes += compute_docker_log_bytes(line)
             yield line
 
 
-def compute_stored_size_bytes(line: LogLine) -> int:
+def compute_docker_log_bytes(line: LogLine) -> int:
     """Compute the size of a line in Docker's file; too high by a few bytes at most."""
     text = line.text
     escaped_bytes = len(json.dumps(text, ensure_ascii=False).encode(errors="replace")) - len('""')

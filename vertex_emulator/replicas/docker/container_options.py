@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
-from vertex_emulator.replicas.debugged_replica import prepend_python_path
+from vertex_emulator.replicas.debugged_replica import build_environment_with_python_path
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.docker.security_options import build_security_options
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
@@ -37,4 +37,4 @@ def build_environment(client: "docker.APIClient", spec: ReplicaSpec) -> dict[str
     """Build the environment of a replica; its image is inspected only if PYTHONPATH is changed."""
     if spec.python_path is None:
         return dict(spec.environment)
-    return prepend_python_path(spec, client.inspect_image(spec.image)["Config"] or {})
+    return build_environment_with_python_path(spec, client.inspect_image(spec.image)["Config"] or {})

@@ -2,8 +2,8 @@
 
 import pytest
 
+from vertex_emulator.replicas.docker_log_size import DockerLogSizeCounter, compute_docker_log_bytes
 from vertex_emulator.replicas.executor_protocol import LogLine
-from vertex_emulator.replicas.log_size import StoredSizeCounter, compute_stored_size_bytes
 
 SUFFIX = '"stream":"stdout","time":"2026-11-22T14:00:00.123456789Z"}\n'
 
@@ -23,16 +23,16 @@ SUFFIX = '"stream":"stdout","time":"2026-11-22T14:00:00.123456789Z"}\n'
 )
 def test_stored_size_is_that_of_docker_s_line(text: str, stored_text: str) -> None:
     stored = f'{{"log":"{stored_text}\\n",{SUFFIX}'
-    assert compute_stored_size_bytes(LogLine(0, "o", text)) == len(stored.encode())
+    assert compute_docker_log_bytes(LogLine(0, "o", text)) == len(stored.encode())
 
 
 def test_long_lines_count_each_of_their_parts() -> None:
     line = LogLine(0, "o", "x" * (40 << 10))
-    assert compute_stored_size_bytes(line) > (40 << 10) + 3 * len(SUFFIX)
+    assert compute_docker_log_bytes(line) > (40 << 10) + 3 * len(SUFFIX)
 
 
 def test_counter_yields_lines_unchanged() -> None:
     lines = [LogLine(1, "o", "a"), LogLine(2, "e", "b")]
-    counter = StoredSizeCounter()
+    counter = DockerLogSizeCounter()
     assert list(counter.iterate_and_count(lines)) == lines
-    assert counter.stored_bytes == sum(map(compute_stored_size_bytes, lines))
+    assert counter.counted_bytes == sum(map(compute_docker_log_bytes, lines))
