@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from vertex_emulator.cli.argument_parser import build_argument_parser
+from vertex_emulator.cli.progress_line import ProgressLine
 from vertex_emulator.errors import EmulatorError
 
 # The extra `emulator` of the distribution.
@@ -96,9 +97,11 @@ def _run_command(options: argparse.Namespace) -> int:
         case "export":
             from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
 
-            return _print_lines_and_return_zero(
-                export_snapshot_and_describe(options.data, options.archive, options.redact_env)
-            )
+            with ProgressLine() as progress:
+                lines = [
+                    *export_snapshot_and_describe(options.data, options.archive, options.redact_env, progress.show)
+                ]
+            return _print_lines_and_return_zero(lines)
         case "import":
             return _import_snapshot_if_confirmed(options)
     from vertex_emulator.cli import status_stop_reset_commands as commands
@@ -124,7 +127,9 @@ def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
     if options.replace and not _is_confirmed(options, question):
         return 1
     remove = (lambda: reset_emulator_keeping_buckets(options.data)) if options.replace else None
-    return _print_lines_and_return_zero([import_snapshot_and_describe(options.data, options.archive, remove)])
+    with ProgressLine() as progress:
+        line = import_snapshot_and_describe(options.data, options.archive, remove, progress.show)
+    return _print_lines_and_return_zero([line])
 
 
 def _is_confirmed(options: argparse.Namespace, question: str) -> bool:

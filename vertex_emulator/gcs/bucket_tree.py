@@ -82,6 +82,12 @@ class BucketTree:
         ):
             yield entries
 
+    def read_link_target(self, uri: str) -> str:
+        """Return where a symbolic link leads, without going there. Raises InvalidBucketUri and OSError."""
+        *parents, name = parse_gs_uri_parts(uri)
+        with self._open_path_descriptor(parents) as folder:
+            return os.readlink(name, dir_fd=folder)
+
     def make_writable_folder(self, uri: str) -> None:
         """Create the folder of a URI. Raises InvalidBucketUri, also if a file has its name, and OSError.
 

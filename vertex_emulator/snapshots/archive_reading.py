@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid
 from vertex_emulator.snapshots.archive_format import MANIFEST, Manifest
+from vertex_emulator.snapshots.progress import Progress, ReportProgress
 
 _MAX_MANIFEST_BYTES = 64 << 10
 _MAX_HEADER_BYTES = 64 << 10  # tarfile reads extended headers, with names and times, into memory
@@ -37,9 +38,9 @@ Member = tuple[tarfile.TarInfo, IO[bytes] | None]
 
 @contextmanager
 def open_manifest_and_members(
-    archive: Path,
+    archive: Path, report: ReportProgress
 ) -> Iterator[tuple[Manifest, Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]]:
-    """Yield the manifest of an archive and its other members, each with its file, `None` for a folder.
+    """Yield the manifest of an archive and its other members, each with its file, `None` for a folder or a link.
 
     Raises EmulatorError if the file cannot be read and SnapshotInvalid if it is no snapshot.
     """
@@ -50,7 +51,7 @@ def open_manifest_and_members(
             if first is None or first.name != MANIFEST or content is None or first.size > _MAX_MANIFEST_BYTES:
                 raise SnapshotInvalid(f"{archive.name} is no snapshot: it does not begin with {MANIFEST}")
             manifest = Manifest.parse(content.read(), archive.name)
-            yield manifest, _iterate_members_and_require_totals(manifest, members, archive.name)
+            yield manifest, _iterate_members_and_require_totals(manifest, members, archive.name, report)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise SnapshotInvalid(f"{archive.name} is no snapshot, or it is damaged: {error}") from error
     except FileNotFoundError as error:
@@ -75,24 +76,29 @@ def require_modification_time_ns(member: tarfile.TarInfo) -> int:
 
 def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
     while (member := tar.next()) is not None:
-        if member.isdir():
+        if member.isdir() or member.issym():
             yield member, None
         elif member.type == tarfile.REGTYPE and not member.issparse():
             yield member, tar.extractfile(member)
         else:
-            raise SnapshotInvalid(f"{archive_name} has {member.name!a}, which is neither a file nor a folder")
+            raise SnapshotInvalid(f"{archive_name} has {member.name!a}, which is no file, folder or symbolic link")
         tar.members = []  # type: ignore[attr-defined] # a stream's members cannot be read again, and would fill the memory
 
 
 def _iterate_members_and_require_totals(
-    manifest: Manifest, members: Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]], archive_name: str
+    manifest: Manifest,
+    members: Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]],
+    archive_name: str,
+    report: ReportProgress,
 ) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
     """Yield the members, unless they are more or larger than the manifest says. Raises SnapshotInvalid."""
     files = size = 0
+    progress = Progress(report, "unpacking the archive", manifest.files, manifest.size)
     for member, content in members:
         files, size = files + 1, size + member.size
         if files > manifest.files or size > manifest.size:
             break
-        yield member, content
+        progress.count_member()
+        yield member, content if content is None else progress.count_reads(content)
     if (files, size) != (manifest.files, manifest.size):
         raise SnapshotInvalid(f"{archive_name} is damaged: it has not the files that its {MANIFEST} says")

@@ -16,15 +16,17 @@ from vertex_emulator.resource_json import (
     serialize_pipeline,
 )
 from vertex_emulator.snapshots.archive_format import JOB_ID
+from vertex_emulator.snapshots.progress import ReportProgress
 
 
-def require_valid_records(transaction: Transaction) -> None:
+def require_valid_records(transaction: Transaction, report: ReportProgress) -> None:
     """Check all records. Raises SnapshotInvalid, or what parsing and serializing a damaged record raises.
 
     Ids become names of folders, and a job that has not ended would run as soon as the emulator starts.
     """
-    for row in transaction.rows.iterate_rows("jobs"):
+    for number, row in enumerate(transaction.rows.iterate_rows("jobs"), 1):
         _require_numeric_job_id(row["id"])
+        report("checking jobs", number, 0)
         job = transaction.get_job(row["id"])
         if job is None or not job.is_terminal:
             raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")

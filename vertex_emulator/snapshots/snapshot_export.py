@@ -1,17 +1,13 @@
 """The export of a data folder as an archive. Equal data folders give equal archives, byte for byte."""
 
 import contextlib
-import gzip
 import json
-import os
-import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from io import BytesIO
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
@@ -19,36 +15,21 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_name_listing import iterate_object_names
 from vertex_emulator.replicas.saved_logs import is_log_saved
-from vertex_emulator.snapshots.archive_format import (
-    BUCKETS_PREFIX,
-    DATABASE_PREFIX,
-    LOG_NAME,
-    LOGS_PREFIX,
-    MANIFEST,
-    OBJECTS,
-    Manifest,
-)
+from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, LOGS_PREFIX, OBJECTS
+from vertex_emulator.snapshots.archive_writing import ArchiveEntry, write_archive_atomically
+from vertex_emulator.snapshots.bucket_entries import BucketEntries
+from vertex_emulator.snapshots.progress import ReportProgress
 
 _REDACTED = "redacted"
-_MAX_NAMED_JOBS = 5
+_MAX_NAMED = 5
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A file of the archive, or a folder if it has no `open_file`; `nanoseconds` is its time since 1970."""
-
-    name: str
-    size: int = 0
-    open_file: Callable[[], IO[bytes]] | None = None
-    nanoseconds: int = 0
-
-
-def export_snapshot_and_describe(data_path: Path, archive: Path, redacts_env: bool) -> Iterator[str]:
+def export_snapshot_and_describe(
+    data_path: Path, archive: Path, redacts_env: bool, report: ReportProgress = lambda *_: None
+) -> Iterator[str]:
     """Write all ended jobs, their logs, models and buckets to a new file for its owner only; yield lines about it.
 
     `redacts_env` replaces the values of environment variables in the specs of jobs and models. Raises EmulatorError,
@@ -69,14 +50,15 @@ def export_snapshot_and_describe(data_path: Path, archive: Path, redacts_env: bo
         jobs = [*transaction.iterate_non_trial_jobs()]
         schedules = len(transaction.schedules.list_schedules())
         _require_ended_jobs_with_saved_logs(transaction, data)
+        buckets = BucketEntries(BucketTree(data.buckets), report)
         try:
             entries = [
                 *_iterate_table_entries(transaction, redacts_env, files),
                 _write_temporary_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
                 *_iterate_log_entries(data),
-                *_iterate_bucket_and_object_entries(BucketStore(BucketTree(data.buckets), metadata)),
+                *buckets.iterate(),
             ]
-            _write_archive_atomically(archive, entries)
+            write_archive_atomically(archive, entries, report)
         except OSError as error:
             place = error.filename or archive
             raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
@@ -84,6 +66,8 @@ def export_snapshot_and_describe(data_path: Path, archive: Path, redacts_env: bo
     yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
     if schedules:
         yield f"it has none of the {schedules} schedules of the folder"
+    if buckets.omitted:
+        yield f"left out: {_join_first(buckets.omitted)}"
     if not redacts_env:
         yield "it has the environment variables of jobs as they were submitted; --redact-env leaves their values out"
 
@@ -115,14 +99,18 @@ def _are_logs_saved(data: DataFolder, job: Job) -> bool:
     return all(is_log_saved(data.logs, job.id, replica) for replica in replicas)
 
 
-def _render_job_names(jobs: Sequence[Job]) -> str:
-    names = ", ".join(job.name for job in jobs[:_MAX_NAMED_JOBS])
-    return f"{names} and {len(jobs) - _MAX_NAMED_JOBS} more" if len(jobs) > _MAX_NAMED_JOBS else names
+def _render_job_names(jobs: Iterable[Job]) -> str:
+    return _join_first([job.name for job in jobs])
+
+
+def _join_first(texts: Sequence[str]) -> str:
+    more = len(texts) - _MAX_NAMED
+    return ", ".join(texts[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _iterate_table_entries(
     transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack
-) -> Iterator[_Entry]:
+) -> Iterator[ArchiveEntry]:
     for table in TABLES:
         rows = transaction.rows.iterate_rows(table)
         if redacts_env:
@@ -150,69 +138,20 @@ def _iterate_metadata_rows(metadata: ObjectMetadataDatabase) -> Iterator[dict[st
         yield {"bucket": bucket, "name": name, "generation": generation, **asdict(values)}
 
 
-def _write_temporary_lines_entry(name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack) -> _Entry:
+def _write_temporary_lines_entry(
+    name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack
+) -> ArchiveEntry:
     """Write rows to a temporary file, because an archive has the size of a file before its content."""
     file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     for row in rows:
         file.write(json.dumps(row).encode() + b"\n")
     size = file.tell()
     file.seek(0)
-    return _Entry(name, size, lambda: file)
+    return ArchiveEntry(name, size, lambda: file)
 
 
-def _iterate_log_entries(data: DataFolder) -> Iterator[_Entry]:
+def _iterate_log_entries(data: DataFolder) -> Iterator[ArchiveEntry]:
     for path in sorted(data.logs.glob("*/*.jsonl")):
         name = f"{LOGS_PREFIX}{path.parent.name}/{path.name}"
         if LOG_NAME.fullmatch(name):
-            yield _Entry(name, path.stat().st_size, lambda path=path: path.open("rb"))  # type: ignore[misc]
-
-
-def _iterate_bucket_and_object_entries(buckets: BucketStore) -> Iterator[_Entry]:
-    for bucket in buckets.list_bucket_names():
-        yield _Entry(f"{BUCKETS_PREFIX}{bucket}")
-        for name in iterate_object_names(buckets.tree, bucket):
-            uri = f"gs://{bucket}/{name}"
-            status = buckets.tree.find_file_or_folder_stat(uri)
-            if status is not None:
-                yield _Entry(
-                    f"{BUCKETS_PREFIX}{bucket}/{name}",
-                    status.st_size,
-                    lambda uri=uri: buckets.tree.open_regular_file(uri),  # type: ignore[misc]
-                    status.st_mtime_ns,
-                )
-
-
-def _write_archive_atomically(archive: Path, entries: Sequence[_Entry]) -> None:
-    manifest = Manifest(len(entries), sum(entry.size for entry in entries)).to_json()
-    partial = archive.with_name(f"{archive.name}.partial")
-    try:
-        number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with (
-            os.fdopen(number, "wb") as file,
-            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as compressed,
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
-        ):
-            for entry in (_Entry(MANIFEST, len(manifest), lambda: BytesIO(manifest)), *entries):
-                _add_entry(tar, entry)
-        partial.replace(archive)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-def _add_entry(tar: tarfile.TarFile, entry: _Entry) -> None:
-    member = tarfile.TarInfo(entry.name)
-    member.mode, member.mtime = 0o644, entry.nanoseconds // 10**9
-    if entry.nanoseconds:
-        # The time is the object's generation, and a float has no nanoseconds.
-        member.pax_headers = {"mtime": f"{entry.nanoseconds // 10**9}.{entry.nanoseconds % 10**9:09d}"}
-    if entry.open_file is None:
-        member.type, member.mode = tarfile.DIRTYPE, 0o755
-        tar.addfile(member)
-        return
-    try:
-        with entry.open_file() as file:
-            member.size = entry.size
-            tar.addfile(member, file)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), entry.name) from error
+            yield ArchiveEntry(name, path.stat().st_size, lambda path=path: path.open("rb"))  # type: ignore[misc]

@@ -16,24 +16,34 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.gcs.gs_uri import build_object_uri
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, OBJECTS
+from vertex_emulator.snapshots.archive_format import (
+    BUCKETS_PREFIX,
+    DATABASE_PREFIX,
+    LOG_NAME,
+    OBJECTS,
+    is_link_within_bucket,
+)
 from vertex_emulator.snapshots.archive_reading import (
     iterate_length_limited_lines,
     open_manifest_and_members,
     require_modification_time_ns,
 )
 from vertex_emulator.snapshots.imported_record_validation import require_valid_records
+from vertex_emulator.snapshots.progress import ReportProgress
 
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
 _COPY_BYTES = 1 << 20
 
 
 def import_snapshot_and_describe(
-    data_path: Path, archive: Path, remove_existing_jobs: Callable[[], object] | None
+    data_path: Path,
+    archive: Path,
+    remove_existing_jobs: Callable[[], object] | None,
+    report: ReportProgress = lambda *_: None,
 ) -> str:
     """Fill a data folder from an archive, and return a line about it.
 
@@ -49,7 +59,7 @@ def import_snapshot_and_describe(
             if remove_existing_jobs is None:
                 _require_empty(data)
             _remove_folder_if_exists(partial.root)
-            jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root))
+            jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root), report)
         if remove_existing_jobs is not None:
             remove_existing_jobs()
         with open_locked_file_or_raise(data.lock):
@@ -79,11 +89,11 @@ def _require_empty(data: DataFolder) -> None:
         )
 
 
-def _unpack_validate_and_count(archive: Path, data: DataFolder) -> tuple[int, int]:
+def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportProgress) -> tuple[int, int]:
     """Unpack an archive into an empty data folder; return the numbers of jobs and objects. Raises SnapshotInvalid."""
     objects = 0
     with (
-        open_manifest_and_members(archive) as (manifest, members),
+        open_manifest_and_members(archive, report) as (manifest, members),
         closing(Database(data.database)) as database,
         closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
     ):
@@ -94,10 +104,11 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder) -> tuple[int, in
             try:
                 for member, content in members:
                     table = member.name.removeprefix(DATABASE_PREFIX).removesuffix(".jsonl")
-                    if content is None:
-                        BucketTree(data.buckets).make_writable_folder(
-                            _require_bucket_or_object_uri(member.name.rstrip("/"), is_object=False)
-                        )
+                    if member.issym():
+                        _store_link(data, member)
+                    elif content is None:
+                        uri = _require_bucket_uri(member.name.rstrip("/"), is_folder=True)
+                        BucketTree(data.buckets).make_writable_folder(uri)
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
                         transaction.rows.insert_rows(table, map(json.loads, iterate_length_limited_lines(content)))
                     elif member.name == OBJECTS:
@@ -108,7 +119,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder) -> tuple[int, in
                     else:
                         objects += 1
                         _store_object(data, member, content)
-                require_valid_records(transaction)
+                require_valid_records(transaction, report)
             except (*_DAMAGE, InvalidBucketUri, ApiError) as error:
                 raise SnapshotInvalid(f"{archive.name} is damaged: {type(error).__name__}: {error}") from error
             jobs = sum(transaction.count_non_trial_jobs_by_state().values())
@@ -124,7 +135,7 @@ def _store_object_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes])
 
 
 def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes]) -> None:
-    uri, file = _require_bucket_or_object_uri(member.name, is_object=True), data.uploads / "object"
+    uri, file = _require_bucket_uri(member.name), data.uploads / "object"
     _write_new_file(file, content)
     file.chmod(0o666)  # training code runs as any user
     nanoseconds = require_modification_time_ns(member)
@@ -132,10 +143,18 @@ def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes])
     BucketTree(data.buckets).move_file_in(file, uri)
 
 
-def _require_bucket_or_object_uri(member_name: str, is_object: bool) -> str:
-    """Return the URI of a bucket or object. Raises SnapshotInvalid for a name of anything else."""
+def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
+    uri, link = _require_bucket_uri(member.name), data.uploads / "link"
+    if not is_link_within_bucket(uri.removeprefix(ROOT).partition("/")[2], member.linkname):
+        raise SnapshotInvalid(f"the archive has {member.name!a}, a link out of its bucket: {member.linkname!a}")
+    link.symlink_to(member.linkname)
+    BucketTree(data.buckets).move_file_in(link, uri)
+
+
+def _require_bucket_uri(member_name: str, is_folder: bool = False) -> str:
+    """Return the URI of what is in a bucket, or of a bucket, a folder. Raises SnapshotInvalid for other names."""
     bucket, _, name = member_name.removeprefix(BUCKETS_PREFIX).partition("/")
-    if not member_name.startswith(BUCKETS_PREFIX) or bool(name) != is_object or name.endswith("/"):
+    if not member_name.startswith(BUCKETS_PREFIX) or not (name or is_folder) or name.endswith("/"):
         raise SnapshotInvalid(f"the archive has {member_name!a}, which no export writes")
     return build_object_uri(bucket, name)
 

@@ -118,7 +118,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
     assert lines is not None and [line.text for line in lines] == ["hello from workerpool0-0"]
     model = after.data.buckets / "models" / "run" / "model.txt"
     assert (model.read_text(), model.stat().st_mtime_ns) == ("42", GENERATION)
-    assert names(model.parent) == ["model", "model.txt"]
+    assert names(model.parent) == ["checkpoints", "logs", "model", "model.txt"]
     assert names(after.data.buckets) == ["empty", "models"]
     metadata = ObjectMetadataDatabase(after.data.object_metadata)
     assert metadata.get_or_empty("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
@@ -215,10 +215,17 @@ def member(name: str, kind: bytes, link: str = "/etc/passwd") -> tarfile.TarInfo
         ({"gcs/..": member("gcs/..", tarfile.DIRTYPE)}, "names no bucket"),
         ({"token": b"x"}, "no export writes"),
         ({"logs/../../escaped.jsonl": b"x"}, "no export writes"),
-        ({"gcs/models/link": member("gcs/models/link", tarfile.SYMTYPE)}, "neither a file nor a folder"),
-        ({"gcs/models/hard": member("gcs/models/hard", tarfile.LNKTYPE)}, "neither a file nor a folder"),
-        ({"gcs/models/pipe": member("gcs/models/pipe", tarfile.FIFOTYPE)}, "neither a file nor a folder"),
-        ({"gcs/models/null": member("gcs/models/null", tarfile.CHRTYPE)}, "neither a file nor a folder"),
+        ({"gcs/models/a/../b": member("gcs/models/a/../b", tarfile.DIRTYPE)}, "which is not a valid folder name"),
+        ({"logs/1": member("logs/1", tarfile.DIRTYPE)}, "no export writes"),
+        ({"gcs/models/link": member("gcs/models/link", tarfile.SYMTYPE)}, "a link out of its bucket: '/etc/passwd'"),
+        ({"gcs/models/run/up": member("gcs/models/run/up", tarfile.SYMTYPE, "../../x")}, "a link out of its bucket"),
+        ({"gcs/models/run/in": member("gcs/models/run/in", tarfile.SYMTYPE, "a/../..")}, "a link out of its bucket"),
+        ({"gcs/link": member("gcs/link", tarfile.SYMTYPE, "models")}, "no export writes"),
+        ({"logs/1/link": member("logs/1/link", tarfile.SYMTYPE, "x")}, "no export writes"),
+        ({"gcs/models/to": member("gcs/models/to", tarfile.SYMTYPE, "run"), "gcs/models/to/x": b"x"}, "symbolic link"),
+        ({"gcs/models/hard": member("gcs/models/hard", tarfile.LNKTYPE)}, "no file, folder or symbolic link"),
+        ({"gcs/models/pipe": member("gcs/models/pipe", tarfile.FIFOTYPE)}, "no file, folder or symbolic link"),
+        ({"gcs/models/null": member("gcs/models/null", tarfile.CHRTYPE)}, "no file, folder or symbolic link"),
         ({"manifest.json": b'{"size": 1}'}, "not the files that"),
         ({"manifest.json": b'{"files": 1000}'}, "not the files that"),
         ({"database/jobs.jsonl": b'{"id": "../x; DROP TABLE jobs"}\n'}, "other columns"),
@@ -269,8 +276,8 @@ def test_records_that_no_emulator_writes_are_rejected(
 
 
 def test_other_versions_are_named_with_the_remedy(archive: Path, tmp_path: Path) -> None:
-    newer = packed(archive, {"manifest.json": b'{"format": 2, "emulator_version": "9.1"}'})
-    with pytest.raises(SnapshotInvalid, match=r"version '9\.1' \(format 2.*: import it with that version"):
+    newer = packed(archive, {"manifest.json": b'{"format": 3, "emulator_version": "9.1"}'})
+    with pytest.raises(SnapshotInvalid, match=r"version '9\.1' \(format 3.*: import it with that version"):
         import_snapshot_and_describe(tmp_path / "other", newer, None)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(archive.read_bytes()[:-200])

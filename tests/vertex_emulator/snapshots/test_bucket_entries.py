@@ -1,0 +1,73 @@
+"""What of buckets is in an archive beside objects: empty folders, and links that lead nowhere else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.snapshots.archive_format import is_link_within_bucket
+from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
+from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The folder `run` of a bucket in the data folder `data`, with a file in one of its folders."""
+    folder = DataFolder.create_or_open_private(tmp_path / "data").buckets / "models" / "run"
+    (folder / "ckpt-5").mkdir(parents=True)
+    (folder / "ckpt-5" / "weights").write_text("42")
+    return folder
+
+
+def exported(tmp_path: Path) -> str:
+    """What `export` says about an archive of `data`; `other` is a data folder from it."""
+    lines = [*export_snapshot_and_describe(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=True)]
+    import_snapshot_and_describe(tmp_path / "other", tmp_path / "x.tar.gz", None)
+    return "\n".join(lines)
+
+
+def test_empty_folders_and_links_come_back(run: Path, tmp_path: Path) -> None:
+    (run / "cache" / "empty").mkdir(parents=True)
+    (run / "latest").symlink_to("ckpt-5")
+    (run / "ckpt-5" / "best").symlink_to("../latest/weights")
+    (run / "later").symlink_to("./ckpt-6/")
+    assert "left out" not in exported(tmp_path)
+    other = tmp_path / "other" / "gcs" / "models" / "run"
+    assert list((other / "cache").iterdir()) == [other / "cache" / "empty"]
+    assert [os.readlink(other / name) for name in ("latest", "later")] == ["ckpt-5", "./ckpt-6/"]  # noqa: PTH115
+    assert (other / "ckpt-5" / "best").read_text() == "42"
+    assert {path.stat().st_mode & 0o777 for path in (other, other / "cache" / "empty")} == {0o777}
+
+
+def test_what_is_left_out_is_named_with_its_reason(run: Path, tmp_path: Path) -> None:
+    (run / "up").symlink_to("../../other-bucket")
+    (run / "path\x1b").symlink_to("/gcs/models/run")
+    os.mkfifo(run / "pipe")
+    (run / os.fsdecode(b"\xff")).touch()
+    (run.parents[1] / "file-beside-buckets").touch()
+    (run.parents[1] / "linked").symlink_to("models")
+    lines = exported(tmp_path)
+    for text in (
+        "'gs://file-beside-buckets' (it is in no bucket)",
+        "'gs://linked' (a link to 'models', out of its bucket)",
+        r"'gs://models/run/path\x1b' (a link to '/gcs/models/run', out of its bucket)",
+        "'gs://models/run/pipe' (it is a named pipe, not a regular file)",
+        "'gs://models/run/up' (a link to '../../other-bucket', out of its bucket) and 1 more",
+    ):
+        assert text in lines
+    other = tmp_path / "other" / "gcs"
+    assert [path.name for path in other.iterdir()] == ["models"]
+    assert [path.name for path in (other / "models" / "run").iterdir()] == ["ckpt-5"]
+
+
+@pytest.mark.parametrize("target", ["x", "../x", "../..", "./../../x/y", "x/", "x//y", "..x/...", "../../x"])
+def test_a_link_may_climb_to_its_bucket_first(target: str) -> None:
+    assert is_link_within_bucket("a/b/link", target)
+
+
+@pytest.mark.parametrize(
+    "target", ["", "/", "/gcs/models/x", "../../..", "../../../models/x", "x/..", "x/../y", "../x/../..", "a\0b"]
+)
+def test_a_link_may_neither_leave_nor_climb_later(target: str) -> None:
+    assert not is_link_within_bucket("a/b/link", target)

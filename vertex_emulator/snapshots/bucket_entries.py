@@ -1,0 +1,65 @@
+"""What buckets have, as entries of an archive: folders, objects, and links that lead to their own bucket."""
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree, NotRegularFile
+from vertex_emulator.gcs.gs_uri import is_utf8_encodable, parse_gs_uri_parts
+from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, is_link_within_bucket
+from vertex_emulator.snapshots.archive_writing import ArchiveEntry
+from vertex_emulator.snapshots.progress import ReportProgress
+
+
+@dataclass
+class BucketEntries:
+    """The entries of all buckets; what has none is in `omitted` afterwards, each with its URI and the reason."""
+
+    tree: BucketTree
+    report: ReportProgress
+    omitted: list[str] = field(default_factory=list)
+    _found: int = 0
+
+    def iterate(self) -> Iterator[ArchiveEntry]:
+        """Yield the entries, those of a folder in the order of their names. Raises OSError."""
+        yield from self._iterate_folder("")
+
+    def _iterate_folder(self, path: str) -> Iterator[ArchiveEntry]:
+        with self.tree.open_folder_scan(ROOT + path) as scan:
+            found = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in scan)
+        for name, status in found:
+            inner = f"{path}/{name}" if path else name
+            self._found += 1
+            self.report("listing buckets", self._found, 0)
+            try:
+                is_bucket = len(parse_gs_uri_parts(ROOT + inner)) == 1
+            except InvalidBucketUri:
+                self._omit(inner, "no bucket or object can have this name")
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                yield ArchiveEntry(BUCKETS_PREFIX + inner)
+                yield from self._iterate_folder(inner)
+            elif stat.S_ISLNK(status.st_mode):
+                yield from self._iterate_link(inner)
+            elif is_bucket or not stat.S_ISREG(status.st_mode):
+                self._omit(
+                    inner, "it is in no bucket" if is_bucket else str(NotRegularFile(status.st_mode, "").strerror)
+                )
+            else:
+                yield ArchiveEntry(
+                    BUCKETS_PREFIX + inner,
+                    status.st_size,
+                    lambda uri=ROOT + inner: self.tree.open_regular_file(uri),  # type: ignore[misc]
+                    status.st_mtime_ns,
+                )
+
+    def _iterate_link(self, path: str) -> Iterator[ArchiveEntry]:
+        target = self.tree.read_link_target(ROOT + path)
+        if is_utf8_encodable(target) and is_link_within_bucket(path.partition("/")[2], target):
+            yield ArchiveEntry(BUCKETS_PREFIX + path, link_target=target)
+        else:
+            self._omit(path, f"a link to {target!a}, out of its bucket")
+
+    def _omit(self, path: str, reason: str) -> None:
+        self.omitted.append(f"{ROOT + path!a} ({reason})")
