@@ -125,7 +125,7 @@ def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) ->
     largest: dict[str, NearlyReachedGuardrail] = {}
     for name, spec in side.specs.items():
         job = spec.backing_job_or_self
-        values: dict[str, float] = dict(guardrails.count_by_limit(spec.job_spec, job.fields))
+        values: dict[str, float] = dict(guardrails.count_replicas_and_trials_by_rule(spec.job_spec, job.fields))
         values["maxTimeout"] = side.costs[name].max_seconds
         for rule, value in values.items():
             if rule in rules and (rule not in largest or value > largest[rule].value):

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import ComponentError
-from ..settings.stack_value_checks import extract_own_config, find_valid_values_and_violations
+from ..settings.stack_value_checks import extract_and_decode_own_config, find_valid_values_and_violations
 
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _PARTS_OF_REPLACEMENTS = ("create-replacement", "delete-replaced")
@@ -107,7 +107,7 @@ class PreviewDocument:
     @cached_property
     def stack_values(self) -> Mapping[str, Any]:
         """The valid values of the stack's config, in the shape of `config_types.Stack`."""
-        values, _ = find_valid_values_and_violations(extract_own_config(self.config))
+        values, _ = find_valid_values_and_violations(extract_and_decode_own_config(self.config))
         return values
 
 

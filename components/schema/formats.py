@@ -44,11 +44,11 @@ class _Format(_Validator):
         super().__init__(text_format.matches, text_format.build_mismatch_message)
 
 
-def _convert_integer_to_text(value: object) -> object:
+def _convert_to_text_if_integer(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-NumberOrText = Annotated[str, BeforeValidator(_convert_integer_to_text)]
+NumberOrText = Annotated[str, BeforeValidator(_convert_to_text_if_integer)]
 """A text that YAML reads as a whole number if it is digits without quotes, such as a job's ID."""
 _JOB_ID = _Pattern(
     r"\d+|projects/[^/]+/locations/[^/]+/[^/]+/\d+", "a job's ID or resource name, projects/P/locations/R/customJobs/ID"

@@ -63,7 +63,7 @@ class SourceFile:
             return None
 
 
-def load_source_file_and_problems(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
+def load_source_file_content_and_problems(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
     """Return a file, the object that it holds, and the problem that prevents it from being read, if there is one."""
     try:
         source = SourceFile(name, file.read_bytes())

@@ -23,16 +23,16 @@ def parse_document_value(document_bytes: bytes) -> Any:
     """
     loader = LimitedLoader(document_bytes)
     try:
-        node = _compose_and_limit_root_node(loader, document_bytes)
+        node = _compose_root_node_within_limits_or_none(loader, document_bytes)
         if node is None:
             return None
-        _raise_for_lossy_parts(node)
+        _raise_for_duplicate_or_non_text_keys(node)
         return _construct_document(loader, node)
     finally:
         loader.dispose()
 
 
-def _compose_and_limit_root_node(loader: LimitedLoader, document_bytes: bytes) -> yaml.Node | None:
+def _compose_root_node_within_limits_or_none(loader: LimitedLoader, document_bytes: bytes) -> yaml.Node | None:
     try:
         node: yaml.Node | None = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
@@ -58,7 +58,7 @@ def compose_root_node_or_none(document_bytes: bytes) -> yaml.Node | None:
     """Return a document's root node, None if it is empty, for `find_deepest_line`. Raises yaml.YAMLError."""
     loader = LimitedLoader(document_bytes)
     try:
-        return _compose_and_limit_root_node(loader, document_bytes)
+        return _compose_root_node_within_limits_or_none(loader, document_bytes)
     finally:
         loader.dispose()
 
@@ -119,7 +119,7 @@ def _index_keys_and_list_merged_nodes(node: yaml.MappingNode) -> tuple[dict[str,
     return positions, merged
 
 
-def _raise_for_lossy_parts(root_node: yaml.Node) -> None:
+def _raise_for_duplicate_or_non_text_keys(root_node: yaml.Node) -> None:
     """Raise for duplicate keys, and keys that YAML reads as numbers or booleans."""
     for node in _iterate_value_nodes(root_node):
         if not isinstance(node, yaml.MappingNode):

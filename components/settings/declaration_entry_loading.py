@@ -14,8 +14,12 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 from ..errors import Problem
 from ..schema import formats
 from ..schema.declared_job import SPEC_KEY
-from ..schema.source_file import SourceFile, find_files_by_name_and_unmatched_indexes, load_source_file_and_problems
-from .spec_file_joining import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
+from ..schema.source_file import (
+    SourceFile,
+    find_files_by_name_and_unmatched_indexes,
+    load_source_file_content_and_problems,
+)
+from .spec_file_merging import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
 
 SECTIONS = ("vars", "images", "packages", *KINDS, "schedules")
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
@@ -62,7 +66,7 @@ def load_entries_and_problems(
     for name, file in files.items():
         if has_too_many(problems):
             break
-        source, content, unreadable = load_source_file_and_problems(file, name)
+        source, content, unreadable = load_source_file_content_and_problems(file, name)
         contents.append((source, content))
         problems += unreadable
     entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
@@ -72,10 +76,10 @@ def load_entries_and_problems(
         for entry in sections:
             if has_too_many(problems):
                 break
-            if message := _find_name_problem(entry, entries):
+            if message := _find_name_problem_message(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
-            merged, unmergeable = _load_and_merge_spec_file(entry, root)
+            merged, unmergeable = _merge_spec_file_and_find_problems(entry, root)
             problems += unmergeable
             if merged:
                 entries[entry.section][entry.name] = merged
@@ -99,7 +103,7 @@ def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]
     return entries, problems
 
 
-def _find_name_problem(entry: Entry, entries: Entries) -> str | None:
+def _find_name_problem_message(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
@@ -109,14 +113,14 @@ def _find_name_problem(entry: Entry, entries: Entries) -> str | None:
     return None
 
 
-def _load_and_merge_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
-    """Return an entry with the fields of its spec file, or None if that cannot be read."""
+def _merge_spec_file_and_find_problems(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
+    """Return an entry with the fields of its spec file, None if that cannot be read, and the problems."""
     if entry.section not in KINDS or not isinstance(entry.value, Mapping) or entry.value.get(SPEC_KEY) is None:
         return entry, []
     name, violations = get_spec_file_name_and_find_violations(entry.value[SPEC_KEY], root)
     if violations:
         return None, [entry.create_problem(*violation) for violation in violations]
-    source, content, problems = load_source_file_and_problems(root / name, name)
+    source, content, problems = load_source_file_content_and_problems(root / name, name)
     if problems:
         return None, problems
     job, spec_file, duplicates = merge_spec_file_and_find_duplicates(KINDS[entry.section], entry.value, source, content)

@@ -28,9 +28,9 @@ from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_keys import find_unknown_top_key_message
 from . import schedule_declarations
-from .builder_rules import find_image_builder_violations
 from .declaration_entry_loading import SECTIONS, Entries, Entry
-from .reference_resolution import Resolution, resolve_and_check_references
+from .image_builder_rules import find_image_builder_violations
+from .reference_resolution import Resolution, resolve_known_references_and_find_violations
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
     "images": (config_types.Image, find_image_violations),
@@ -90,7 +90,9 @@ def parse_declarations(
     for entry in declared:
         if has_too_many(problems):
             break
-        resolution = resolve_and_check_references(entry, image_names if entry.section == "images" else names, tables)
+        resolution = resolve_known_references_and_find_violations(
+            entry, image_names if entry.section == "images" else names, tables
+        )
         resolutions.append(resolution)
         if entry.section == "images":
             image, violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
@@ -115,7 +117,9 @@ def parse_declarations(
         ):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):
-        problems += take_one_more_than_shown(_find_schedule_problems(entries, resolutions, jobs, invalid_lifecycles))
+        problems += take_one_more_than_shown(
+            _find_problems_between_schedules_and_jobs(entries, resolutions, jobs, invalid_lifecycles)
+        )
     if results and not problems:
         # A run of a schedule has folders of its own, which are known once it starts.
         submitted = [job for job in jobs if not job.is_scheduled]
@@ -128,7 +132,7 @@ def parse_declarations(
     return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
 
 
-def _find_schedule_problems(
+def _find_problems_between_schedules_and_jobs(
     entries: Entries,
     resolutions: Iterable[Resolution],
     jobs: Sequence[DeclaredJob],
@@ -142,7 +146,7 @@ def _find_schedule_problems(
             yield each.entry.create_problem(*violation)
     named = [(each.entry.name, list_job_names(each.value)) for each in written]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
-    for job, path, message in schedule_declarations.find_template_violations(jobs, named, results):
+    for job, path, message in schedule_declarations.find_unscheduled_job_and_reference_violations(jobs, named, results):
         yield entries[job.kind.collection][job.name].create_problem(path, message)
 
 

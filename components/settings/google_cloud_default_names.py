@@ -12,25 +12,27 @@ _DIGEST_LENGTH = 8
 """Hex digits of the digest at the end of a truncated name."""
 
 
-def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> config_types.Cloud:
+def build_cloud_config_with_default_names(
+    pulumi_project: str, stack: str, values: Mapping[str, Any]
+) -> config_types.Cloud:
     """Return the keys of `config_types.Cloud` in valid `values`, with default names and the labels of the stack."""
     cloud = {key: values[key] for key in config_types.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
     board = dict(values.get("tensorboard", {}))
-    if _is_created_here(registry):
-        registry.setdefault("repository", _generate_name_with_first_letter(pulumi_project, stack))
-    if _is_created_here(identity):
+    if _is_created_by_stack(registry):
+        registry.setdefault("repository", _generate_name_starting_with_letter(pulumi_project, stack))
+    if _is_created_by_stack(identity):
         identity.setdefault("account", _generate_account_id(pulumi_project, stack))
-    if _is_created_here(bucket):
+    if _is_created_by_stack(bucket):
         bucket.setdefault("name", _generate_name(63, values["project"], pulumi_project, stack))
-    if _is_created_here(board):
+    if _is_created_by_stack(board):
         board.setdefault("displayName", f"{pulumi_project}-{stack}")
     if "alerts" in values:
         cloud["alerts"] = {"displayName": f"{pulumi_project}-{stack}: failed training jobs", **values["alerts"]}
-    network = _fill_in_range_and_attachment_names(pulumi_project, stack, values)
+    network = _copy_network_with_default_names(pulumi_project, stack, values)
     labels = values.get("labels", {})
     for part in (registry, bucket, board):
-        if labels and _is_created_here(part):
+        if labels and _is_created_by_stack(part):
             part["labels"] = {**labels, **part.get("labels", {})}
     if "tensorboard" in values:
         cloud["tensorboard"] = board
@@ -51,24 +53,24 @@ def generate_builder_account_id(pulumi_project: str, stack: str) -> str:
     return _generate_account_id(pulumi_project, stack, "build")
 
 
-def _fill_in_range_and_attachment_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the key `network`, if there is one, with names of a range and an attachment that are created here.
+def _copy_network_with_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key `network` by itself, if there is one, with names of a range and an attachment to create.
 
     A network is often shared by several projects, so the range's name has the project's.
     """
     network = dict(values.get("network", {}))
     if "prefixLength" in network.get("peering", {}):
-        default = _generate_name_with_first_letter(values["project"], pulumi_project, stack)
+        default = _generate_name_starting_with_letter(values["project"], pulumi_project, stack)
         network["peering"] = {"name": default, **network["peering"]}
     if "subnetwork" in network.get("attachment", {}):
-        default = _generate_name_with_first_letter(pulumi_project, stack)
+        default = _generate_name_starting_with_letter(pulumi_project, stack)
         network["attachment"] = {"name": default, **network["attachment"]}
     return {"network": network} if network else {}
 
 
-def _is_created_here(part: Mapping[str, Any]) -> bool:
+def _is_created_by_stack(config_part: Mapping[str, Any]) -> bool:
     """Whether the stack creates the registry, account, bucket or TensorBoard that these keys describe."""
-    return not part.keys() & {"existing", "url"}
+    return not config_part.keys() & {"existing", "url"}
 
 
 def _build_slug(*parts: str) -> str:
@@ -84,7 +86,7 @@ def _generate_name(max_length: int, *parts: str, prefix: str = "") -> str:
     return f"{name[: max_length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
 
 
-def _generate_name_with_first_letter(*parts: str) -> str:
+def _generate_name_starting_with_letter(*parts: str) -> str:
     """Repositories, ranges and attachments have at most 63 characters and begin with a letter."""
     return _generate_name(63, *parts, prefix="" if _build_slug(*parts)[:1].isalpha() else "train-")
 

@@ -8,7 +8,7 @@ from vertex_api.validation.rules import KeyPath, Violation, common_fields, machi
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..jobs.recovery.labels import find_reserved_label_violations
-from .builder_rules import find_builder_violations
+from .image_builder_rules import find_stack_builder_violations
 
 PERSISTENT_RESOURCE = "persistentResource"
 """The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
@@ -44,7 +44,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     for key in _REQUIRED:
         if key not in stack_values:
             yield (key,), "is required by the target gcp"
-    yield from _find_invalid_project_and_region(stack_values)
+    yield from _find_project_and_region_violations(stack_values)
     for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
         yield from common_fields.find_label_violations(get_value_at(stack_values, path) or {}, path)
     reserved = find_reserved_label_violations(stack_values.get("labels", {}))
@@ -68,7 +68,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     if "tensorboard" in stack_values and stack_values.get("identity", {}).get("useVertexAi") is False:
         message = "must be true with tensorboard: the account uploads to it as a user of Vertex AI"
         yield ("identity", "useVertexAi"), message
-    yield from find_builder_violations(stack_values)
+    yield from find_stack_builder_violations(stack_values)
     yield from _find_network_config_violations(stack_values.get("network"))
     for at, pool in iterate_resource_pools_with_paths(stack_values):
         yield from _find_resource_pool_violations(pool, at)
@@ -81,7 +81,7 @@ def iterate_resource_pools_with_paths(values: Mapping[str, Any]) -> Iterator[tup
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 
 
-def _find_invalid_project_and_region(values: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_project_and_region_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
     """The project and the region are parts of every URL, so a mistake in them would fail every call."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):

@@ -58,10 +58,12 @@ def _find_training_job_violations(
     pools_path: KeyPath = (field, "workerPoolSpecs")
     for index, pool in enumerate(spec[field]["workerPoolSpecs"]):
         at = (*pools_path, index)
-        yield from _find_disallowed_types(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from _find_disallowed_machine_and_accelerator_types(
+            rules, pool.get("machineSpec", {}), (*at, "machineSpec")
+        )
         for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
             yield from _find_registry_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
-    counts = count_by_limit(spec[field], spec)
+    counts = count_replicas_and_trials_by_rule(spec[field], spec)
     for rule, path, noun in (
         ("maxReplicas", pools_path, "replicas in all pools"),
         ("maxTrials", ("maxTrialCount",), "trials"),
@@ -75,19 +77,19 @@ def _find_training_job_violations(
             yield ("labels", label), message
 
 
-def count_by_limit(job_spec: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, int]:
-    """Return what the guardrails on numbers limit, by rule: of a CustomJobSpec, and of the fields of its job."""
+def count_replicas_and_trials_by_rule(job_spec: Mapping[str, Any], job_fields: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts of replicas and trials by the guardrail that limits each."""
     return {
         "maxReplicas": sum(pool.get("replicaCount", 1) for pool in job_spec["workerPoolSpecs"] if pool),
-        "maxTrials": fields.get("maxTrialCount", 0),
-        "maxParallelTrials": fields.get("parallelTrialCount", 0),
+        "maxTrials": job_fields.get("maxTrialCount", 0),
+        "maxParallelTrials": job_fields.get("parallelTrialCount", 0),
     }
 
 
 def find_resource_pool_violations(rules: Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
     for at, pool in google_cloud_rules.iterate_resource_pools_with_paths(values):
-        yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))
+        yield from _find_disallowed_machine_and_accelerator_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
 def find_cost_limit_violations(
@@ -129,16 +131,18 @@ def build_image_uri_validator(rules: Guardrails | None, image_name: str) -> Call
     The function returns the URI, or raises ImageRefused.
     """
 
-    def check(uri: str) -> str:
+    def require_allowed_uri(uri: str) -> str:
         allowed = (rules or {}).get("registries")
         if allowed is not None and not _is_in_registries(uri, allowed):
-            raise ImageRefused(f"images.{image_name}: {_registry_message(uri, allowed)}")
+            raise ImageRefused(f"images.{image_name}: {_build_registry_message(uri, allowed)}")
         return uri
 
-    return check
+    return require_allowed_uri
 
 
-def _find_disallowed_types(rules: Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_disallowed_machine_and_accelerator_types(
+    rules: Guardrails, spec: Mapping[str, Any], at: KeyPath
+) -> Iterator[Violation]:
     types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator_and_count(spec)[0]}
     for field, value in types.items():
         allowed = rules.get(rule := f"{field}s")
@@ -147,7 +151,10 @@ def _find_disallowed_types(rules: Guardrails, spec: Mapping[str, Any], at: KeyPa
         if interpolation.is_unresolved_text(value):
             yield (*at, field), f'guardrails.{rule}: "{value}" {_UNKNOWN_YET}'
         elif not any(fnmatchcase(value, pattern) for pattern in allowed):
-            yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_join_allowed(allowed)}'
+            yield (
+                (*at, field),
+                f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_format_allowed_values(allowed)}',
+            )
 
 
 def _find_registry_violations(
@@ -164,7 +171,7 @@ def _find_registry_violations(
     if interpolation.is_unresolved_text(uri):
         yield at, f'guardrails.registries: "{uri}" {_UNKNOWN_YET}'
     elif not _is_in_registries(uri, allowed):
-        yield at, _registry_message(uri, allowed)
+        yield at, _build_registry_message(uri, allowed)
 
 
 def _is_in_registries(uri: str, allowed: Iterable[str]) -> bool:
@@ -172,8 +179,8 @@ def _is_in_registries(uri: str, allowed: Iterable[str]) -> bool:
     return any(uri == prefix or uri.startswith(tuple(prefix.rstrip("/") + end for end in "/:@")) for prefix in allowed)
 
 
-def _registry_message(uri: str, allowed: Sequence[str]) -> str:
-    return f'guardrails.registries: "{uri}" is not in an allowed registry; allowed: {_join_allowed(allowed)}'
+def _build_registry_message(uri: str, allowed: Sequence[str]) -> str:
+    return f'guardrails.registries: "{uri}" is not in an allowed registry; allowed: {_format_allowed_values(allowed)}'
 
 
 def _get_cost_for_rule(cost: Cost, rule: str) -> float:
@@ -196,5 +203,5 @@ def _find_timeout_violations(rules: Guardrails, job_spec: Mapping[str, Any], at:
         yield at, f'guardrails.maxTimeout: {timeout_text} is longer than the "{limit}" that is allowed here'
 
 
-def _join_allowed(allowed: Sequence[str]) -> str:
+def _format_allowed_values(allowed: Sequence[str]) -> str:
     return join_with_or(allowed) if allowed else "none"

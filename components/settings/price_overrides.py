@@ -15,7 +15,7 @@ _MAX_LEAD = timedelta(days=1)
 """How far ahead of this machine's date another time zone may be."""
 
 
-def find_violations(declared_prices: config_types.Prices, own_region: str | None = None) -> Iterator[Violation]:
+def find_price_violations(declared_prices: config_types.Prices, own_region: str | None = None) -> Iterator[Violation]:
     """Find unknown names and regions, negative prices and wrong dates in a stack's prices. `own_region` is valid."""
     try:
         if date.fromisoformat(declared_prices["asOf"]) > date.today() + _MAX_LEAD:

@@ -28,14 +28,14 @@ class ProgramJobRules:
         cloud = self._settings.cloud
         if cloud is not None:
             yield from find_region_mismatches(spec.fields, spec.job_spec_path, self._settings.region)
-        rules = _allow_registries(self._settings.guardrails, built_image_names)
+        rules = _copy_guardrails_allowing_images(self._settings.guardrails, built_image_names)
         job = DeclaredJob(spec.kind, "", spec, {})
         yield from guardrails.find_job_violations(rules, job, {}, (cloud or {}).get("labels", {}))
 
     def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
-        places = dict(zip(_choose_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
+        places = dict(zip(_choose_unique_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
         stack_file = read_stack_file_for_line_numbers(settings.root, settings.stack)
         for name, rule, message in guardrails.find_cost_limit_violations(
             settings.guardrails, settings.costs, settings.region
@@ -51,7 +51,7 @@ def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, C
 
     A job whose name another one has too is named with its type.
     """
-    specs_by_name = dict(zip(_choose_names(settings, specs), specs.values(), strict=True))
+    specs_by_name = dict(zip(_choose_unique_names(settings, specs), specs.values(), strict=True))
     jobs = (DeclaredJob(spec.kind, name, spec, {}) for name, spec in specs_by_name.items())
     costs = dict(settings.costs)
     if settings.cloud is not None:
@@ -61,12 +61,12 @@ def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, C
     return replace(settings, jobs=(*settings.jobs, *jobs), costs=costs)
 
 
-def _choose_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
+def _choose_unique_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
     counts = Counter([*(job.name for job in settings.jobs), *(name for _, name in specs)])
     return [key[1] if counts[key[1]] == 1 else format_kind_and_name(key) for key in specs]
 
 
-def _allow_registries(rules: Guardrails, built_image_names: Collection[str]) -> Guardrails:
+def _copy_guardrails_allowing_images(rules: Guardrails, built_image_names: Collection[str]) -> Guardrails:
     """Return the guardrails for a program that builds these images: they are pushed to the stack's own registry."""
     if "registries" not in rules:
         return rules

@@ -30,7 +30,7 @@ class Resolution:
     results: list[tuple[KeyPath, str]]
 
 
-def resolve_and_check_references(
+def resolve_known_references_and_find_violations(
     entry: Entry, declared_names: Mapping[str, Collection[str] | None], tables: interpolation.Tables
 ) -> Resolution:
     """Fill in the references of an entry into `tables`, and check all others.

@@ -23,11 +23,11 @@ def parse_schedule_and_find_violations(resolution: Resolution) -> tuple[Declared
     fields, problems = canonicalize_and_find_shape_problems(config_types.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
-        violations += _find_choice_violations(value)
+        violations += _find_job_or_jobs_violations(value)
     return (None, violations) if violations else (DeclaredSchedule.from_canonical(resolution.entry.name, fields), [])
 
 
-def _find_choice_violations(value: Mapping[str, object]) -> Iterator[Violation]:
+def _find_job_or_jobs_violations(value: Mapping[str, object]) -> Iterator[Violation]:
     names = list_job_names(value)
     if value.get("job") is not None and value.get("jobs") is not None:
         yield ("jobs",), "is given beside job; keep one of the two"
@@ -56,7 +56,7 @@ def find_job_name_violations(
             yield path, f'"{name}" is a job that `pulumi up` submits; give it lifecycle: {{run: scheduled}}'
 
 
-def find_template_violations(
+def find_unscheduled_job_and_reference_violations(
     jobs: Sequence[DeclaredJob], schedules: Iterable[NamedSchedule], result_references: ResultReferences
 ) -> Iterator[JobViolation]:
     """Find scheduled jobs that no schedule names, and references that no run can follow.
@@ -74,7 +74,7 @@ def find_template_violations(
             if upstream not in by_name:
                 continue
             if job.is_scheduled:
-                for message in _find_order_problems(job.name, upstream, schedules):
+                for message in _build_order_messages(job.name, upstream, schedules):
                     yield job, path, f"${{{interpolation.JOBS}.{reference}}}: {message}"
             elif by_name[upstream].is_scheduled:
                 message = "runs by a schedule only, so `pulumi up` does not know its results"
@@ -84,8 +84,8 @@ def find_template_violations(
                 yield job, ("lifecycle", "after", index), f'"{name}" runs by a schedule only'
 
 
-def _find_order_problems(job_name: str, upstream: str, schedules: Iterable[NamedSchedule]) -> Iterator[str]:
+def _build_order_messages(job_name: str, upstream_name: str, schedules: Iterable[NamedSchedule]) -> Iterator[str]:
     for schedule, names in schedules:
-        if job_name in names and upstream not in names[: names.index(job_name)]:
-            order = ", ".join([upstream, *(name for name in names if name != upstream)])
-            yield f"schedule {schedule} has not run {upstream} before {job_name}; write jobs: [{order}]"
+        if job_name in names and upstream_name not in names[: names.index(job_name)]:
+            order = ", ".join([upstream_name, *(name for name in names if name != upstream_name)])
+            yield f"schedule {schedule} has not run {upstream_name} before {job_name}; write jobs: [{order}]"

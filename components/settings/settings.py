@@ -17,9 +17,9 @@ from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entry_loading import load_entries_and_problems
 from .declarations import parse_declarations
-from .google_cloud_default_names import build_cloud_with_default_names
+from .google_cloud_default_names import build_cloud_config_with_default_names
 from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations
-from .stack_value_checks import NAMESPACE, extract_own_config, find_valid_values_and_violations
+from .stack_value_checks import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Settings:
         Raises DeclarationErrors with all problems.
         """
         stack_file = read_stack_file_for_line_numbers(root, stack)
-        values, violations = find_valid_values_and_violations(extract_own_config(config))
+        values, violations = find_valid_values_and_violations(extract_and_decode_own_config(config))
         problems = [stack_file.create_problem(*violation) for violation in take_one_more_than_shown(violations)]
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
         if has_too_many([*problems, *unloadable]):
@@ -99,7 +99,9 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator=values.get("emulator", {}),
-            cloud=build_cloud_with_default_names(pulumi_project, stack, values) if values["target"] == "gcp" else None,
+            cloud=build_cloud_config_with_default_names(pulumi_project, stack, values)
+            if values["target"] == "gcp"
+            else None,
             images=declared.images,
             packages=declared.packages,
             jobs=tuple(job for job in declared.jobs if not job.is_scheduled),

@@ -16,7 +16,7 @@ NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
 
 
-def extract_own_config(config: Mapping[str, str]) -> dict[str, Any]:
+def extract_and_decode_own_config(config: Mapping[str, str]) -> dict[str, Any]:
     """Return a stack's config without the keys of other namespaces, and without the namespace.
 
     The engine passes texts as they are, and lists and objects as JSON.
@@ -54,7 +54,9 @@ def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterab
     if stack_values["target"] == "gcp":
         yield from google_cloud_rules.find_stack_violations(stack_values)
         if "prices" in stack_values:
-            for path, message in price_overrides.find_violations(stack_values["prices"], stack_values.get("region")):
+            for path, message in price_overrides.find_price_violations(
+                stack_values["prices"], stack_values.get("region")
+            ):
                 yield ("prices", *path), message
     else:
         message = "is for the target gcp, and the target here is local"

@@ -25,11 +25,11 @@ def create_foundation(settings: Settings) -> Foundation:
 
     foundation = GcpFoundation(settings, settings.cloud)
 
-    def report_as_if_declared(specs: Mapping[JobKey, CanonicalSpec]) -> None:
-        whole = copy_settings_with_program_jobs(settings, specs)
+    def report_cost_quotas_and_accelerators(program_specs: Mapping[JobKey, CanonicalSpec]) -> None:
+        whole = copy_settings_with_program_jobs(settings, program_specs)
         show_cost(whole)
         check_quotas(whole)
         warn_of_unavailable_accelerators(whole)
 
-    foundation.program_jobs.on_valid_specs = report_as_if_declared
+    foundation.program_jobs.on_valid_specs = report_cost_quotas_and_accelerators
     return foundation

@@ -32,7 +32,7 @@ RULES = (
     "components/jobs/recovery/labels.py",
     "components/images/package_context.py",
     "components/packages/source_distribution.py",
-    "components/settings/spec_file_joining.py",
+    "components/settings/spec_file_merging.py",
 )
 """Where faults are found, beside the types of messages (`vertex_api/types.py`, `components/schema/config_types.py`)."""
 CASES = tuple(cases())

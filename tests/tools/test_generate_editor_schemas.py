@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from tests.components.settings.test_declarations import JOB
-from tests.components.settings.test_spec_file_joining import DECLARED, SEARCH
+from tests.components.settings.test_spec_file_merging import DECLARED, SEARCH
 from tools import generate_editor_schemas
 
 ROOT = Path(__file__).parents[2]

@@ -8,16 +8,16 @@ from .bucket import StagingBucket
 from .builder_identity import BuilderIdentity
 from .enabled_apis import Services
 from .foundation import GcpFoundation
-from .identity import TrainingIdentity
+from .image_registry import ImageRegistry, RepositoryName
 from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
-from .registry import ImageRegistry, RepositoryName
 from .schedule_accounts import ScheduleAccounts
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .service_agents import ServiceAgentMembers
 from .tensorboard import Tensorboard
+from .training_identity import TrainingIdentity
 
 __all__ = [
     "BuilderIdentity",

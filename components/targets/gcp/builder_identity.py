@@ -11,10 +11,10 @@ from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
 from ...schema import config_types
 from .creation_retries import create_retrying_options
-from .identity import ACT_AS, LOG_WRITER, build_account_email
-from .registry import RepositoryName
+from .image_registry import RepositoryName
 from .secret_access import SecretAccess
 from .service_agent_access import OBJECT_VIEWER
+from .training_identity import ACT_AS, LOG_WRITER, build_account_email
 
 WRITER = "roles/artifactregistry.writer"
 _SOURCE_FOLDER = "build-sources"
@@ -78,7 +78,7 @@ class BuilderIdentity(pulumi.ComponentResource):
         )
 
 
-def build_image_builder(
+def build_image_builder_config(
     cloud_build: config_types.CloudBuild, project: str, defaults: Mapping[str, str], staging_folder_uri: str
 ) -> dict[str, Any]:
     """Return the `image_builder` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
@@ -87,7 +87,7 @@ def build_image_builder(
     return {"cloudBuild": options}
 
 
-def list_build_secrets(cloud_build: config_types.CloudBuild, images: Iterable[config_types.Image]) -> list[str]:
+def list_build_secret_names(cloud_build: config_types.CloudBuild, images: Iterable[config_types.Image]) -> list[str]:
     """Return the secrets of Secret Manager that builds read, `projects/P/secrets/NAME`."""
     own = (image.get("builder", {}).get("cloudBuild", {}) for image in images)
     versions = [version for options in (cloud_build, *own) for version in options.get("secrets", {}).values()]

@@ -18,17 +18,17 @@ from ...settings.google_cloud_default_names import generate_builder_account_id, 
 from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
 from .bucket import StagingBucket
-from .builder_identity import BuilderIdentity, build_image_builder, list_build_secrets
+from .builder_identity import BuilderIdentity, build_image_builder_config, list_build_secret_names
 from .enabled_apis import Services, get_required_api_short_names
-from .identity import TrainingIdentity, is_account_of_project
+from .image_registry import ImageRegistry
 from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
-from .registry import ImageRegistry
 from .schedule_accounts import ScheduleAccounts
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .tensorboard import Tensorboard
+from .training_identity import TrainingIdentity, is_account_of_project
 
 
 class GcpFoundation(pulumi.ComponentResource):
@@ -44,11 +44,16 @@ class GcpFoundation(pulumi.ComponentResource):
         options = ResourceOptions(parent=self)
         services = Services("services", get_required_api_short_names(stack), project=project, opts=options)
 
-        def depend_on(*upstream: pulumi.Resource | None) -> ResourceOptions:
+        def build_options_depending_on(*upstream: pulumi.Resource | None) -> ResourceOptions:
             return ResourceOptions(parent=self, depends_on=[services, *filter(None, upstream)])
 
         registry = ImageRegistry(
-            "registry", stack["registry"], project=project, project_number=number, region=region, opts=depend_on()
+            "registry",
+            stack["registry"],
+            project=project,
+            project_number=number,
+            region=region,
+            opts=build_options_depending_on(),
         )
         identity, training = stack["identity"], None
         if "account" in identity:
@@ -58,7 +63,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 project=project,
                 submitters=identity.get("submitters", []),
                 uses_vertex_ai=identity.get("useVertexAi", True),
-                opts=depend_on(),
+                opts=build_options_depending_on(),
             )
         account = training.email if training else identity["existing"]
         bucket = StagingBucket(
@@ -68,7 +73,7 @@ class GcpFoundation(pulumi.ComponentResource):
             project_number=number,
             region=region,
             member=f"serviceAccount:{account}",
-            opts=depend_on(training),
+            opts=build_options_depending_on(training),
         )
         builder = None
         if (cloud_build := stack.get("builder", {}).get("cloudBuild")) is not None:
@@ -79,13 +84,15 @@ class GcpFoundation(pulumi.ComponentResource):
                 project=project,
                 repository=registry.repository,
                 bucket=bucket.name,
-                secrets=list_build_secrets(cloud_build, settings.images.values()),
+                secrets=list_build_secret_names(cloud_build, settings.images.values()),
                 submitters=identity.get("submitters", []),
-                opts=depend_on(registry, bucket),
+                opts=build_options_depending_on(registry, bucket),
             )
         network = None
         if "network" in stack:
-            network = JobNetwork("network", stack["network"], project=project, region=region, opts=depend_on())
+            network = JobNetwork(
+                "network", stack["network"], project=project, region=region, opts=build_options_depending_on()
+            )
         grants = Grants(
             repository=registry.repository,
             kms_key=kms_key,
@@ -99,7 +106,9 @@ class GcpFoundation(pulumi.ComponentResource):
             if network and network.attachment_project in (project, number)
             else None,
         )
-        access = ServiceAgentAccess("access", grants, project=project, project_number=number, opts=depend_on(registry))
+        access = ServiceAgentAccess(
+            "access", grants, project=project, project_number=number, opts=build_options_depending_on(registry)
+        )
         machines = None
         if "persistentResource" in stack:
             machines = PersistentResource(
@@ -110,16 +119,16 @@ class GcpFoundation(pulumi.ComponentResource):
                 network=network.fields if network else None,
                 kms_key=kms_key,
                 labels=stack.get("labels"),
-                opts=depend_on(access, network),
+                opts=build_options_depending_on(access, network),
             )
         secrets = alerts = board = None
         if names := identity.get("secrets"):
-            options = depend_on(training)
+            options = build_options_depending_on(training)
             secrets = SecretAccess("secrets", names, project=project, member=f"serviceAccount:{account}", opts=options)
         if "alerts" in stack:
-            alerts = JobFailureAlerts("alerts", stack["alerts"], project=project, opts=depend_on())
+            alerts = JobFailureAlerts("alerts", stack["alerts"], project=project, opts=build_options_depending_on())
         if "tensorboard" in stack:
-            options = depend_on(access)
+            options = build_options_depending_on(access)
             board = Tensorboard(
                 "tensorboard", stack["tensorboard"], project=project, region=region, kms_key=kms_key, opts=options
             )
@@ -138,14 +147,16 @@ class GcpFoundation(pulumi.ComponentResource):
         self.image_builder: Mapping[str, Any] | None = None
         if builder and cloud_build is not None:
             defaults = {"region": region, "serviceAccount": builder.email}
-            self.image_builder = build_image_builder(cloud_build, project, defaults, self.staging_folder_uri)
+            self.image_builder = build_image_builder_config(cloud_build, project, defaults, self.staging_folder_uri)
         self.image_dependencies: list[pulumi.Resource] = [services, registry, *([bucket, builder] if builder else [])]
-        everything = depend_on(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
+        everything = build_options_depending_on(
+            registry, training, bucket, builder, network, access, machines, secrets, alerts, board
+        )
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._settings, self._stack, self._account = settings, stack, account
         self._schedule_accounts: ScheduleAccounts | None = None
-        self._schedule_upstream = depend_on(training)
+        self._schedule_upstream = build_options_depending_on(training)
         self.register_outputs({})
 
     def register_schedule(

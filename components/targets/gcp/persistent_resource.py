@@ -43,7 +43,7 @@ class PersistentResource(pulumi.ComponentResource):
             resource_pools=[_build_pool_args(pool) for pool in resource["resourcePools"]],
             network=fields.get("network"),
             reserved_ip_ranges=fields.get("reservedIpRanges"),
-            psc_interface_config=_build_interface_args(interface) if interface else None,
+            psc_interface_config=_build_psc_interface_args(interface) if interface else None,
             encryption_spec={"kms_key_name": kms_key} if kms_key else None,
             labels=labels or None,
             resource_runtime_spec={"service_account_spec": {"enable_custom_service_account": True}},
@@ -71,7 +71,7 @@ def _build_pool_args(pool: config_types.ResourcePool) -> vertex.AiPersistentReso
     return args
 
 
-def _build_interface_args(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgsDict:
+def _build_psc_interface_args(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgsDict:
     zones: list[vertex.AiPersistentResourcePscInterfaceConfigDnsPeeringConfigArgsDict] = [
         {"domain": zone["domain"], "target_project": zone["targetProject"], "target_network": zone["targetNetwork"]}
         for zone in interface.get("dnsPeeringConfigs", [])

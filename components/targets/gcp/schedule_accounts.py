@@ -10,8 +10,8 @@ from pulumi_gcp import projects, serviceaccount
 from ...schema import config_types
 from .creation_retries import create_retrying_options
 from .enabled_apis import Services
-from .identity import ACT_AS, build_account_email
 from .service_agents import ServiceAgentMembers, grant_key_use
+from .training_identity import ACT_AS, build_account_email
 
 APIS = ("cloudscheduler", "workflowexecutions", "workflows")
 STARTER_ROLES = {"start": "roles/workflows.invoker"}
@@ -46,8 +46,12 @@ class ScheduleAccounts(pulumi.ComponentResource):
         services = Services(f"{name}-services", APIS, project=project, opts=pulumi.ResourceOptions(parent=self))
         self._upstream: list[pulumi.Resource] = [services]
         self._create_workflows_agent(project_number, kms_key)
-        self.scheduler = self._create_account("scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_ROLES)
-        self.workflow = self._create_account("workflow", accounts["workflow"], "Workflows", SUBMITTER_ROLES)
+        self.scheduler = self._create_account_unless_existing(
+            "scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_ROLES
+        )
+        self.workflow = self._create_account_unless_existing(
+            "workflow", accounts["workflow"], "Workflows", SUBMITTER_ROLES
+        )
         serviceaccount.IAMMember(
             f"{name}-act-as",
             service_account_id=training_account_name,
@@ -57,7 +61,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
         )
         self.register_outputs({"scheduler": self.scheduler, "workflow": self.workflow})
 
-    def _create_account(
+    def _create_account_unless_existing(
         self, key: str, account: config_types.ScheduleAccount, purpose: str, roles: dict[str, str]
     ) -> str:
         """Create an account with its grants, unless it exists, and return its e-mail."""

@@ -52,7 +52,7 @@ def create_schedule_resources(
     Raises DeclarationErrors for a schedule whose workflow would exceed a limit of Workflows.
     """
 
-    def get(field: str) -> pulumi.Input[Any]:
+    def get_request_field(field: str) -> pulumi.Input[Any]:
         return call_now_or_when_known(lambda known: getattr(known, field), request)
 
     assert opts.parent
@@ -62,12 +62,14 @@ def create_schedule_resources(
     )
     workflow = workflows.Workflow(
         f"{name}-workflow",
-        name=get("id"),
+        name=get_request_field("id"),
         project=project,
         region=region,
         description=f"Submits the jobs of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
         service_account=accounts.workflow,
-        source_contents=call_now_or_when_known(lambda known: _build_source(name, known, project, region), request),
+        source_contents=call_now_or_when_known(
+            lambda known: _build_valid_workflow_source(name, known, project, region), request
+        ),
         labels=dict(labels) or None,
         crypto_key_name=kms_key,
         # The provider would refuse `pulumi destroy`.
@@ -77,13 +79,13 @@ def create_schedule_resources(
     place = f"https://workflowexecutions.googleapis.com/v1/{build_parent(project, region)}/workflows"
     return cloudscheduler.Job(
         f"{name}-scheduler",
-        name=get("id"),
+        name=get_request_field("id"),
         project=project,
         region=scheduler_region,
         description=f"Starts the workflow of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
-        schedule=get("cron"),
-        time_zone=get("time_zone"),
-        paused=get("paused"),
+        schedule=get_request_field("cron"),
+        time_zone=get_request_field("time_zone"),
+        paused=get_request_field("paused"),
         attempt_deadline=_ATTEMPT_DEADLINE,
         retry_config=call_now_or_when_known(_build_retry_config, request),
         http_target={
@@ -97,7 +99,7 @@ def create_schedule_resources(
     )
 
 
-def _build_source(name: str, request: ScheduleRequest, project: str, region: str) -> str:
+def _build_valid_workflow_source(name: str, request: ScheduleRequest, project: str, region: str) -> str:
     """Return the source of a workflow. Raises DeclarationErrors if Workflows would not take it."""
     place = f"schedules.{name}"
     if violations := list(find_request_violations(request)):

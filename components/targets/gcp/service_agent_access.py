@@ -12,7 +12,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, iam, projects, serviceaccount, storage
 
 from .creation_retries import create_retrying_options
-from .registry import RepositoryName
+from .image_registry import RepositoryName
 from .service_agents import ServiceAgentMembers, grant_key_use
 
 READER = "roles/artifactregistry.reader"

@@ -7,7 +7,7 @@ import pytest
 from components.schema.source_file import (
     SourceFile,
     find_files_by_name_and_unmatched_indexes,
-    load_source_file_and_problems,
+    load_source_file_content_and_problems,
 )
 
 
@@ -101,7 +101,7 @@ def test_an_alias_to_itself_is_rejected() -> None:
 
 
 def test_a_file_that_is_gone_is_reported(tmp_path: Path) -> None:
-    _, content, (problem,) = load_source_file_and_problems(tmp_path / "x.yaml", "x.yaml")
+    _, content, (problem,) = load_source_file_content_and_problems(tmp_path / "x.yaml", "x.yaml")
     assert (content, str(problem)) == ({}, "x.yaml: cannot be read: No such file or directory")
 
 

@@ -23,15 +23,15 @@ _MAX_SECONDS = 24 * 3600
 """Of a build (Cloud Build's page on its configuration file, "timeout")."""
 
 
-def find_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_stack_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find the rules that a stack's own `builder` breaks."""
     builder = stack_values.get("builder")
     if builder is None:
         return
-    yield from _find_choice_violations(builder)
+    yield from _find_local_or_cloud_build_violations(builder)
     if (options := builder.get("cloudBuild")) is None:
         return
-    yield from _find_option_violations(options)
+    yield from _find_cloud_build_option_violations(options)
     url = stack_values.get("registry", {}).get("url")
     if url is not None and not is_in_google_registry(url):
         message = "Cloud Build pushes as a Google account, which only Google's registries know; leave builder out"
@@ -46,7 +46,7 @@ def find_image_builder_violations(image: config_types.Image, stack_values: Mappi
         if stack_values.get("target") != "gcp":
             yield ("builder",), "is for the target gcp, and the target here is local; remove it, or take it from a var"
             return
-        choice_violations = list(_find_choice_violations(own))
+        choice_violations = list(_find_local_or_cloud_build_violations(own))
         yield from choice_violations
         if choice_violations:
             return
@@ -63,7 +63,7 @@ def find_image_builder_violations(image: config_types.Image, stack_values: Mappi
         return
     options = merge_cloud_build_options(stack_builder["cloudBuild"], (own or {}).get("cloudBuild", {}))
     if own is not None:
-        yield from _find_option_violations(options)
+        yield from _find_cloud_build_option_violations(options)
     secrets = options.get("secrets", {})
     for id_, secret_name in iterate_secret_names_by_id(image):
         if secret_name not in secrets:
@@ -73,14 +73,14 @@ def find_image_builder_violations(image: config_types.Image, stack_values: Mappi
             yield ("secrets", id_), message
 
 
-def _find_choice_violations(builder: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_local_or_cloud_build_violations(builder: Mapping[str, Any]) -> Iterator[Violation]:
     if len(builder) != 1:
         yield ("builder",), "needs exactly one of local and cloudBuild"
     elif builder.get("local") is False:
         yield ("builder", "local"), "must be true; to build elsewhere, write cloudBuild: {} instead"
 
 
-def _find_option_violations(options: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_cloud_build_option_violations(options: Mapping[str, Any]) -> Iterator[Violation]:
     region, pool = options.get("region"), options.get("pool")
     if region is not None and not _REGION.fullmatch(region):
         yield (*_CLOUD_BUILD, "region"), f'"{region}" is not the name of a region, such as us-central1'

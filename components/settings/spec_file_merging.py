@@ -38,8 +38,8 @@ class SpecFile:
 
         A path that neither has belongs to the one that has more of it.
         """
-        depth = _count_existing_parts(self.fields, path)
-        return depth > 0 and depth >= _count_existing_parts(self.declared, path)
+        depth = _count_existing_path_parts(self.fields, path)
+        return depth > 0 and depth >= _count_existing_path_parts(self.declared, path)
 
     def create_problem(self, job_path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the job, with the file's line."""
@@ -108,7 +108,7 @@ def _find_key_in_either_spelling(fields: Mapping[str, Any], key: Any) -> str | N
     return next((name for name in (key, to_camel(str(key)), to_snake(str(key))) if name in fields), None)
 
 
-def _count_existing_parts(value: Any, path: KeyPath) -> int:
+def _count_existing_path_parts(value: Any, path: KeyPath) -> int:
     """Return how many parts of a path a value has."""
     for depth, part in enumerate(path):
         if isinstance(value, list) and isinstance(part, int) and part < len(value):

@@ -53,18 +53,18 @@ class TrainingIdentity(pulumi.ComponentResource):
 
 def build_account_email(account_id: str, project: str) -> str:
     """Return the e-mail of a project's account. Of a domain's project `d:p` it has `p.d` (IAM's page on accounts)."""
-    return f"{account_id}@{_build_email_part(project)}.iam.gserviceaccount.com"
+    return f"{account_id}@{_build_email_project_part(project)}.iam.gserviceaccount.com"
 
 
 def is_account_of_project(email: str, project: str, project_number: str) -> bool:
     """Whether an account belongs to a project: one of its own, or the default one of Compute Engine or App Engine."""
-    part = _build_email_part(project)
+    part = _build_email_project_part(project)
     return email.partition("@")[2] == f"{part}.iam.gserviceaccount.com" or email in (
         f"{project_number}-compute@developer.gserviceaccount.com",
         f"{part}@appspot.gserviceaccount.com",
     )
 
 
-def _build_email_part(project: str) -> str:
+def _build_email_project_part(project: str) -> str:
     domain, _, name = project.rpartition(":")
     return f"{name}.{domain}" if domain else name
