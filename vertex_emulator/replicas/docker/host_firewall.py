@@ -7,6 +7,7 @@ job costs no time, as a network of its own would. They are a table of their own,
 """
 
 import hashlib
+import ipaddress
 import logging
 import os
 import shutil
@@ -78,7 +79,9 @@ class HostFirewall:
         """Find the address of this machine on Docker's default bridge; None if that is not on this machine."""
         if not self._is_default_bridge_on_this_machine():
             return None
-        return str(self._call_docker(lambda client: client.inspect_network("bridge"))["IPAM"]["Config"][0]["Gateway"])
+        config = self._call_docker(lambda client: client.inspect_network("bridge"))["IPAM"]["Config"][0]
+        # Docker 20.10 does not tell it until its first restart; it has made the bridge itself then, with this address.
+        return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
 
     def allow_container_connections(self, address: str, port: int) -> None:
         """Let containers connect to one port of this machine, from the next `add_rules_if_possible` on."""

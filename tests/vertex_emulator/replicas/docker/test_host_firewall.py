@@ -16,14 +16,17 @@ EMULATOR = "0123456789ab"
 class Daemon:
     """What the firewall asks a daemon."""
 
-    def __init__(self, name: str = os.uname().nodename, security: list[str] | None = None) -> None:
+    def __init__(
+        self, name: str = os.uname().nodename, security: list[str] | None = None, ipam: dict[str, str] | None = None
+    ) -> None:
         self._info = {"Name": name, "SecurityOptions": security}
+        self._ipam = ipam
 
     def info(self) -> Any:
         return self._info
 
     def inspect_network(self, _name: str) -> Any:
-        return {"Options": {"com.docker.network.bridge.name": "bridge9"}}
+        return {"Options": {"com.docker.network.bridge.name": "bridge9"}, "IPAM": {"Config": [self._ipam]}}
 
 
 def firewall(daemon: Daemon) -> HostFirewall:
@@ -68,6 +71,18 @@ def test_networks_of_another_machine_are_recognized(daemon: Daemon) -> None:
     assert found.describe_obstacle_or_none() is None
     found.add_rules_if_possible()
     assert str(found.describe_obstacle_or_none()).startswith("Docker's networks are not on this machine")
+
+
+@pytest.mark.usefixtures("nft")
+@pytest.mark.parametrize(
+    ("ipam", "gateway"),
+    [
+        ({"Subnet": "172.17.0.0/16", "Gateway": "172.17.0.9"}, "172.17.0.9"),
+        ({"Subnet": "172.17.0.0/16"}, "172.17.0.1"),  # before the daemon's first restart
+    ],
+)
+def test_gateway_is_known_before_docker_tells_it(ipam: dict[str, str], gateway: str) -> None:
+    assert firewall(Daemon(ipam=ipam)).find_gateway_address() == gateway
 
 
 def test_error_of_nft_is_the_obstacle(nft: Path) -> None:
