@@ -17,10 +17,10 @@ def run_program(program: Callable[[], None]) -> None:
     sdk_debug_messages.silence_sdk_unless_debug_requested()
     gc.disable()  # a program of seconds has little to collect, and with 1,000 jobs it costs a tenth of a preview
 
-    async def run_and_begin_registrations() -> None:
+    async def run_and_let_registrations_begin() -> None:
         program()
         # Lets the registrations begin. Pulumi awaits registrations one after the other once they have begun; before,
         # it waits for any of their outputs, again after each (`pulumi.runtime.stack.wait_for_rpcs`).
         await asyncio.sleep(0)
 
-    pulumi.run(run_and_begin_registrations)
+    pulumi.run(run_and_let_registrations_begin)

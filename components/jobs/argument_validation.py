@@ -18,7 +18,7 @@ from ..schema import config_types, formats, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from . import named_job_adoption
 from .recovery.labels import find_reserved_label_violations
-from .result_references import split_at_known_job_or_first_dot, unknown_result_message
+from .result_references import build_unknown_result_message, split_at_known_job_or_first_dot
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
@@ -30,7 +30,7 @@ ResultNamesByJob = Mapping[str, Sequence[str] | None]
 """By name of a job whose results are used: the names of its results, None if they are not known yet."""
 
 
-def validate_and_canonicalize(
+def canonicalize_job_and_record_problems(
     kind: Kind,
     name: str,
     spec: Any,
@@ -48,7 +48,7 @@ def validate_and_canonicalize(
     program_jobs, labels = foundation.program_jobs, foundation.job_labels
     is_adopted = "adopt" in lifecycle
 
-    def validate(known_spec: Any) -> tuple[CanonicalSpec | None, list[Violation]]:
+    def canonicalize_spec_and_find_violations(known_spec: Any) -> tuple[CanonicalSpec | None, list[Violation]]:
         canonical, problems = canonicalize_declared_spec_and_find_problems(
             kind, known_spec, is_name_required=not is_adopted
         )
@@ -66,9 +66,9 @@ def validate_and_canonicalize(
     reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
         is_valid = program_jobs.apply_rules_and_record(kind, name, None, [*violations, *reference_violations])
-        canonical = program_jobs.validate_and_record_when_known(kind, name, spec, validate)
+        canonical = program_jobs.validate_and_record_when_known(kind, name, spec, canonicalize_spec_and_find_violations)
         return canonical, canonical_lifecycle if is_valid else {}
-    known, spec_violations = validate(spec)
+    known, spec_violations = canonicalize_spec_and_find_violations(spec)
     is_valid = program_jobs.apply_rules_and_record(
         kind, name, known, [*violations, *spec_violations, *reference_violations]
     )
@@ -117,4 +117,4 @@ def _find_reference_violations(
                 suggestion = suggestion_or_known_names_text(job, result_names_by_job)
                 yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
             elif (known := result_names_by_job[job]) is not None and result not in known:
-                yield path, unknown_result_message(name, job, result, known)
+                yield path, build_unknown_result_message(name, job, result, known)

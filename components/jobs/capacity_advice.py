@@ -22,7 +22,9 @@ def render_capacity_alternative_lines(job: Job) -> Iterator[str]:
     from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternative_lines
 
     yield "  what may help (each of these replaces the job):"
-    for line in iterate_capacity_alternative_lines(_canonicalize(job).job_spec, ResourceName.parse(job["name"]).region):
+    for line in iterate_capacity_alternative_lines(
+        _get_canonical_spec(job).job_spec, ResourceName.parse(job["name"]).region
+    ):
         yield f"    - {line}"
 
 
@@ -37,13 +39,13 @@ class CapacityAdvice:
         self._advised_names: set[tuple[str, str]] = set()
         self._advised: set[tuple[str, ...]] = set()
 
-    def take_lines(self, jobs_by_name: Mapping[str, Job], now: float) -> list[str]:
+    def take_new_advice_lines(self, jobs_by_name: Mapping[str, Job], now: float) -> list[str]:
         """Return the lines on jobs that have waited long by `now` (seconds since 1970), each advice once."""
         lines = []
-        for state, names in self._take_long_waiting_names(jobs_by_name, now).items():
+        for state, names in self._take_new_long_waiting_names_by_state(jobs_by_name, now).items():
             by_advice: dict[tuple[str, ...], list[str]] = {}
             for name in names:
-                by_advice.setdefault(tuple(self._render_advice(state, jobs_by_name[name])), []).append(name)
+                by_advice.setdefault(tuple(self._render_advice_lines(state, jobs_by_name[name])), []).append(name)
             for advice, alike in by_advice.items():
                 if advice not in self._advised:
                     self._advised.add(advice)
@@ -51,7 +53,9 @@ class CapacityAdvice:
                     lines += [f"{abbreviate_names(alike)}: {state} for {minutes} min, as {_REASONS[state]}", *advice]
         return lines
 
-    def _take_long_waiting_names(self, jobs_by_name: Mapping[str, Job], now: float) -> dict[str, list[str]]:
+    def _take_new_long_waiting_names_by_state(
+        self, jobs_by_name: Mapping[str, Job], now: float
+    ) -> dict[str, list[str]]:
         by_state: dict[str, list[str]] = {state: [] for state in _REASONS}
         for name, job in jobs_by_name.items() if self._project else ():
             state = strip_state_prefix(job["state"])
@@ -61,15 +65,15 @@ class CapacityAdvice:
                 by_state[state].append(name)
         return by_state
 
-    def _render_advice(self, state: str, job: Job) -> Iterator[str]:
+    def _render_advice_lines(self, state: str, job: Job) -> Iterator[str]:
         from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url, estimate_quota_by_metric
 
-        if state == "QUEUED" and (needed := estimate_quota_by_metric(_canonicalize(job))):
+        if state == "QUEUED" and (needed := estimate_quota_by_metric(_get_canonical_spec(job))):
             amounts = ", ".join(f"{metric} {amount:,}" for metric, amount in needed.items())
             yield f"  it needs these quotas ({METRIC_PREFIX}NAME): {amounts}"
             yield f"  see and ask for more: {build_quota_page_url(str(self._project))}"
         yield from render_capacity_alternative_lines(job)
 
 
-def _canonicalize(job: Job) -> CanonicalSpec:
+def _get_canonical_spec(job: Job) -> CanonicalSpec:
     return canonicalize_stored_spec(ResourceName.parse(job["name"]).kind, job)

@@ -47,7 +47,7 @@ class CompletionProvider(Provider):
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
-                if ledger := get_submitted_jobs_cache().find_current_ledger(props["owner"]):
+                if ledger := get_submitted_jobs_cache().get_current_ledger_or_none(props["owner"]):
                     api = api_target.resolve_target_and_start_emulator(props["parent"])
                     undeclared = find_pulumi_names_of_undeclared_active_jobs(api, ledger)
             if undeclared:

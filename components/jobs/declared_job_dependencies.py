@@ -10,7 +10,7 @@ from vertex_api.validation.rules import KeyPath
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from . import dependency_graph
-from .result_references import get_referenced_results, split_at_known_job_or_first_dot, unknown_result_message
+from .result_references import build_unknown_result_message, collect_result_references, split_at_known_job_or_first_dot
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
@@ -39,7 +39,7 @@ def find_dependency_violations(
             links[job.name].setdefault(name, path)
             available = available_result_names[name]
             if available is not None and result not in available:
-                yield job, path, unknown_result_message(reference, name, result, available)
+                yield job, path, build_unknown_result_message(reference, name, result, available)
         for index, name in enumerate(job.lifecycle.get("after", ())):
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
@@ -81,7 +81,9 @@ def resolve_model_dirs_and_set_referenced_jobs(
         spec, inherited = job.required_valid_spec, set()
         if referenced_jobs[job.name]:
             spec = spec.replace_fields(interpolation.resolve_known_references(spec.fields, tables))
-            inherited = {split_at_known_job_or_first_dot(result, names)[0] for result in get_referenced_results(spec)}
+            inherited = {
+                split_at_known_job_or_first_dot(result, names)[0] for result in collect_result_references(spec)
+            }
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)
         if folder := spec.model_dir:

@@ -72,7 +72,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     return "\n".join(
         [
             f"{job_name} failed: {reason}",
-            *_render_failed_trials(trial_reasons),
+            *_render_failed_trial_lines(trial_reasons),
             *(f"  likely cause: {cause}" for cause in causes),
             *(render_capacity_alternative_lines(job) if re.search(_STOCKOUT, reason) else ()),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
@@ -119,8 +119,8 @@ def _find_replica_name_or_none(reason: str) -> str | None:
     return None if match is None else match[1] or f"{match[2]}-0"
 
 
-def _render_failed_trials(reasons: Mapping[str, str]) -> Iterator[str]:
-    for id_, reason in list(reasons.items())[-MAX_TRIALS:]:
+def _render_failed_trial_lines(reasons_by_trial_id: Mapping[str, str]) -> Iterator[str]:
+    for id_, reason in list(reasons_by_trial_id.items())[-MAX_TRIALS:]:
         yield f"  trial {id_}: {reason}"
-    if len(reasons) > MAX_TRIALS:
-        yield f"  and {len(reasons) - MAX_TRIALS} more trials failed"
+    if len(reasons_by_trial_id) > MAX_TRIALS:
+        yield f"  and {len(reasons_by_trial_id) - MAX_TRIALS} more trials failed"

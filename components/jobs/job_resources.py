@@ -16,7 +16,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import call_now_or_when_known
 from ..schema import config_types, interpolation
 from . import named_job_adoption
-from .argument_validation import validate_and_canonicalize
+from .argument_validation import canonicalize_job_and_record_problems
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
@@ -58,7 +58,7 @@ class _Job(DynamicResource, Generic[Spec]):
         # report a slip in a dict as one mismatch of the whole, without the field.
         is_validated = isinstance(canonical, CanonicalSpec | pulumi.Output)
         if not is_validated:
-            canonical, lifecycle = validate_and_canonicalize(
+            canonical, lifecycle = canonicalize_job_and_record_problems(
                 kind,
                 name,
                 spec,
@@ -104,7 +104,8 @@ class _Job(DynamicResource, Generic[Spec]):
             props["jobs"] = {name: job.id for name, job in jobs.items()}
         if foundation.tensorboard_name is not None:
             props["tensorboard"] = call_now_or_when_known(
-                lambda spec: foundation.tensorboard_name if spec and _refers_to_tensorboard(spec) else None, self._spec
+                lambda spec: foundation.tensorboard_name if spec and _has_tensorboard_reference(spec) else None,
+                self._spec,
             )
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
@@ -184,7 +185,7 @@ def replace_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec
     return spec.replace_fields(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
 
 
-def _refers_to_tensorboard(spec: CanonicalSpec) -> bool:
+def _has_tensorboard_reference(spec: CanonicalSpec) -> bool:
     return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)
 
 

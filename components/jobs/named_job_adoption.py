@@ -54,23 +54,23 @@ def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: 
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.require(ResourceName.parse(resource_name))
     actual = canonicalize_stored_spec(inputs.spec.kind, job).fields
-    if lines := list(_render_differences(inputs.spec.fields, actual, reference_tables)):
+    if lines := list(_render_difference_lines(inputs.spec.fields, actual, reference_tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
         raise SubmitFailed("\n".join([headline, *lines, advice]))
     return job
 
 
-def _render_differences(declared: Any, actual: Any, reference_tables: Tables, path: KeyPath = ()) -> Iterator[str]:
+def _render_difference_lines(declared: Any, actual: Any, reference_tables: Tables, path: KeyPath = ()) -> Iterator[str]:
     """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything."""
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
             # A message that the job lacks equals an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _render_differences(value, actual.get(key, empty), reference_tables, (*path, key))
+            yield from _render_difference_lines(value, actual.get(key, empty), reference_tables, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _render_differences(*pair, reference_tables, (*path, index))
+            yield from _render_difference_lines(*pair, reference_tables, (*path, index))
     elif not drift.is_equivalent(declared, actual, reference_tables):
         yield f"  {format_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
 

@@ -23,7 +23,7 @@ def fetch_and_attach_tuning_jobs(
 
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
-    tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name(job))}
+    tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name_or_none(job))}
     tuning_jobs = fetch_existing_jobs_by_name(api, project_and_stack_name, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs_by_name, **{name: {**jobs_by_name[name], TUNING_JOB: job} for name, job in attached.items()}}
@@ -48,12 +48,12 @@ def fetch_existing_jobs_by_name(
 
 def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
     """Return the tuning job that a pipeline runs, with one call; any other job itself. Raises VertexError."""
-    if tuning_name := _get_tuning_job_name(job):
+    if tuning_name := _get_tuning_job_name_or_none(job):
         with suppress(NotFound):
             return api.client.require(ResourceName.parse(tuning_name))
     return job
 
 
-def _get_tuning_job_name(pipeline: Job) -> str | None:
+def _get_tuning_job_name_or_none(pipeline: Job) -> str | None:
     name = get_backing_job_resource_name_or_none(pipeline)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

@@ -36,7 +36,7 @@ class Progress:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_render_names_by_state(changed), _render_done_counts(jobs_by_name)]
+            lines = [*_render_state_lines_with_names(changed), _render_done_counts(jobs_by_name)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
         queued = list(_render_unstarted_job_lines(jobs_by_name, now))
@@ -72,7 +72,7 @@ def _describe_status(job: Job) -> str:
     return f"{state}, {trial_results.count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 
 
-def _render_names_by_state(jobs: Mapping[str, Job]) -> Iterator[str]:
+def _render_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):

@@ -27,7 +27,7 @@ from .recovery.labels import find_reserved_label_violations
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from .result_references import fetch_result_values_by_reference
 from .submission import remove_orphans_find_or_submit_job
-from .submission_counting import record_submission_count
+from .submission_counting import record_submissions_and_print_total_if_last_and_slow
 
 
 class JobProvider(Provider):
@@ -58,7 +58,7 @@ class JobProvider(Provider):
             for path, message in find_reserved_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
-            record_submission_count(inputs, None, is_replaced=False)
+            record_submissions_and_print_total_if_last_and_slow(inputs, None, is_replaced=False)
         shown, more = select_shown_problems_and_more_text(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
@@ -68,7 +68,7 @@ class JobProvider(Provider):
         is_other_job = bool(news.get("adopt")) and not named_job_adoption.is_same_job(news["adopt"], id_)
         replacing = REPLACING_INPUTS_OF_ADOPTED if news.get("adopt") else REPLACING_INPUTS
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
-        record_submission_count(news, olds, is_replaced=is_other_job or is_edited)
+        record_submissions_and_print_total_if_last_and_slow(news, olds, is_replaced=is_other_job or is_edited)
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
@@ -78,7 +78,7 @@ class JobProvider(Provider):
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
             return dynamic.UpdateResult(self._adopt_find_or_submit_and_build_outputs(news))
-        return dynamic.UpdateResult({**news, **_select_results_entry(olds), "run": olds["run"]})
+        return dynamic.UpdateResult({**news, **_get_results_output_if_any(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
@@ -88,7 +88,7 @@ class JobProvider(Provider):
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _fetch_status_for_run_entry(api, job)
+            run = _fetch_and_build_run_output(api, job)
         if change := progress.describe_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
@@ -96,7 +96,9 @@ class JobProvider(Provider):
         spec = drift.select_actual_values_of_declared_fields(
             inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
         )
-        return self.build_read_result_with_inputs(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
+        return self.build_read_result_with_inputs(
+            id_, {**props, "spec": spec}, **_get_results_output_if_any(props), run=run
+        )
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
@@ -119,8 +121,8 @@ class JobProvider(Provider):
                 job = named_job_adoption.fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
             else:
                 job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
-            run = _fetch_status_for_run_entry(api, job)
-            return {**props, **_select_results_entry({"results": result_values}), "run": run}
+            run = _fetch_and_build_run_output(api, job)
+            return {**props, **_get_results_output_if_any({"results": result_values}), "run": run}
 
 
 class CustomJobProvider(JobProvider):
@@ -141,12 +143,12 @@ class TrainingPipelineProvider(JobProvider):
     kind = TRAINING_PIPELINE
 
 
-def _select_results_entry(props: Mapping[str, Any]) -> dict[str, Any]:
+def _get_results_output_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _fetch_status_for_run_entry(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch_and_build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])

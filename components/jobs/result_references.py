@@ -28,13 +28,15 @@ def split_at_known_job_or_first_dot(result_reference: str, known_job_names: Cont
     return parts[0], ".".join(parts[1:])
 
 
-def get_referenced_results(spec: CanonicalSpec) -> set[str]:
+def collect_result_references(spec: CanonicalSpec) -> set[str]:
     """Return the references to results in a spec, without their table and paths."""
     tables = (reference.partition(".") for _, reference in interpolation.find_references_with_paths(spec.fields))
     return {reference for table, _, reference in tables if table == interpolation.JOBS}
 
 
-def unknown_result_message(reference: str, job_name: str, result: str, available_result_names: Sequence[str]) -> str:
+def build_unknown_result_message(
+    reference: str, job_name: str, result: str, available_result_names: Sequence[str]
+) -> str:
     """Return the message for a reference to a result that a job does not have."""
     suggestion = suggestion_or_known_names_text(result, available_result_names)
     return f"${{{interpolation.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
@@ -46,7 +48,7 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
     This takes one call for each of these jobs, and one more if a pipeline among them runs a tuning job. Raises
     VertexError, and SubmitFailed if a job has not succeeded or does not have a result.
     """
-    upstream_jobs, declared = inputs.upstream_jobs, sorted(get_referenced_results(inputs.spec))
+    upstream_jobs, declared = inputs.upstream_jobs, sorted(collect_result_references(inputs.spec))
     paths = {reference: split_at_known_job_or_first_dot(reference, upstream_jobs) for reference in declared}
     for reference, (name, _) in paths.items():
         if name not in upstream_jobs:

@@ -10,7 +10,7 @@ from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.job_digests import compute_idempotency_token
 from .recovery.labels import MARK_LABEL, build_labels
-from .recovery.orphans import remove_orphans
+from .recovery.orphans import remove_orphans_among_jobs
 from .recovery.submitted_jobs_cache import SubmittedJobsCache
 from .refusal_explanations import reraise_refusals_with_remedies
 
@@ -18,12 +18,12 @@ Job = Mapping[str, Any]
 
 
 def remove_orphans_find_or_submit_job(
-    api: Target, inputs: JobInputs, tables: interpolation.Tables, jobs_cache: SubmittedJobsCache
+    api: Target, inputs: JobInputs, reference_tables: interpolation.Tables, jobs_cache: SubmittedJobsCache
 ) -> Job:
     """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
 
-    Other jobs that this stack has submitted for the resource are removed first. `tables` have the values of the
-    references in its spec. Raises VertexError and SubmitFailed.
+    Other jobs that this stack has submitted for the resource are removed first. `reference_tables` have the values of
+    the references in its spec. Raises VertexError and SubmitFailed.
     """
     kind, project_and_stack_name = inputs.spec.kind, inputs.project_and_stack_name
     token = compute_idempotency_token(
@@ -31,15 +31,17 @@ def remove_orphans_find_or_submit_job(
     )
     labels = build_labels(inputs.owner, token)
     equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, project_and_stack_name, token)
-    ledger = jobs_cache.find_current_ledger(project_and_stack_name)
+    ledger = jobs_cache.get_current_ledger_or_none(project_and_stack_name)
     if ledger and inputs.pulumi_name in ledger.names:
         labels[MARK_LABEL] = ledger.compute_mark_label_value(inputs.pulumi_name)
         marked = jobs_cache.find_marked_job_resource_names(api, kind, project_and_stack_name, labels[MARK_LABEL])
         orphans = [name for name in marked if not equivalent_job or name != equivalent_job["name"]]
-        remove_orphans(api.client, ledger.fully_qualified_stack_name, dict.fromkeys(orphans, inputs.pulumi_name))
+        remove_orphans_among_jobs(
+            api.client, ledger.fully_qualified_stack_name, dict.fromkeys(orphans, inputs.pulumi_name)
+        )
     if equivalent_job:
         return equivalent_job
-    job = interpolation.resolve_known_references_and_unescape(inputs.spec.fields, tables)
+    job = interpolation.resolve_known_references_and_unescape(inputs.spec.fields, reference_tables)
     job["labels"] = {**job.get("labels", {}), **labels}
     with reraise_refusals_with_remedies(inputs.spec, api):
         return api.client.create(
@@ -47,5 +49,5 @@ def remove_orphans_find_or_submit_job(
             api.parent,
             job,
             check_before=partial(engine_liveness.require_engine_alive, inputs.error_prefix),
-            find_created=partial(jobs_cache.find_created_job, api, kind, project_and_stack_name, token),
+            find_created=partial(jobs_cache.find_job_created_since_listing, api, kind, project_and_stack_name, token),
         )

@@ -45,7 +45,7 @@ def poll_until_all_succeed(
             raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
         jobs |= latest
         _print_lines(*progress.take_change_and_heartbeat_lines(jobs, time.time()))
-        _print_lines(*capacity_advice.take_lines(jobs, time.time()))
+        _print_lines(*capacity_advice.take_new_advice_lines(jobs, time.time()))
         if missing := pending.keys() - latest.keys():
             raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
         if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:

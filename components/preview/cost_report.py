@@ -46,10 +46,10 @@ def render_cost_lines(
     region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date
 ) -> list[str]:
     """Return the sum, a table of jobs (most expensive first), what the figures mean, and notes, as lines."""
-    names = sorted(costs, key=lambda name: (*_get_endless_and_unpriced_first_key(costs[name]), name))
+    names = sorted(costs, key=lambda name: (*_get_sort_key_endless_and_unpriced_first(costs[name]), name))
     shown, hidden = names[:MAX_LINES], names[MAX_LINES:]
     rows = [("job", "an hour", "at most", "within", "quota")]
-    rows += [_render_row(name, costs[name], quotas[name]) for name in shown]
+    rows += [_build_row_cells(name, costs[name], quotas[name]) for name in shown]
     if hidden:
         rows.append((f"{len(hidden)} more", *_format_hourly_and_total_sums(costs, hidden), "", ""))
     if len(names) > 1:
@@ -71,18 +71,18 @@ def render_cost_lines(
     ]
     if any(UNKNOWN_METRIC_MARK in row[-1] for row in rows):
         lines.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
-    lines += _render_notes(costs, shown)
+    lines += _render_note_lines(costs, shown)
     if days and is_price_old(min(days), today):
         lines.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
     return lines
 
 
-def _get_endless_and_unpriced_first_key(cost: Cost) -> tuple[bool, bool, float]:
+def _get_sort_key_endless_and_unpriced_first(cost: Cost) -> tuple[bool, bool, float]:
     """Endless costs come first, so that they are always seen, then those without a price: they may be the highest."""
     return not cost.is_endless, not cost.unpriced, -cost.total
 
 
-def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
+def _build_row_cells(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
     hourly, total = ("?", "?") if cost.unpriced else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
         return name, hourly, "-", "as long as it is there", _format_quotas(quota)
@@ -101,7 +101,7 @@ def _format_quotas(amounts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {amount:,}" for name, amount in amounts.items()) or "none"
 
 
-def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
+def _render_note_lines(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     lines = [f"  {name}: {note}" for name in names for note in costs[name].notes]
     missing = {name: ", ".join(costs[name].unpriced) for name in names if costs[name].unpriced}
     lines += [f"  {name}: no price on file for {missing[name]}" for name in missing]

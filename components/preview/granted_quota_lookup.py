@@ -108,12 +108,12 @@ def _require_reachable_api() -> None:
     host, port = get_api_or_proxy_address(os.environ)
     is_reachable = threading.Event()
 
-    def connect() -> None:
+    def set_event_if_connected() -> None:
         with suppress(OSError), socket.create_connection((host, port), timeout=CONNECT_SECONDS):
             is_reachable.set()
 
     # A daemon, because the resolver of a machine without network may take longer, and nobody waits for it.
-    attempt = threading.Thread(target=connect, daemon=True)
+    attempt = threading.Thread(target=set_event_if_connected, daemon=True)
     attempt.start()
     attempt.join(CONNECT_SECONDS)
     if not is_reachable.is_set():

@@ -33,14 +33,15 @@ def check_quotas(settings: Settings) -> None:
     if settings.cloud is None or mode == "off" or not any(needed.values()):
         return
     if mode == "block":
-        _look_up_and_report(settings, needed)
+        _look_up_granted_and_warn_or_block(settings, needed)
     elif pulumi.runtime.is_dry_run():
-        report: Awaitable[Any] = asyncio.to_thread(_look_up_and_report, settings, needed)
+        report: Awaitable[Any] = asyncio.to_thread(_look_up_granted_and_warn_or_block, settings, needed)
         # As an Output, because Pulumi waits for those before the program ends.
         pulumi.Output.from_input(report)
 
 
-def _look_up_and_report(settings: Settings, needed: NeededByJob) -> None:
+def _look_up_granted_and_warn_or_block(settings: Settings, needed: NeededByJob) -> None:
+    """Show what is needed and granted. Raises QuotaInsufficient if that blocks jobs, as the guardrail says."""
     project, region = settings.project, settings.region
     metrics = {METRIC_PREFIX + metric: metric for metric in set().union(*needed.values())}
     try:
@@ -67,14 +68,14 @@ def render_shortage_line(project: str, region: str, shortage: QuotaShortage) -> 
     metric, granted = shortage.metric, f"{format_granted_amount(shortage.granted)} granted to {project} in {region}"
     more = f"ask for more {METRIC_PREFIX}{metric} at {build_quota_page_url(project)}"
     if shortage.is_by_job:
-        return f"{metric}: {_render_jobs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
+        return f"{metric}: {_render_job_names_with_needs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
     return (
         f"{metric}: all jobs at once need {shortage.needed:,}, more than the {granted}, so some wait in "
-        f"JOB_STATE_QUEUED for others to end: {_render_jobs(shortage.needed_by_job)}; {more}"
+        f"JOB_STATE_QUEUED for others to end: {_render_job_names_with_needs(shortage.needed_by_job)}; {more}"
     )
 
 
-def _render_jobs(needed_by_job: Mapping[str, int]) -> str:
+def _render_job_names_with_needs(needed_by_job: Mapping[str, int]) -> str:
     items = [f"{name} (needs {needed:,})" for name, needed in needed_by_job.items()]
     more = f" and {len(items) - MAX_NAMES} more" if len(items) > MAX_NAMES else ""
     return ", ".join(items[:MAX_NAMES]) + more

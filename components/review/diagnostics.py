@@ -13,16 +13,16 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _MACHINE_PATH = re.compile(r"(?<![\w/:.}\]])(?!/gcs/)(?:/[\w.@+~ -]*[\w.@+~-]){2,}|\b[A-Za-z]:\\[\w.\\@+~-]+")
 
 
-def list_errors(diagnostics: Iterable[Diagnostic]) -> list[str]:
+def list_unique_error_messages(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """Return the errors of a preview, each once; a list of problems in declarations is taken apart."""
-    problems = dict.fromkeys(_iterate_messages(diagnostics, "error"))
+    problems = dict.fromkeys(_iterate_cleaned_messages(diagnostics, "error"))
     own = [each for each in problems if not _CONSEQUENTIAL_ERROR.search(each)]
     return own or list(problems)
 
 
 def list_unique_warning_messages(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """Return the warnings of a preview, each once."""
-    return list(dict.fromkeys(_iterate_messages(diagnostics, "warning")))
+    return list(dict.fromkeys(_iterate_cleaned_messages(diagnostics, "warning")))
 
 
 def shorten_absolute_paths(text: str) -> str:
@@ -30,7 +30,7 @@ def shorten_absolute_paths(text: str) -> str:
     return _MACHINE_PATH.sub(lambda found: "…/" + re.split(r"[/\\]", found[0])[-1], text)
 
 
-def _iterate_messages(diagnostics: Iterable[Diagnostic], severity: str) -> Iterator[str]:
+def _iterate_cleaned_messages(diagnostics: Iterable[Diagnostic], severity: str) -> Iterator[str]:
     for each in diagnostics:
         if each.severity != severity:
             continue

@@ -74,7 +74,7 @@ class StackSide:
     @classmethod
     def from_preview_or_none(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
         """Return one side of a preview, or None if it has no jobs for Google Cloud."""
-        prices = price_overrides.merge_prices(preview.stack_values.get("prices"))
+        prices = price_overrides.merge_prices(preview.valid_stack_config.get("prices"))
         costs: dict[str, Cost] = {}
         quotas: dict[str, Mapping[str, int]] = {}
         specs: dict[str, CanonicalSpec] = {}
@@ -84,7 +84,7 @@ class StackSide:
             if inputs is None:
                 continue
             if step.type == _PERSISTENT_RESOURCE_TYPE:
-                pools = [_restore_numbers(pool) for pool in inputs.get("resourcePools") or []]
+                pools = [_restore_integers_from_texts(pool) for pool in inputs.get("resourcePools") or []]
                 name = google_cloud_rules.PERSISTENT_RESOURCE
                 costs[name] = estimate_max_persistent_resource_cost(pools, str(inputs.get("location")), prices)
                 quotas[name] = estimate_max_persistent_resource_quota_by_metric(pools)
@@ -116,7 +116,7 @@ class StackSide:
 
 def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) -> list[NearlyReachedGuardrail]:
     """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails."""
-    rules: Mapping[str, Any] = preview.stack_values.get("guardrails", {})
+    rules: Mapping[str, Any] = preview.valid_stack_config.get("guardrails", {})
     totals = side.totals
     measured = [
         NearlyReachedGuardrail("maxHourlyCost", totals.hourly, rules.get("maxHourlyCost", 0), "USD an hour", ""),
@@ -136,16 +136,20 @@ def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) ->
     return [each for each in [*measured, *largest.values()] if each.limit and each.value >= NEAR_SHARE * each.limit]
 
 
-def get_submissions_per_minute(preview: PreviewDocument) -> int | None:
+def get_max_submissions_per_minute_or_none(preview: PreviewDocument) -> int | None:
     """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
     configured = preview.config.get(submission_count_and_pace.CONFIG_KEY)
     if configured and configured.isdigit():
         return int(configured)
-    return SUBMISSIONS_PER_MINUTE if preview.stack_values.get("target") == "gcp" else None
+    return SUBMISSIONS_PER_MINUTE if preview.valid_stack_config.get("target") == "gcp" else None
 
 
-def _restore_numbers(value: Any) -> Any:
+def _restore_integers_from_texts(value: Any) -> Any:
     """Return a pool as stack files have it: the provider takes some numbers as texts."""
     if isinstance(value, Mapping):
-        return {key: int(each) if key in _NUMBERS else _restore_numbers(each) for key, each in value.items() if each}
+        return {
+            key: int(each) if key in _NUMBERS else _restore_integers_from_texts(each)
+            for key, each in value.items()
+            if each
+        }
     return value

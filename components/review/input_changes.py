@@ -32,12 +32,12 @@ class InputChange:
     @property
     def old_text(self) -> str | None:
         """The old value as one short line, None for no value."""
-        return format_value(self.old_value)
+        return format_value_or_none(self.old_value)
 
     @property
     def new_text(self) -> str | None:
         """The new value as one short line, None for no value."""
-        return format_value(self.new_value)
+        return format_value_or_none(self.new_value)
 
     @property
     def path_text(self) -> str:
@@ -61,7 +61,7 @@ def find_value_changes(old: Any, new: Any) -> list[InputChange]:
     return list(_iterate_changes(old, new, ()))
 
 
-def format_value(value: Any) -> str | None:
+def format_value_or_none(value: Any) -> str | None:
     """Return a value of a preview as one short line, or None for no value."""
     if value is None:
         return None
@@ -70,7 +70,7 @@ def format_value(value: Any) -> str | None:
         return KNOWN_LATER
     for unknown in _UNKNOWNS:
         text = text.replace(unknown, KNOWN_LATER)
-    return shorten(text)
+    return shorten_in_the_middle(text)
 
 
 def is_unknown(value: Any) -> bool:
@@ -78,7 +78,7 @@ def is_unknown(value: Any) -> bool:
     return isinstance(value, str) and value in _UNKNOWNS
 
 
-def shorten(text: str, max_length: int = MAX_VALUE_LENGTH) -> str:
+def shorten_in_the_middle(text: str, max_length: int = MAX_VALUE_LENGTH) -> str:
     """Return a text of at most `max_length` characters, cut in the middle: both ends of URIs tell what they are."""
     if len(text) <= max_length:
         return text

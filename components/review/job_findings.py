@@ -9,7 +9,7 @@ from vertex_api.job_kinds import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
 from .changed_images_and_packages import get_nouns_and_names_by_uri
-from .input_changes import InputChange, find_input_changes, format_value
+from .input_changes import InputChange, find_input_changes, format_value_or_none
 from .preview_document import Step
 
 KINDS_BY_TYPE: Mapping[str, Kind] = {f"pulumi-python:dynamic/vertex:{kind.type}": kind for kind in KINDS.values()}
@@ -54,16 +54,14 @@ class JobFinding:
         return creations + deletions
 
 
-def find_changed_jobs(steps: Iterable[Step], all_steps: Iterable[Step]) -> list[JobFinding]:
-    """Find the jobs among `steps` that a preview changes. `all_steps` are those of the whole preview."""
+def find_changed_jobs(reviewed_steps: Iterable[Step], all_steps: Iterable[Step]) -> list[JobFinding]:
+    """Find the jobs among `reviewed_steps` that a preview changes. `all_steps` are those of the whole preview."""
     all_steps = list(all_steps)
-    nouns_and_names_by_uri, folders = (
-        get_nouns_and_names_by_uri(all_steps),
-        _get_old_and_new_output_folders_by_job(all_steps),
-    )
+    nouns_and_names_by_uri = get_nouns_and_names_by_uri(all_steps)
+    folders = _get_old_and_new_output_folders_by_job(all_steps)
     return [
         _build_job_finding(step, nouns_and_names_by_uri, folders)
-        for step in steps
+        for step in reviewed_steps
         if step.type in KINDS_BY_TYPE and step.op != "same"
     ]
 
@@ -107,14 +105,14 @@ def _get_old_and_new_output_folders_by_job(steps: Iterable[Step]) -> dict[str, t
     return folders
 
 
-def _find_output_folder(value: Any) -> str | None:
+def _find_output_folder(spec_or_part: Any) -> str | None:
     """Return the output folder anywhere in a spec: its place depends on the kind of job."""
-    if not isinstance(value, Mapping):
+    if not isinstance(spec_or_part, Mapping):
         return None
-    folder = value.get(_OUTPUT_FOLDER[0])
+    folder = spec_or_part.get(_OUTPUT_FOLDER[0])
     if isinstance(folder, Mapping):
         return str(folder.get(_OUTPUT_FOLDER[1]))
-    return next((found for each in value.values() if (found := _find_output_folder(each))), None)
+    return next((found for each in spec_or_part.values() if (found := _find_output_folder(each))), None)
 
 
 def _is_consequence_of_upstream(change: InputChange, upstream_folders: Iterable[tuple[str, str]]) -> bool:
@@ -145,4 +143,4 @@ def _build_image_cause(old_uri: str, new_uri: str) -> Cause:
     name = new_path.rpartition("/")[2]
     if old_path == new_path and old_version and new_version:
         return Cause("image", name, old_version[0], new_version[0])
-    return Cause("image", name, format_value(old_uri), format_value(new_uri))
+    return Cause("image", name, format_value_or_none(old_uri), format_value_or_none(new_uri))

@@ -31,14 +31,18 @@ def group_jobs_by_all_causes_or_commonest(jobs: Sequence[JobFinding], max_groups
 
     Else each job is in the group of that cause of its own which most jobs have.
     """
-    groups = _group_by(jobs, lambda job: job.causes)
+    groups = _group_by_action_policy_and_key(jobs, lambda job: job.causes)
     if len(groups) > max_groups:
         counts = Counter((job.action, cause) for job in jobs for cause in job.causes)
-        groups = _group_by(jobs, lambda job: max(job.causes, key=lambda cause: counts[job.action, cause], default=None))
+        groups = _group_by_action_policy_and_key(
+            jobs, lambda job: max(job.causes, key=lambda cause: counts[job.action, cause], default=None)
+        )
     return groups
 
 
-def _group_by(jobs: Sequence[JobFinding], get_key: Callable[[JobFinding], Hashable]) -> list[JobGroup]:
+def _group_by_action_policy_and_key(
+    jobs: Sequence[JobFinding], get_key: Callable[[JobFinding], Hashable]
+) -> list[JobGroup]:
     groups: dict[Hashable, list[JobFinding]] = {}
     for job in jobs:
         groups.setdefault((job.action, job.on_delete, get_key(job)), []).append(job)

@@ -17,20 +17,28 @@ def render_json(review: Review) -> str:
     fields = asdict(review)
     for max_items in _MAX_ITEMS:
         omitted: dict[str, int] = {}
-        cut = _cut_lists(fields, max_items, "", omitted)
+        cut = _cut_lists_and_texts_and_count_omitted(fields, max_items, "", omitted)
         text = json.dumps({**cut, "omitted": omitted}, indent=1) + "\n"
         if len(text) <= MAX_LENGTH:
             break
     return text
 
 
-def _cut_lists(value: Any, max_items: int, path: str, omitted: dict[str, int]) -> Any:
+def _cut_lists_and_texts_and_count_omitted(
+    value: Any, max_items: int, path: str, omitted_counts_by_path: dict[str, int]
+) -> Any:
     if isinstance(value, dict):
         return {
-            key: _cut_lists(each, max_items, f"{path}.{key}".removeprefix("."), omitted) for key, each in value.items()
+            key: _cut_lists_and_texts_and_count_omitted(
+                each, max_items, f"{path}.{key}".removeprefix("."), omitted_counts_by_path
+            )
+            for key, each in value.items()
         }
     if isinstance(value, list | tuple):
         if len(value) > max_items:
-            omitted[path] = omitted.get(path, 0) + len(value) - max_items
-        return [_cut_lists(each, max_items, path, omitted) for each in value[:max_items]]
+            omitted_counts_by_path[path] = omitted_counts_by_path.get(path, 0) + len(value) - max_items
+        return [
+            _cut_lists_and_texts_and_count_omitted(each, max_items, path, omitted_counts_by_path)
+            for each in value[:max_items]
+        ]
     return value[:_MAX_TEXT_LENGTH] if isinstance(value, str) else value

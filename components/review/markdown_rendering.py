@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from .changed_images_and_packages import ImageFinding
 from .data_loss_grant_and_other_findings import DataLoss, Grant, OtherChange
-from .input_changes import shorten
+from .input_changes import shorten_in_the_middle
 from .job_findings import Cause, JobFinding
 from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import count_noun, render_code, render_code_list
@@ -123,7 +123,7 @@ def _render_folded_list(
 
 
 def _render_message(message: str) -> str:
-    return render_code(shorten(message, MAX_MESSAGE_LENGTH))
+    return render_code(shorten_in_the_middle(message, MAX_MESSAGE_LENGTH))
 
 
 def _render_data_loss(loss: DataLoss) -> str:
@@ -156,7 +156,7 @@ def _render_image(max_names: int, image: ImageFinding) -> str:
         if files
     ]
     reasons += [
-        f"{render_code(change.path_text)} {_render_values(change.old_text, change.new_text)}"
+        f"{render_code(change.path_text)} {_render_value_change(change.old_text, change.new_text)}"
         for change in image.other_changes[:max_names]
     ]
     if image.has_unlisted_files:
@@ -166,16 +166,16 @@ def _render_image(max_names: int, image: ImageFinding) -> str:
 
 def _render_job_group(max_names: int, group: JobGroup) -> str:
     names = render_code_list([job.name for job in group.jobs], max_names)
-    text = f"{count_noun(len(group.jobs), 'job')} {_render_action(group.jobs[0], group.shared_causes)}"
+    text = f"{count_noun(len(group.jobs), 'job')} {_render_action_and_causes(group.jobs[0], group.shared_causes)}"
     others = f" ({group.count_with_other_causes:,} also for other reasons)" if group.count_with_other_causes else ""
     return f"{text}{others}: {names}"
 
 
 def _render_job(job: JobFinding) -> str:
-    return f"{render_code(job.name)} ({job.type}): {_render_action(job, job.causes)}"
+    return f"{render_code(job.name)} ({job.type}): {_render_action_and_causes(job, job.causes)}"
 
 
-def _render_action(job: JobFinding, causes: Sequence[Cause]) -> str:
+def _render_action_and_causes(job: JobFinding, causes: Sequence[Cause]) -> str:
     phrase = _ACTIONS[job.action]
     if job.action == "run again" and job.on_delete != "delete":
         phrase += " (the earlier run is cancelled)" if job.on_delete == "cancel" else " (the earlier run is kept)"
@@ -203,10 +203,10 @@ def _render_cause(cause: Cause) -> str:
         return "a request, as by `--replace`, or the provider's"
     noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
     has_values = cause.old_text is not None or cause.new_text is not None
-    values = f" {_render_values(cause.old_text, cause.new_text)}" if has_values else ""
+    values = f" {_render_value_change(cause.old_text, cause.new_text)}" if has_values else ""
     return f"{noun}{render_code(cause.name)}{values}"
 
 
-def _render_values(old_text: str | None, new_text: str | None) -> str:
+def _render_value_change(old_text: str | None, new_text: str | None) -> str:
     old, new = (render_code(text) if text is not None else "(none)" for text in (old_text, new_text))
     return f"{old} → {new}"

@@ -37,7 +37,7 @@ def render_submissions(submissions: Submissions) -> str:
 
 def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]:
     yield ""
-    yield f"| Cost by list price | {_get_name_of_before(review)} | after |"
+    yield f"| Cost by list price | {_get_before_column_title(review)} | after |"
     yield "|---|---:|---:|"
     yield f"| USD an hour | {before.hourly:,.2f} | {after.hourly:,.2f} |"
     yield f"| USD at most | {before.ceiling:,.2f} | {after.ceiling:,.2f} |"
@@ -67,7 +67,7 @@ def _render_quota(review: Review, before: Totals, after: Totals, max_items: int)
     granted = review.granted_quota
     yield ""
     yield (
-        f"| Quota of all jobs at once, `{METRIC_PREFIX}`… | {_get_name_of_before(review)} | after |"
+        f"| Quota of all jobs at once, `{METRIC_PREFIX}`… | {_get_before_column_title(review)} | after |"
         + " granted |" * bool(granted)
     )
     yield "|---|---:|---:|" + "---:|" * bool(granted)
@@ -80,7 +80,7 @@ def _render_quota(review: Review, before: Totals, after: Totals, max_items: int)
         yield f"and {len(metrics) - max_items:,} more quotas"
 
 
-def _get_name_of_before(review: Review) -> str:
+def _get_before_column_title(review: Review) -> str:
     return "base" if review.has_base else "before"
 
 

@@ -20,9 +20,10 @@ def require_plan_newer_than_state(plan_text: str, state_text: str, plan_name: st
     Both record when they were written in their manifest: the plan of `pulumi preview --save-plan`, the state of
     `pulumi stack export`.
     """
-    plan = _parse_object(plan_text, plan_name, "a plan of `pulumi preview --save-plan`", "resourcePlans")
-    state = _parse_object(state_text, state_name, "a state of `pulumi stack export`", "deployment")
-    planned, updated = _get_manifest_time(plan, plan_name), _get_manifest_time(state["deployment"], state_name)
+    plan = _parse_json_object_with_key(plan_text, plan_name, "a plan of `pulumi preview --save-plan`", "resourcePlans")
+    state = _parse_json_object_with_key(state_text, state_name, "a state of `pulumi stack export`", "deployment")
+    planned = _get_manifest_time_or_minimum(plan, plan_name)
+    updated = _get_manifest_time_or_minimum(state["deployment"], state_name)
     if planned <= updated:
         raise PlanUnusable(
             f"{plan_name}: is older than the state: it was saved at {planned:{_TIME_FORMAT}} UTC, and the stack was "
@@ -30,7 +31,7 @@ def require_plan_newer_than_state(plan_text: str, state_text: str, plan_name: st
         )
 
 
-def _parse_object(text: str, file_name: str, description: str, key: str) -> Mapping[str, Any]:
+def _parse_json_object_with_key(text: str, file_name: str, description: str, key: str) -> Mapping[str, Any]:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
@@ -40,7 +41,7 @@ def _parse_object(text: str, file_name: str, description: str, key: str) -> Mapp
     return fields
 
 
-def _get_manifest_time(fields: Mapping[str, Any], file_name: str) -> datetime:
+def _get_manifest_time_or_minimum(fields: Mapping[str, Any], file_name: str) -> datetime:
     try:
         return datetime.fromisoformat(fields["manifest"]["time"]).astimezone(UTC)
     except KeyError:  # a stack that nothing has been deployed to

@@ -41,7 +41,7 @@ class Step:
     is_retained: bool
 
     @property
-    def inputs(self) -> Mapping[str, Any]:
+    def new_or_old_inputs(self) -> Mapping[str, Any]:
         """The inputs after the update, or before it if the resource is deleted."""
         return self.new_inputs if self.new_inputs is not None else self.old_inputs or {}
 
@@ -89,7 +89,7 @@ class PreviewDocument:
             reason = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
             message = f"{origin}: is not the output of `pulumi preview --json`{reason}; write only its standard output"
             raise PreviewUnreadable(message) from error
-        stack, project = _get_stack_and_project(steps)
+        stack, project = _get_stack_and_project_names(steps)
         return cls(
             project=project,
             stack=stack,
@@ -105,7 +105,7 @@ class PreviewDocument:
         return any(each.severity == "error" for each in self.diagnostics)
 
     @cached_property
-    def stack_values(self) -> Mapping[str, Any]:
+    def valid_stack_config(self) -> Mapping[str, Any]:
         """The valid values of the stack's config, in the shape of `config_types.Stack`."""
         values, _ = find_valid_values_and_violations(extract_and_decode_own_config(self.config))
         return values
@@ -145,7 +145,7 @@ def _parse_diagnostic(fields: Mapping[str, Any]) -> Diagnostic:
     return Diagnostic(str(fields["severity"]), str(fields["message"]), name)
 
 
-def _get_stack_and_project(steps: Sequence[Step]) -> tuple[str, str]:
+def _get_stack_and_project_names(steps: Sequence[Step]) -> tuple[str, str]:
     """URNs are `urn:pulumi:STACK::PROJECT::TYPES::NAME`."""
     if not steps:
         return "", ""

@@ -13,14 +13,14 @@ from .data_loss_grant_and_other_findings import (
     find_data_losses,
     find_grant_changes,
 )
-from .diagnostics import list_errors, list_unique_warning_messages
+from .diagnostics import list_unique_error_messages, list_unique_warning_messages
 from .estimates import (
     NearlyReachedGuardrail,
     StackSide,
     Submissions,
     Totals,
     find_nearly_reached_guardrails,
-    get_submissions_per_minute,
+    get_max_submissions_per_minute_or_none,
 )
 from .job_findings import JobFinding, find_changed_jobs
 from .preview_document import PreviewDocument
@@ -61,7 +61,8 @@ class Review:
 
 def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
     """Return the findings of a preview. With a `base`, they are those that the base does not have."""
-    problems, warnings = list_errors(preview.diagnostics), list_unique_warning_messages(preview.diagnostics)
+    problems = list_unique_error_messages(preview.diagnostics)
+    warnings = list_unique_warning_messages(preview.diagnostics)
     if base and base.has_failed:
         base = None
         warnings.append("the preview of the base failed, so this one is compared with the stack as it is")
@@ -92,7 +93,9 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         after=after.totals if after else None,
         near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
         granted_quota=parse_granted_amount_texts_by_metric(each.message for each in preview.diagnostics),
-        submissions=Submissions(sum(job.submission_count for job in all_jobs), get_submissions_per_minute(preview)),
+        submissions=Submissions(
+            sum(job.submission_count for job in all_jobs), get_max_submissions_per_minute_or_none(preview)
+        ),
         unlisted_count=preview.unlisted_count,
         pending_in_base=tuple(
             step.name for step in preview.steps if step.op != "same" and step == base_steps.get(step.urn)

@@ -8,7 +8,7 @@ from typing import Any
 from ..schedules.next_times import is_next_times_line
 from ..schedules.schedule_cost import parse_schedule_cost_texts_by_name
 from .changed_images_and_packages import get_nouns_and_names_by_uri
-from .input_changes import InputChange, find_input_changes, find_value_changes, format_value
+from .input_changes import InputChange, find_input_changes, find_value_changes, format_value_or_none
 from .job_findings import Cause, find_causes
 from .preview_document import Diagnostic, Step
 
@@ -48,9 +48,9 @@ def is_part_of_schedule(step: Step) -> bool:
 
 
 def find_changed_schedules(
-    steps: Iterable[Step], all_steps: Iterable[Step], diagnostics: Iterable[Diagnostic]
+    reviewed_steps: Iterable[Step], all_steps: Iterable[Step], diagnostics: Iterable[Diagnostic]
 ) -> list[ScheduleFinding]:
-    """Find the schedules among `steps` that a preview changes.
+    """Find the schedules among `reviewed_steps` that a preview changes.
 
     `all_steps` and `diagnostics` are those of the whole preview.
     """
@@ -59,11 +59,13 @@ def find_changed_schedules(
     costs = parse_schedule_cost_texts_by_name(each.message for each in diagnostics)
     uris = get_nouns_and_names_by_uri(all_steps)
     parts: dict[str, list[Step]] = {}
-    for step in steps:
+    for step in reviewed_steps:
         if is_part_of_schedule(step) and step.type != _STATUS and step.op != "same":
             parts.setdefault(_get_schedule_name(step), []).append(step)
-    times = {_get_schedule_name(step): step.inputs for step in all_steps if _has_times(step)}
-    findings = [_build_finding(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())]
+    times = {_get_schedule_name(step): step.new_or_old_inputs for step in all_steps if _has_cron_inputs(step)}
+    findings = [
+        _build_schedule_finding(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())
+    ]
     return [replace(each, next_times=next_times.get(each.name, ""), cost=costs.get(each.name, "")) for each in findings]
 
 
@@ -71,11 +73,11 @@ def _get_schedule_name(step: Step) -> str:
     return step.name.removesuffix(_SUFFIXES[step.type])
 
 
-def _has_times(step: Step) -> bool:
+def _has_cron_inputs(step: Step) -> bool:
     return step.type in (_EMULATOR_SCHEDULE, _SCHEDULER_JOB) and is_part_of_schedule(step)
 
 
-def _build_finding(
+def _build_schedule_finding(
     name: str, steps: Iterable[Step], times: Mapping[str, Any], uris: Mapping[str, tuple[str, str]]
 ) -> ScheduleFinding:
     steps = list(steps)
@@ -84,33 +86,33 @@ def _build_finding(
         change = "new"
     elif all(step.new_inputs is None for step in steps):
         change = "removed"
-    changes = [each for step in steps for each in _find_changes(step)]
+    changes = [each for step in steps for each in _find_schedule_input_changes(step)]
     causes = find_causes(changes, uris) or (Cause("request"),)
     return ScheduleFinding(
         name,
         change,
-        format_value(times.get("cron") or times.get("schedule")) or "",
-        format_value(times.get("timeZone")) or "",
+        format_value_or_none(times.get("cron") or times.get("schedule")) or "",
+        format_value_or_none(times.get("timeZone")) or "",
         times.get("paused") is True,
         causes if change == "changed" else (),
     )
 
 
-def _find_changes(step: Step) -> list[InputChange]:
+def _find_schedule_input_changes(step: Step) -> list[InputChange]:
     changes = []
     for change in find_input_changes(step):
-        changes += _find_changes_of_source(change) if change.path == (_SOURCE,) else [change]
-    return [replace(change, path=_shorten_path(change.path)) for change in changes]
+        changes += _find_changes_in_workflow_source(change) if change.path == (_SOURCE,) else [change]
+    return [replace(change, path=_get_declared_path(change.path)) for change in changes]
 
 
-def _shorten_path(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+def _get_declared_path(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return a path as declarations have it: that of a job's field begins after the `body` of its request."""
     if _BODY in path[:-1]:
         return path[len(path) - path[::-1].index(_BODY) :]
     return (_FIELDS.get(str(path[0]), path[0]), *path[1:])
 
 
-def _find_changes_of_source(change: InputChange) -> list[InputChange]:
+def _find_changes_in_workflow_source(change: InputChange) -> list[InputChange]:
     """Return what differs in the source of a workflow, which is JSON with the requests of the jobs in it."""
     try:
         return find_value_changes(json.loads(change.old_value), json.loads(change.new_value))

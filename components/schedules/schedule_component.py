@@ -15,7 +15,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
 
 from ..errors import DeclarationErrors, Problem
-from ..jobs.argument_validation import validate_and_canonicalize
+from ..jobs.argument_validation import canonicalize_job_and_record_problems
 from ..jobs.job_resources import (
     CustomJob,
     CustomJobArgs,
@@ -133,7 +133,7 @@ def _validate_and_record_spec_of_program(
     name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
 ) -> pulumi.Input[CanonicalSpec | None]:
     kind, program_jobs = template.type.provider.kind, foundation.program_jobs
-    spec, _ = validate_and_canonicalize(
+    spec, _ = canonicalize_job_and_record_problems(
         kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
     )
     if isinstance(spec, CanonicalSpec):

@@ -31,7 +31,7 @@ from ...runtime.submission_count_and_pace import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
 from .labels import MARK_LABEL, build_stack_filter
-from .orphans import remove_orphans
+from .orphans import remove_orphans_among_jobs
 from .submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
 _FOR_PLANS = ("declarations", "packageVersion")
@@ -78,14 +78,14 @@ class LedgerProvider(Provider):
         """Remove the jobs of names that are gone which this ledger has marked and no state records."""
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
         marks = {job_digests.compute_mark_label_value(id_, name) for name in gone}
-        _remove_unrecorded_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__)
+        _remove_orphans_with_marks(olds["parent"], news["stack"], gone.values(), marks.__contains__)
         return dynamic.UpdateResult(dict(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Remove the jobs that this ledger has marked and no state records, except kept ones."""
         kept_marks = {job_digests.compute_mark_label_value(id_, name) for name in props["kept"]}
         is_removable_mark = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
-        _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable_mark)
+        _remove_orphans_with_marks(props["parent"], props["stack"], KINDS, is_removable_mark)
 
 
 class Ledger(DynamicResource, module="vertex", name="Ledger"):
@@ -111,7 +111,7 @@ def _build_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
     return LedgerContents(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept_names, kept_names)
 
 
-def _remove_unrecorded_jobs(
+def _remove_orphans_with_marks(
     parent: str, fully_qualified_stack_name: str, collections: Iterable[str], is_removable_mark: Callable[[str], bool]
 ) -> None:
     """Remove the jobs with a mark for which `is_removable_mark` is true that no state records.
@@ -130,4 +130,4 @@ def _remove_unrecorded_jobs(
                 if is_removable_mark(job["labels"].get(MARK_LABEL, ""))
                 and not jobs_cache.is_deleted_or_kept(job["name"])
             }
-            remove_orphans(api.client, fully_qualified_stack_name, removable)
+            remove_orphans_among_jobs(api.client, fully_qualified_stack_name, removable)

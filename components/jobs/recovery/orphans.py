@@ -21,7 +21,7 @@ from .submitted_jobs_cache import LedgerContents
 _EXPORT_SECONDS = 120
 
 
-def remove_orphans(
+def remove_orphans_among_jobs(
     client: JobClient, fully_qualified_stack_name: str, display_names_by_resource_name: Mapping[str, str]
 ) -> None:
     """Remove those jobs that the stack `organization/project/stack` does not record, and print a line for each.
@@ -31,7 +31,7 @@ def remove_orphans(
     """
     if not display_names_by_resource_name:
         return
-    recorded_ids = find_resource_ids_in_exported_state(fully_qualified_stack_name)
+    recorded_ids = export_state_and_get_resource_ids_or_none(fully_qualified_stack_name)
     if recorded_ids is None:
         shown = ", ".join(sorted(display_names_by_resource_name))
         print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
@@ -62,7 +62,7 @@ def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerConte
     return sorted(undeclared)
 
 
-def find_resource_ids_in_exported_state(fully_qualified_stack_name: str) -> set[str] | None:
+def export_state_and_get_resource_ids_or_none(fully_qualified_stack_name: str) -> set[str] | None:
     """Return the ids of all resources in the state of `organization/project/stack`; None if it cannot be read.
 
     A provider is told of one resource at a time, so this asks the `pulumi` command (it takes half a second).

@@ -56,7 +56,7 @@ class SubmittedJobsCache:
         """Set the ledger that covers the jobs submitted from now on."""
         self._ledger = ledger
 
-    def find_current_ledger(self, project_and_stack_name: str) -> LedgerContents | None:
+    def get_current_ledger_or_none(self, project_and_stack_name: str) -> LedgerContents | None:
         """Return the ledger of the stack `<pulumi project>/<stack>`.
 
         None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
@@ -80,7 +80,7 @@ class SubmittedJobsCache:
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        summaries = self._list_remaining_jobs(api, kind, project_and_stack_name, token)
+        summaries = self._list_remaining_job_summaries(api, kind, project_and_stack_name, token)
         while newest := _select_newest_usable_job_or_none(summaries):
             with suppress(NotFound):
                 job = api.client.require(ResourceName.parse(newest["name"]))
@@ -89,14 +89,14 @@ class SubmittedJobsCache:
             summaries.remove(newest)
         return None
 
-    def find_created_job(
+    def find_job_created_since_listing(
         self, api: Target, kind: Kind, project_and_stack_name: str, token: str
     ) -> dict[str, Any] | None:
         """Return the job with a token that has been created since this run listed the jobs, whatever its state.
 
         It is the job of a call whose answer was lost. Raises VertexError.
         """
-        listed = {job["name"] for job in self._list_remaining_jobs(api, kind, project_and_stack_name, token)}
+        listed = {job["name"] for job in self._list_remaining_job_summaries(api, kind, project_and_stack_name, token)}
         filter_ = f'{labels.build_stack_filter(project_and_stack_name)} AND labels.{labels.TOKEN_LABEL}="{token}"'
         created = [job for job in api.client.list(kind, api.parent, filter_) if job["name"] not in listed]
         remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
@@ -106,14 +106,16 @@ class SubmittedJobsCache:
         self, api: Target, kind: Kind, project_and_stack_name: str, mark: str
     ) -> list[str]:
         """Return the resource names of the jobs that have a mark. Raises VertexError."""
-        return [job["name"] for job in self._list_remaining_jobs(api, kind, project_and_stack_name, mark)]
+        return [job["name"] for job in self._list_remaining_job_summaries(api, kind, project_and_stack_name, mark)]
 
-    def _list_remaining_jobs(
+    def _list_remaining_job_summaries(
         self, api: Target, kind: Kind, project_and_stack_name: str, label_value: str
     ) -> list[JobSummary]:
         # setdefault is atomic, so all threads get one listing.
         listing = self._listings.setdefault((api, kind, project_and_stack_name), _JobListing())
-        summaries = listing.get_or_fetch_by_label_value(api, kind, project_and_stack_name).get(label_value, [])
+        summaries = listing.get_or_fetch_job_summaries_by_label_value(api, kind, project_and_stack_name).get(
+            label_value, []
+        )
         return [job for job in summaries if not self.is_deleted_or_kept(job["name"])]
 
 
@@ -130,7 +132,7 @@ class _JobListing:
         self._lock = threading.Lock()
         self._summaries: dict[str, list[JobSummary]] | None = None
 
-    def get_or_fetch_by_label_value(
+    def get_or_fetch_job_summaries_by_label_value(
         self, api: Target, kind: Kind, project_and_stack_name: str
     ) -> dict[str, list[JobSummary]]:
         """The first call lists, and others wait for it; after a failure the next one lists again."""

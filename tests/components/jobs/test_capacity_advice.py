@@ -33,18 +33,18 @@ def advice() -> CapacityAdvice:
 
 def test_a_job_that_waits_long_has_advice_once(advice: CapacityAdvice) -> None:
     jobs = {"a": waiting("PENDING"), "b": waiting("RUNNING", 2)}
-    assert advice.take_lines(jobs, LATER - 1) == []
-    lines = advice.take_lines(jobs, LATER)
+    assert advice.take_new_advice_lines(jobs, LATER - 1) == []
+    lines = advice.take_new_advice_lines(jobs, LATER)
     assert lines[:3] == [
         f"a: PENDING for {LONG_WAIT_MINUTES} min, as machines may be short",
         "  what may help (each of these replaces the job):",
         SPOT,
     ]
-    assert advice.take_lines(jobs, LATER + 60) == []
+    assert advice.take_new_advice_lines(jobs, LATER + 60) == []
 
 
 def test_a_queued_job_has_its_quotas_named(advice: CapacityAdvice) -> None:
-    lines = advice.take_lines({"a": waiting("QUEUED")}, LATER)
+    lines = advice.take_new_advice_lines({"a": waiting("QUEUED")}, LATER)
     assert lines[:3] == [
         f"a: QUEUED for {LONG_WAIT_MINUTES} min, as quota or machines are short",
         "  it needs these quotas (aiplatform.googleapis.com/custom_model_training_NAME): cpus 4, pd_ssd 100",
@@ -55,17 +55,17 @@ def test_a_queued_job_has_its_quotas_named(advice: CapacityAdvice) -> None:
 
 def test_many_jobs_of_one_kind_have_one_advice(advice: CapacityAdvice) -> None:
     jobs = {f"j{number}": waiting("QUEUED", number) for number in range(200)}
-    lines = advice.take_lines(jobs, LATER)
+    lines = advice.take_new_advice_lines(jobs, LATER)
     assert lines[0].startswith("j0, j1, j2, j3, j4 and 195 more: QUEUED for ")
     assert len(lines) < 10
     late = {"late": waiting("QUEUED", 201, createTime="2026-01-31T12:05:00Z")}
-    assert advice.take_lines({**jobs, **late}, LATER + 300) == []
+    assert advice.take_new_advice_lines({**jobs, **late}, LATER + 300) == []
 
 
 @pytest.mark.parametrize("collection", ["hyperparameterTuningJobs", "trainingPipelines"])
 def test_every_kind_of_job_has_advice(advice: CapacityAdvice, collection: str) -> None:
-    assert SPOT in advice.take_lines({"a": waiting("PENDING", collection=collection)}, LATER)
+    assert SPOT in advice.take_new_advice_lines({"a": waiting("PENDING", collection=collection)}, LATER)
 
 
 def test_jobs_on_this_machine_have_no_advice() -> None:
-    assert CapacityAdvice(f"//local/{PARENT}").take_lines({"a": waiting("QUEUED")}, LATER) == []
+    assert CapacityAdvice(f"//local/{PARENT}").take_new_advice_lines({"a": waiting("QUEUED")}, LATER) == []

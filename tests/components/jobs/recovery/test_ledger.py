@@ -23,7 +23,7 @@ ledger, custom = LedgerProvider(), CustomJobProvider()
 def recorded(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The ids that the state records."""
     ids: set[str] = set()
-    monkeypatch.setattr(orphans, "find_resource_ids_in_exported_state", lambda stack: ids)
+    monkeypatch.setattr(orphans, "export_state_and_get_resource_ids_or_none", lambda stack: ids)
     return ids
 
 
