@@ -44,11 +44,11 @@ def decide_ending_or_restart(
     return (
         _decide_outcome_of_exits(job, current, now, read_traceback)
         or _decide_outcome_of_lost_replicas(job, current, now)
-        or find_timeout_ending(job, now)
+        or build_timeout_ending_if_due(job, now)
     )
 
 
-def find_timeout_ending(job: Job, now: int) -> Ending | None:
+def build_timeout_ending_if_due(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
     if now < compute_timeout_deadline(job):
         return None

@@ -89,7 +89,7 @@ class CustomJobReconciler:
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_replica_statuses(job.id)
-            ending = custom_job_outcome.find_timeout_ending(job, now_ns())
+            ending = custom_job_outcome.build_timeout_ending_if_due(job, now_ns())
             if ending is not None:
                 return self._record_and_end_or_get_delay(job, ending, statuses)
             earlier_attempts = _select_running_replicas(statuses) - set(job.current_replicas)

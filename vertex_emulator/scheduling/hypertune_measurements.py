@@ -38,7 +38,7 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
             timestamp = _parse_finite_number_or_none(entry.get("timestamp"))
             elapsed = 0.0 if timestamp is None else max(timestamp - trial_start, 0.0)
             step_count = int(_parse_finite_number_or_none(entry.get("global_step")) or 0)
-            _complete_or_append_in_place(measurements_by_step, Measurement(step_count, elapsed, metrics))
+            _merge_into_latest_or_append_in_place(measurements_by_step, Measurement(step_count, elapsed, metrics))
     return _flatten_and_sort(measurements_by_step)
 
 
@@ -66,7 +66,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
         if not any(
             _is_as_late_and_complete_as(other, added) for other in measurements_by_step.get(added.step_count, [])
         ):
-            _complete_or_append_in_place(measurements_by_step, added)
+            _merge_into_latest_or_append_in_place(measurements_by_step, added)
     return _flatten_and_sort(measurements_by_step)[-MAX_MEASUREMENTS:]
 
 
@@ -127,18 +127,20 @@ def _parse_finite_number_or_none(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _complete_or_append_in_place(measurements_by_step: dict[int, list[Measurement]], added: Measurement) -> None:
+def _merge_into_latest_or_append_in_place(
+    measurements_by_step: dict[int, list[Measurement]], added: Measurement
+) -> None:
     """Complete the step's latest measurement with further metrics, or append another one to the step."""
     reported = measurements_by_step.setdefault(added.step_count, [])
     latest = reported[-1] if reported else None
-    if latest is not None and _can_complete(added, latest):
+    if latest is not None and _can_merge(added, latest):
         elapsed = max(latest.elapsed, added.elapsed)
         reported[-1] = Measurement(added.step_count, elapsed, {**latest.metrics, **added.metrics})
     else:
         reported.append(added)
 
 
-def _can_complete(added: Measurement, latest: Measurement) -> bool:
+def _can_merge(added: Measurement, latest: Measurement) -> bool:
     shared = added.metrics.keys() & latest.metrics.keys()
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 

@@ -10,10 +10,10 @@ from random import Random
 from vertex_api.studies.metrics import is_safe, parse_objectives, parse_safety_metrics
 from vertex_api.types import StudySpec
 from vertex_emulator.search.conditional_parameters import Parameter, Space, build_point_key, map_values_by_id
-from vertex_emulator.search.loss_transforms import fill_and_compress_values, scalarize_losses_by_trial
+from vertex_emulator.search.loss_transforms import fill_missing_and_compress_outliers, scalarize_losses_by_trial
+from vertex_emulator.search.observation_and_measurement import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.random_search import create_seeded_generator, draw_random_point
-from vertex_emulator.search.trial_observation import Observation
 
 # The time of a fit grows with the cube of the points.
 _MAX_FITTED_POINTS = 100
@@ -77,7 +77,7 @@ def _fit_models_and_propose_point(
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
     objectives = parse_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
-    losses_by_objective = [fill_and_compress_values(goal.compute_loss_or_none, ended) for goal in objectives]
+    losses_by_objective = [fill_missing_and_compress_outliers(goal.compute_loss_or_none, ended) for goal in objectives]
     losses = scalarize_losses_by_trial(losses_by_objective, weights)
     if not encoder.varied_parameters or not losses:
         return None
@@ -97,7 +97,7 @@ def _fit_models_and_propose_point(
     excess_lists = [
         excesses
         for safety in parse_safety_metrics(study_spec)
-        if (excesses := fill_and_compress_values(safety.compute_signed_safety_shortfall_or_none, ended))
+        if (excesses := fill_missing_and_compress_outliers(safety.compute_signed_safety_shortfall_or_none, ended))
     ]
     objective = fit_model(losses)
     safety_models = [model for model in map(fit_model, excess_lists) if model is not None]

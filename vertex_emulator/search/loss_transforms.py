@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log1p
 from statistics import median
 
-from vertex_emulator.search.trial_observation import Observation
+from vertex_emulator.search.observation_and_measurement import Observation
 
 # The share of the plain sum that is added to the maximum, so that a trial that is worse in one objective and equal in
 # the others gets a larger loss (Knowles 2006).
@@ -12,7 +12,7 @@ _SUM_SHARE = 0.05
 _MAX_SHARE = 1e100  # keeps the result finite
 
 
-def fill_and_compress_values(
+def fill_missing_and_compress_outliers(
     get_value: Callable[[Mapping[str, float]], float | None], ended_trials: Sequence[Observation]
 ) -> list[float]:
     """Return a value per trial, the worst one for failed trials and those without a value; empty if none has one."""

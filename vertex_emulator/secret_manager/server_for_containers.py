@@ -59,7 +59,7 @@ class SecretServerForContainers:
                 return {}
         host, port = self._address
         self.executor.allow_container_connections(host, port)
-        return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_key(number)}
+        return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_project_key(number)}
 
     def listen_on_earlier_address_if_any(self) -> None:
         """Listen where an earlier process did: its containers know that address. Do nothing if that is impossible."""
@@ -91,13 +91,13 @@ class SecretServerForContainers:
 
     def _access_secret_version_with_key(self, project: str, secret: str, version: str, key: str) -> dict[str, Any]:
         """Return a version's payload to whoever has its project's key. Raises ApiError."""
-        if not hmac.compare_digest(key.encode(), self._derive_key(derive_project_number(project)).encode()):
+        if not hmac.compare_digest(key.encode(), self._derive_project_key(derive_project_number(project)).encode()):
             name = f"projects/{project}/secrets/{secret}/versions/{version}"
             message = f"Permission 'secretmanager.versions.access' denied for resource '{name}' (or it may not exist)."
             raise ApiError("PERMISSION_DENIED" if key else "UNAUTHENTICATED", message if key else _NO_KEY)
         return self.values.access_secret_version(project, secret, version)
 
-    def _derive_key(self, project_number: str) -> str:
+    def _derive_project_key(self, project_number: str) -> str:
         return hmac.new(self.token.encode(), f"secrets of {project_number}".encode(), hashlib.sha256).hexdigest()
 
 

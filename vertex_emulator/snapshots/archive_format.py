@@ -51,7 +51,7 @@ class Manifest:
     database_schema: int = SNAPSHOT_SCHEMA_VERSION
     emulator_version: str = __version__
 
-    def to_json(self) -> bytes:
+    def to_json_bytes(self) -> bytes:
         """Return the content of `manifest.json`."""
         return json.dumps(asdict(self), indent=2).encode() + b"\n"
 

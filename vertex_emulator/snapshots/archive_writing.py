@@ -30,7 +30,7 @@ class ArchiveEntry:
 def write_archive_atomically(archive: Path, entries: Sequence[ArchiveEntry], report: ReportProgress) -> None:
     """Write a manifest and the entries to a file for its owner only. Raises OSError, and leaves no part of a file."""
     content = Manifest(len(entries), sum(entry.size for entry in entries))
-    manifest = content.to_json()
+    manifest = content.to_json_bytes()
     progress = Progress(report, "writing the archive", content.files, content.size)
     partial = archive.with_name(f"{archive.name}.partial")
     try:

@@ -6,8 +6,8 @@ pytest imports the plugin wherever this package is installed, so nothing is impo
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vertex_emulator.testing.emulator_context_manager import run_emulator
     from vertex_emulator.testing.emulator_project import EmulatorProject
-    from vertex_emulator.testing.emulator_run import run_emulator
 
 __all__ = ["EmulatorProject", "run_emulator"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return EmulatorProject
     if name == "run_emulator":
-        from vertex_emulator.testing.emulator_run import run_emulator
+        from vertex_emulator.testing.emulator_context_manager import run_emulator
 
         return run_emulator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,7 @@ _MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids
 @pytest.fixture(scope="session")
 def _session_emulator(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmulatorProject]":
     from vertex_emulator.errors import EmulatorError
-    from vertex_emulator.testing.emulator_run import run_emulator
+    from vertex_emulator.testing.emulator_context_manager import run_emulator
 
     with ExitStack() as stack:
         try:

@@ -16,7 +16,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.web_page import bucket_files, event_stream, job_summaries
+from vertex_emulator.web_page import bucket_files, job_change_events, job_summaries
 from vertex_emulator.web_page.job_view import JobViews
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
@@ -58,7 +58,7 @@ class Page:
         return _build_page_html_response(200 if has_job else 404)
 
     async def _stream_job_change_events(self, request: Request) -> Response:
-        events = event_stream.stream_job_change_events(self.database.changes, request.query_params.get("job"))
+        events = job_change_events.stream_job_change_events(self.database.changes, request.query_params.get("job"))
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _list_jobs(self, request: Request) -> Response:

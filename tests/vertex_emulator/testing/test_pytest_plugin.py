@@ -67,7 +67,7 @@ def test_a_session_without_docker_has_one_line(tmp_path: Path) -> None:
     done = run_session(tmp_path, tests, DOCKER_HOST=f"unix://{tmp_path}/none.sock")
     assert "1 passed, 1 error" in done.stdout
     assert f"Docker does not answer on unix://{tmp_path}/none.sock" in done.stdout
-    assert "Traceback" not in done.stdout and "emulator_run.py" not in done.stdout
+    assert "Traceback" not in done.stdout and "emulator_context_manager.py" not in done.stdout
 
 
 def test_the_plugin_imports_nothing_of_the_emulator() -> None:

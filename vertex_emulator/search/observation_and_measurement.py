@@ -1,4 +1,4 @@
-"""What a study knows of its trials, and the API's form of their measurements."""
+"""What the search knows of a trial (an observation), and measurements with their form in the API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
