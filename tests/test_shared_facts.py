@@ -19,7 +19,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
-from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
+from vertex_emulator.api.injected_quota_message import list_quota_metrics_of_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise, require_running_endpoint

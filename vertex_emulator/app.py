@@ -21,7 +21,7 @@ from vertex_emulator.api.model_change_service import ModelChangeService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
-from vertex_emulator.api.unserved_methods import build_unimplemented_error, build_unserved_path_error
+from vertex_emulator.api.unserved_methods import build_unimplemented_error, build_unimplemented_or_not_found_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
@@ -94,7 +94,8 @@ class App:
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
             404: lambda request, _: build_error_response(
-                find_xml_multipart_upload_error(request) or build_unserved_path_error(request.method, request.url.path)
+                find_xml_multipart_upload_error(request)
+                or build_unimplemented_or_not_found_error(request.method, request.url.path)
             ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _log_and_respond_with_database_error,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
-from vertex_emulator.api.job_replicas import list_job_replicas
+from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
@@ -36,7 +36,7 @@ class CommandLineService:
     request_faults: InjectedRequestFaults
     wake: Callable[[str], None]
 
-    def get_status(self) -> dict[str, Any]:
+    def get_emulator_status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), replicas, what they reach, schedules, and faults."""
         with self.database.read_transaction() as transaction:
             counts = transaction.count_non_trial_jobs_by_state()
@@ -55,7 +55,7 @@ class CommandLineService:
             "faults": [{"remaining": count, "fault": fault.to_json_without_defaults()} for count, fault in faults],
         }
 
-    def get_job_state_and_log_ids(self, job_id: str) -> dict[str, Any]:
+    def get_job_state_and_log_owner(self, job_id: str) -> dict[str, Any]:
         """Return `name`, `state` and `error` of a job, and whose `log` to read (`job`, and `trial` or None).
 
         The log of a pipeline is that of its job, once it has one. Raises ApiError NOT_FOUND.
@@ -69,9 +69,9 @@ class CommandLineService:
         log = {"job": progress.job if progress else job.study_or_own_kind_and_id[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
-    def list_job_replicas(self, job_id: str) -> dict[str, Any]:
-        """Return the replicas behind a job, see `list_job_replicas`. Raises ApiError."""
-        return list_job_replicas(self.database, self.executor, job_id)
+    def get_job_state_and_replicas(self, job_id: str) -> dict[str, Any]:
+        """Return the replicas behind a job, see `get_job_state_and_replicas`. Raises ApiError."""
+        return get_job_state_and_replicas(self.database, self.executor, job_id)
 
     def list_log_folders(self, job_id: str) -> dict[str, Any]:
         """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.
@@ -97,7 +97,7 @@ class CommandLineService:
             ],
         }
 
-    def stop(self) -> dict[str, Any]:
+    def stop_emulator(self) -> dict[str, Any]:
         """Stop this process in order, as SIGTERM does."""
         os.kill(os.getpid(), signal.SIGTERM)
         return {}
@@ -119,7 +119,7 @@ class CommandLineService:
         """Delete all pending faults; return how many there were."""
         with self.database.write_transaction() as transaction:
             cleared = transaction.injected_faults.clear()
-        self.request_faults.reload()
+        self.request_faults.reload_from_database()
         return {"cleared": cleared}
 
     def inject_fault(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,5 +134,5 @@ class CommandLineService:
             raise ApiError("FAILED_PRECONDITION", str(error)) from error
         with self.database.write_transaction() as transaction:
             transaction.injected_faults.add(fault)
-        self.request_faults.reload()
+        self.request_faults.reload_from_database()
         return {"fault": fault.to_json_without_defaults()}

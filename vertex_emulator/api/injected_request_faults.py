@@ -25,9 +25,9 @@ class InjectedRequestFaults:
         self._limit_per_minute: int | None = None
         self._next_even_request: dict[str, float] = {}
         self._kinds: frozenset[str] = frozenset()
-        self.reload()
+        self.reload_from_database()
 
-    def reload(self) -> None:
+    def reload_from_database(self) -> None:
         """Read the pending faults, after they have changed."""
         with self._database.read_transaction() as transaction:
             pending = [fault for _, fault in transaction.injected_faults.list_remaining_job_counts_and_faults()]
@@ -40,32 +40,32 @@ class InjectedRequestFaults:
         It raises ApiError, and AnswerLost after the request has been handled.
         """
 
-        def handle(**arguments: Any) -> Mapping[str, Any]:
+        def handle_with_faults(**arguments: Any) -> Mapping[str, Any]:
             if not self._kinds:
                 return handler(**arguments)
             name = str(arguments.get("body", {}).get("displayName", ""))
-            if self._consume_fault("unavailable", name):
+            if self._consume_fault_or_none("unavailable", name):
                 raise ApiError("UNAVAILABLE", "The service is currently unavailable.")
             if verb != "other":
-                self._take_submission_or_raise(arguments["location"])
+                self._count_submission_or_raise_quota_error(arguments["location"])
             reply = handler(**arguments)
-            if slow := self._consume_fault("slow", name):
+            if slow := self._consume_fault_or_none("slow", name):
                 time.sleep(slow.seconds or 0.0)
-            if verb == "create" and self._consume_fault("lost-answer", name):
+            if verb == "create" and self._consume_fault_or_none("lost-answer", name):
                 raise AnswerLost("the connection is cut")
             return reply
 
-        return handle
+        return handle_with_faults
 
-    def _consume_fault(self, kind: str, display_name: str) -> Any:
+    def _consume_fault_or_none(self, kind: str, display_name: str) -> Any:
         if kind not in self._kinds:
             return None
         with self._database.write_transaction() as transaction:
             fault = transaction.injected_faults.consume_request_fault_or_none(kind, display_name)
-        self.reload()
+        self.reload_from_database()
         return fault
 
-    def _take_submission_or_raise(self, location: Location) -> None:
+    def _count_submission_or_raise_quota_error(self, location: Location) -> None:
         """Take a request from the location's token bucket. Raises ApiError RESOURCE_EXHAUSTED if it is empty."""
         limit = self._limit_per_minute
         if limit is None:

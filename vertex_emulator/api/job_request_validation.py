@@ -28,7 +28,7 @@ def validate_and_canonicalize_request(
     if kind == TRAINING_PIPELINE:
         return _validate_and_canonicalize_pipeline(region, body, buckets_folder)
     spec, problems = canonicalize_job_and_find_problems(kind, body, output_only="drop")
-    problems = problems or _find_wrong_places_and_unsupported(kind, region, spec, buckets_folder)
+    problems = problems or _find_region_uri_and_unsupported_field_problems(kind, region, spec, buckets_folder)
     if problems:
         raise build_invalid_argument_error(problems)
     return spec
@@ -40,7 +40,7 @@ def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], bu
     if not problems:
         kind = backing_job.get_backing_job_kind(parsed.spec)
         job = pipeline_validation.build_backing_job(parsed.spec)
-        unsupported = _find_wrong_places_and_unsupported(kind, region, job, buckets_folder)
+        unsupported = _find_region_uri_and_unsupported_field_problems(kind, region, job, buckets_folder)
         problems = [
             FieldProblem(backing_job.get_path_in_pipeline(kind, each.path), each.message) for each in unsupported
         ]
@@ -50,12 +50,12 @@ def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], bu
     return parsed.spec
 
 
-def _find_wrong_places_and_unsupported(
+def _find_region_uri_and_unsupported_field_problems(
     kind: Kind, region: str, spec: Mapping[str, Any], buckets_folder: Path
 ) -> list[FieldProblem]:
     field = kind.spec_field
     folder_problems = (
-        _find_invalid_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
+        _find_bucket_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
         for uri in get_output_directories_by_variable(spec[field]).values()
     )
     return [
@@ -64,7 +64,7 @@ def _find_wrong_places_and_unsupported(
         *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
         *find_shared_folder_problems(kind, spec),
         *next(filter(None, folder_problems), []),
-        *_find_malformed_package_uris(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
+        *_find_package_uri_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
     ]
 
 
@@ -78,17 +78,17 @@ def _find_input_data_problems(input_data_config: Mapping[str, Any] | None, bucke
         message = "is required: the emulator has no datasets and uses the files in this folder instead"
         return [FieldProblem(("inputDataConfig", "gcsDestination"), message)]
     uri = input_data_config["gcsDestination"]["outputUriPrefix"]
-    return _find_invalid_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
+    return _find_bucket_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
 
 
-def _find_malformed_package_uris(pools: list[Any], pools_path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
+def _find_package_uri_problems(pools: list[Any], pools_path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
     for i, pool in enumerate(pools):
         for k, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
             uri_path = (*pools_path, i, "pythonPackageSpec", "packageUris", k)
-            yield from _find_invalid_uri_problems(uri, uri_path, buckets_folder)
+            yield from _find_bucket_uri_problems(uri, uri_path, buckets_folder)
 
 
-def _find_invalid_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
+def _find_bucket_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
         BucketTree(buckets_folder).require_storable_uri(uri)
     except InvalidBucketUri as error:

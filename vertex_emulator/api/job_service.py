@@ -10,12 +10,12 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.injected_quota_error import consume_injected_quota_fault_or_none
+from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
+from vertex_emulator.api.injected_quota_message import consume_quota_fault_and_get_message_or_none
 from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
-from vertex_emulator.api.pipeline_image_check import require_images_of_pipeline
-from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
-from vertex_emulator.api.shared_folder_conflicts import check_shared_folders_are_apart
+from vertex_emulator.api.pipeline_image_check import require_existing_images_of_pipeline
+from vertex_emulator.api.shared_folder_conflicts import require_shared_folders_apart_from_unfinished_jobs
 from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_fields_or_empty
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
@@ -71,14 +71,14 @@ class JobService:
         """
         spec = validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
         if kind == TRAINING_PIPELINE:
-            require_images_of_pipeline(self.executor, spec)
-        quota_message = consume_injected_quota_fault_or_none(self.database, kind, spec)
+            require_existing_images_of_pipeline(self.executor, spec)
+        quota_message = consume_quota_fault_and_get_message_or_none(self.database, kind, spec)
         if quota_message is not None and kind != TRAINING_PIPELINE:
             raise ApiError("RESOURCE_EXHAUSTED", quota_message)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
-            _check_model_can_be_uploaded(transaction, location, spec)
-            check_shared_folders_are_apart(transaction, kind, spec)
+            _require_model_can_be_uploaded(transaction, location, spec)
+            require_shared_folders_apart_from_unfinished_jobs(transaction, kind, spec)
             job = enqueue_job(transaction, job_id, kind, location, spec)
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
@@ -89,32 +89,36 @@ class JobService:
             self.wake(changed_id)
         return serialize_job(replace(job, state=PENDING))
 
-    def validate(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
+    def require_valid_request(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
         """Raise ApiError with every problem of a request that creates a job."""
         validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Return a job. Raises ApiError NOT_FOUND."""
         with self.database.read_transaction() as transaction:
-            return self._serialize(transaction, kind, [self._require_job(transaction, kind, location, job_id)])[0]
+            return self._serialize_jobs(transaction, kind, [self._require_job(transaction, kind, location, job_id)])[0]
 
     def list_jobs(self, kind: Kind, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of jobs without the jobs of trials, the newest first. Raises ApiError."""
         is_pipeline = kind == TRAINING_PIPELINE
         states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
-        condition = list_request.parse_and_check_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
+        condition = list_request.parse_and_validate_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
         mask = parse_read_mask(list_request.mask, kind.typed_dict)
         before = list_request.decode_page_token_or_none(int)
         with self.database.read_transaction() as transaction:
             matching = (
                 job
                 for job in transaction.iterate_non_trial_jobs(
-                    kind, location, before, _find_required_state(condition), _find_required_spec_string(condition)
+                    kind,
+                    location,
+                    before,
+                    _find_required_database_state(condition),
+                    _find_required_display_name_or_label(condition),
                 )
-                if matches(condition, partial(_find_filterable_text, job))
+                if matches(condition, partial(_get_field_text_or_none, job))
             )
             jobs, token = list_request.take_page_and_next_token(matching, lambda job: job.sequence)
-            bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
+            bodies = self._serialize_jobs(transaction, kind, jobs, is_field_in_mask(mask, "trials"))
         return build_list_reply(kind.collection, [apply_read_mask(body, mask) for body in bodies], token)
 
     def cancel_unless_ended(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
@@ -149,7 +153,7 @@ class JobService:
             self.wake(deleted_id)
         return serialize_operation(operation)
 
-    def _serialize(
+    def _serialize_jobs(
         self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
     ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
@@ -182,7 +186,7 @@ class JobService:
         return job
 
 
-def _check_model_can_be_uploaded(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
+def _require_model_can_be_uploaded(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
         choose_model_id(transaction, location, spec)
@@ -190,14 +194,17 @@ def _check_model_can_be_uploaded(transaction: Transaction, location: Location, s
         raise ApiError(error.status, str(error)) from error
 
 
-def _find_required_state(condition: Filter | None) -> str | None:
-    """Return the state that a filter demands, by its name in the database."""
+def _find_required_database_state(condition: Filter | None) -> str | None:
+    """Return the state that a filter demands, by its name in the database; None if it demands none."""
     state = find_required_value(condition, "state")
     return state and state.replace("PIPELINE_STATE_", "JOB_STATE_")
 
 
-def _find_required_spec_string(condition: Filter | None) -> str | None:
-    """Return a display name or label that a filter demands; times are equal in several forms."""
+def _find_required_display_name_or_label(condition: Filter | None) -> str | None:
+    """Return a display name or a label's value that a filter demands, None if it demands none.
+
+    Texts of times are left out: equal ones have several forms.
+    """
     fields = (comparison.field for comparison in iterate_comparisons(condition))
     values = (
         find_required_value(condition, field)
@@ -207,7 +214,7 @@ def _find_required_spec_string(condition: Filter | None) -> str | None:
     return next((value for value in values if value and parse_time_to_ns_or_none(value) is None), None)
 
 
-def _find_filterable_text(job: Job, field: str) -> str | None:
+def _get_field_text_or_none(job: Job, field: str) -> str | None:
     match field:
         case "name":
             return job.name

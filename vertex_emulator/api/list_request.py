@@ -49,7 +49,7 @@ class ListRequest:
             mask=query.get("readMask", ""),
         )
 
-    def parse_and_check_filter(self, fields: Sequence[str], states: Sequence[str] = ()) -> Filter | None:
+    def parse_and_validate_filter(self, fields: Sequence[str], states: Sequence[str] = ()) -> Filter | None:
         """Return the parsed filter, None for an empty one. Raises ApiError.
 
         `fields` are the resource's fields that it may name besides labels, in snake_case; `states` are the values
@@ -58,9 +58,9 @@ class ListRequest:
         try:
             condition = parse_filter_unless_empty(self.filter)
             if condition is not None:
-                condition = replace_comparisons(condition, _convert_to_snake_case_and_label_wildcard)
+                condition = replace_comparisons(condition, _convert_field_to_snake_case_and_label_to_wildcard)
             for comparison in iterate_comparisons(condition):
-                _check_comparison(comparison, fields, states)
+                _require_valid_comparison(comparison, fields, states)
         except InvalidFilter as error:
             message = f"Invalid filter {self.filter!r}: {error}"
             raise ApiError("INVALID_ARGUMENT", message, [("filter", str(error))]) from error
@@ -113,7 +113,7 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _convert_to_snake_case_and_label_wildcard(comparison: Comparison) -> Comparison:
+def _convert_field_to_snake_case_and_label_to_wildcard(comparison: Comparison) -> Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):
@@ -121,7 +121,7 @@ def _convert_to_snake_case_and_label_wildcard(comparison: Comparison) -> Compari
     return Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
 
 
-def _check_comparison(comparison: Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
+def _require_valid_comparison(comparison: Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
     field, value = comparison.field, comparison.value
     if field not in filterable and not field.startswith("labels."):
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")

@@ -10,9 +10,9 @@ from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
-from vertex_emulator.api.model_lookup import find_version_or_none, require_versions_and_one
-from vertex_emulator.api.model_version_operation import store_version_and_build_operation
-from vertex_emulator.api.read_mask import parse_update_mask
+from vertex_emulator.api.field_masks import parse_update_mask
+from vertex_emulator.api.model_lookup import find_version_or_none, require_all_versions_and_named_one
+from vertex_emulator.api.model_version_creation import store_version_and_build_operation
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
@@ -43,17 +43,17 @@ class ModelChangeService:
             raise build_invalid_argument_error(problems)
         fields = parse_update_mask(update_mask, types.Model)
         with self.database.write_transaction() as transaction:
-            versions, version = require_versions_and_one(transaction, location, model.removesuffix("@-"))
+            versions, version = require_all_versions_and_named_one(transaction, location, model.removesuffix("@-"))
             is_of_version = "@" in model.removesuffix("@-")
-            _check_fields_can_be_updated(fields, is_of_version)
-            _check_etag(body.get("etag"), versions)
+            _require_updatable_fields(fields, is_of_version)
+            _require_current_etag_if_given(body.get("etag"), versions)
             changes = {field: sent.get(field) for field in fields}
             for changed in [version] if is_of_version else versions:
                 spec = {key: value for key, value in {**changed.spec, **changes}.items() if value is not None}
                 if violations := list(uploaded_model.find_model_violations(spec)):
                     raise build_invalid_argument_error([FieldProblem(*violation) for violation in violations])
                 transaction.models.set_spec(changed, spec)
-            return _read_again(transaction, version)
+            return _reload_and_serialize(transaction, version)
 
     def merge_version_aliases(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Add aliases to a version, and remove those with "-" before them; return the version. Raises ApiError."""
@@ -62,23 +62,23 @@ class ModelChangeService:
         )
         if problems:
             raise build_invalid_argument_error(problems)
-        _check_version_is_named(model)
+        _require_version_in_name(model)
         removed = {alias[1:] for alias in request["versionAliases"] if alias.startswith("-")}
         added = [alias for alias in request["versionAliases"] if not alias.startswith("-")]
         if DEFAULT_ALIAS in removed:
             message = f'version_aliases: "{DEFAULT_ALIAS}" cannot be removed; add it to another version instead.'
             raise ApiError("FAILED_PRECONDITION", message, [("version_aliases", message)])
         with self.database.write_transaction() as transaction:
-            _, version = require_versions_and_one(transaction, location, model)
+            _, version = require_all_versions_and_named_one(transaction, location, model)
             aliases = [alias for alias in dict.fromkeys([*version.aliases, *added]) if alias not in removed]
             transaction.models.set_aliases_and_remove_from_siblings(version, aliases)
-            return _read_again(transaction, version)
+            return _reload_and_serialize(transaction, version)
 
     def delete_version(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a version that is neither the only nor the default one; return a done operation. Raises ApiError."""
-        _check_version_is_named(model)
+        _require_version_in_name(model)
         with self.database.write_transaction() as transaction:
-            versions, version = require_versions_and_one(transaction, location, model)
+            versions, version = require_all_versions_and_named_one(transaction, location, model)
             name = f"{version.model_name}@{version.version}"
             if len(versions) == 1:
                 raise ApiError("FAILED_PRECONDITION", f"{name} is the model's only version: delete the model.")
@@ -103,7 +103,7 @@ class ModelChangeService:
             message = f'source_model: "{request["sourceModel"]}" is no model of this project'
             raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
         with self.database.write_transaction() as transaction:
-            _, source = require_versions_and_one(transaction, *parsed)
+            _, source = require_all_versions_and_named_one(transaction, *parsed)
             spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
             if "encryptionSpec" in request:
                 spec["encryptionSpec"] = request["encryptionSpec"]
@@ -117,7 +117,7 @@ class ModelChangeService:
         if problems:
             raise build_invalid_argument_error(problems)
         with self.database.read_transaction() as transaction:
-            _, version = require_versions_and_one(transaction, location, model)
+            _, version = require_all_versions_and_named_one(transaction, location, model)
         if "artifactUri" not in version.spec:
             raise ApiError("FAILED_PRECONDITION", f"{version.model_name} has no artifactUri, so nothing to export.")
         uri = _build_export_uri(request["outputConfig"]["artifactDestination"]["outputUriPrefix"], version)
@@ -158,7 +158,7 @@ def _build_export_uri(prefix: str, version: ModelVersion) -> str:
     return f"{prefix.rstrip('/')}/model-export-{display_name[:100]}-{moment[:-4]}Z"
 
 
-def _check_fields_can_be_updated(fields: list[str], is_of_version: bool) -> None:
+def _require_updatable_fields(fields: list[str], is_of_version: bool) -> None:
     allowed = _VERSION_FIELDS if is_of_version else _MODEL_FIELDS
     for field in fields:
         if field in allowed:
@@ -172,19 +172,19 @@ def _check_fields_can_be_updated(fields: list[str], is_of_version: bool) -> None
         raise ApiError("INVALID_ARGUMENT", message, [("update_mask", message)])
 
 
-def _check_etag(etag: object, versions: list[ModelVersion]) -> None:
+def _require_current_etag_if_given(etag: object, versions: list[ModelVersion]) -> None:
     known = [serialize_model_version(version, versions)["etag"] for version in versions]
     if etag and etag not in known:
         raise ApiError("FAILED_PRECONDITION", "etag: the model has changed since it was read; read it again.")
 
 
-def _check_version_is_named(model: str) -> None:
+def _require_version_in_name(model: str) -> None:
     if "@" not in model:
         message = f'name: "{model}" must name a version, as models/ID@VERSION'
         raise ApiError("INVALID_ARGUMENT", message, [("name", message)])
 
 
-def _read_again(transaction: Transaction, version: ModelVersion) -> dict[str, Any]:
+def _reload_and_serialize(transaction: Transaction, version: ModelVersion) -> dict[str, Any]:
     versions = transaction.models.list_versions(version.location, version.id)
     current = find_version_or_none(versions, str(version.version))
     assert current is not None

@@ -12,7 +12,7 @@ from vertex_emulator.locations_and_ids import Location
 _ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")
 
 
-def require_versions_and_one(
+def require_all_versions_and_named_one(
     transaction: Transaction, location: Location, model: str
 ) -> tuple[list[ModelVersion], ModelVersion]:
     """Return all versions of a model, and that of `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
@@ -20,7 +20,7 @@ def require_versions_and_one(
     versions = transaction.models.list_versions(location, model_id)
     version = find_version_or_none(versions, alias or DEFAULT_ALIAS)
     if version is None:
-        raise build_model_not_found_error(location, model)
+        raise build_model_not_found_or_malformed_name_error(location, model)
     return versions, version
 
 
@@ -29,7 +29,7 @@ def find_version_or_none(versions: Iterable[ModelVersion], number_or_alias: str)
     return next((each for each in versions if number_or_alias in (str(each.version), *each.aliases)), None)
 
 
-def build_model_not_found_error(location: Location, model: str) -> ApiError:
+def build_model_not_found_or_malformed_name_error(location: Location, model: str) -> ApiError:
     """Return the error for a model that does not exist, or whose name no model can have."""
     if not _ID_AND_ALIAS.fullmatch(model):
         return build_malformed_name_error("Model")

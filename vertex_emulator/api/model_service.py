@@ -11,10 +11,13 @@ from vertex_api import types
 from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
+from vertex_emulator.api.field_masks import apply_read_mask, parse_read_mask
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
-from vertex_emulator.api.model_lookup import build_model_not_found_error, require_versions_and_one
-from vertex_emulator.api.model_version_operation import store_version_and_build_operation
-from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
+from vertex_emulator.api.model_lookup import (
+    build_model_not_found_or_malformed_name_error,
+    require_all_versions_and_named_one,
+)
+from vertex_emulator.api.model_version_creation import store_version_and_build_operation
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
@@ -51,11 +54,11 @@ class ModelService:
         if problems:
             raise build_invalid_argument_error(problems)
         if uri := request["model"].get("artifactUri"):
-            self._require_artifact_files(uri)
+            self._require_files_in_artifact_folder(uri)
         with self.database.write_transaction() as transaction:
             return store_version_and_build_operation(transaction, "UploadModel", location, request, request["model"])
 
-    def _require_artifact_files(self, uri: str) -> None:
+    def _require_files_in_artifact_folder(self, uri: str) -> None:
         try:
             is_empty = not has_objects(BucketTree(self.buckets_folder), uri)
         except InvalidBucketUri as error:
@@ -67,7 +70,7 @@ class ModelService:
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
         with self.database.read_transaction() as transaction:
-            versions, version = require_versions_and_one(transaction, location, model)
+            versions, version = require_all_versions_and_named_one(transaction, location, model)
         body = serialize_model_version(version, versions)
         # The SDK's ModelRegistry.update_version patches the model of this name, which must mean the version then.
         return {**body, "name": f"{version.model_name}@{version.version}"} if "@" in model else body
@@ -91,7 +94,7 @@ class ModelService:
         with self.database.read_transaction() as transaction:
             versions = tuple(transaction.models.list_versions(location, model))
         if not versions:
-            raise build_model_not_found_error(location, model)
+            raise build_model_not_found_or_malformed_name_error(location, model)
         return _filter_sort_and_build_reply([_ModelRow(version, versions) for version in versions], list_request)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
@@ -99,7 +102,7 @@ class ModelService:
         with self.database.write_transaction() as transaction:
             versions = transaction.models.list_versions(location, model)
             if not versions:
-                raise build_model_not_found_error(location, model)
+                raise build_model_not_found_or_malformed_name_error(location, model)
             transaction.models.delete_model(location, model)
             operation = transaction.operations.add_finished(
                 location.name_with_project_number, "DeleteOperationMetadata"
@@ -117,7 +120,7 @@ class _ModelRow:
     def serialize(self) -> dict[str, Any]:
         return serialize_model_version(self.version, self.siblings)
 
-    def find_filterable_text(self, field: str) -> str | None:
+    def get_field_text_or_none(self, field: str) -> str | None:
         """Return the text that a filter or an order compares."""
         spec = self.version.spec
         match field:
@@ -134,13 +137,13 @@ class _ModelRow:
 
 
 def _filter_sort_and_build_reply(rows: list[_ModelRow], list_request: ListRequest) -> dict[str, Any]:
-    condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
+    condition = list_request.parse_and_validate_filter(_FILTERABLE_FIELDS)
     mask = parse_read_mask(list_request.mask, types.Model)
     last = list_request.decode_page_token_or_none(int)
-    rows = [row for row in rows if matches(condition, row.find_filterable_text)]
+    rows = [row for row in rows if matches(condition, row.get_field_text_or_none)]
     rows.sort(key=lambda row: row.version.sequence, reverse=True)
     for field, is_descending in reversed(_parse_order_by_fields(list_request.order)):
-        rows.sort(key=lambda row: row.find_filterable_text(field) or "", reverse=is_descending)
+        rows.sort(key=lambda row: row.get_field_text_or_none(field) or "", reverse=is_descending)
     if last is not None:
         sequences = [row.version.sequence for row in rows]
         if last not in sequences:

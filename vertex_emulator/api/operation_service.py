@@ -25,19 +25,19 @@ class OperationService:
         with self.database.read_transaction() as transaction:
             operation = transaction.operations.get(name)
         if operation is None:
-            raise _build_not_found_error(name)
+            raise _build_operation_not_found_error(name)
         return serialize_operation(operation)
 
     def list_operations(self, parent: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
-        condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
+        condition = list_request.parse_and_validate_filter(_FILTERABLE_FIELDS)
         before = list_request.decode_page_token_or_none(str)
         with self.database.read_transaction() as transaction:
             matching = (
                 operation
                 for operation in transaction.operations.iterate_by_parent(parent)
                 if (before is None or _get_page_position(operation) < before)
-                and matches(condition, partial(_find_filterable_text, operation))
+                and matches(condition, partial(_get_field_text_or_none, operation))
             )
             operations, token = list_request.take_page_and_next_token(matching, _get_page_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
@@ -51,7 +51,7 @@ class OperationService:
         """Delete an operation. Raises ApiError NOT_FOUND."""
         with self.database.write_transaction() as transaction:
             if not transaction.operations.delete_if_exists(name):
-                raise _build_not_found_error(name)
+                raise _build_operation_not_found_error(name)
         return {}
 
 
@@ -59,9 +59,9 @@ def _get_page_position(operation: Operation) -> str:
     return f"{operation.created:020} {operation.name}"
 
 
-def _find_filterable_text(operation: Operation, field: str) -> str | None:
+def _get_field_text_or_none(operation: Operation, field: str) -> str | None:
     return {"name": operation.name, "done": "true"}.get(field)
 
 
-def _build_not_found_error(name: str) -> ApiError:
+def _build_operation_not_found_error(name: str) -> ApiError:
     return ApiError("NOT_FOUND", f"The Operation {name} does not exist.")

@@ -17,7 +17,7 @@ from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_change_service import ModelChangeService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
-from vertex_emulator.api.unserved_methods import build_unserved_path_error
+from vertex_emulator.api.unserved_methods import build_unimplemented_or_not_found_error
 from vertex_emulator.errors import AnswerLost
 from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.query_parameters import (
@@ -85,11 +85,13 @@ def build_routes(
         Mount("/v1", routes=training),
         Mount("/v1beta1", routes=training),
         _create_route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
-        _create_route("GET", "/vertex_emulator/status", emulator.get_status, parameters=None),
-        _create_route("POST", "/vertex_emulator/stop", emulator.stop, parameters=None),
+        _create_route("GET", "/vertex_emulator/status", emulator.get_emulator_status, parameters=None),
+        _create_route("POST", "/vertex_emulator/stop", emulator.stop_emulator, parameters=None),
         _create_route("POST", "/vertex_emulator/prune", emulator.prune_jobs, parameters=None, has_body=True),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}", emulator.get_job_state_and_log_ids, parameters=None),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}/replicas", emulator.list_job_replicas, parameters=None),
+        _create_route("GET", "/vertex_emulator/jobs/{job_id}", emulator.get_job_state_and_log_owner, parameters=None),
+        _create_route(
+            "GET", "/vertex_emulator/jobs/{job_id}/replicas", emulator.get_job_state_and_replicas, parameters=None
+        ),
         _create_route("GET", "/vertex_emulator/jobs/{job_id}/log_folders", emulator.list_log_folders, parameters=None),
         _create_route("POST", "/vertex_emulator/faults", emulator.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", emulator.clear_faults, parameters=None),
@@ -158,16 +160,16 @@ async def _raise_unserved_path_error(request: Request) -> Response:
     """Raise the error for a path or a method that has no route."""
     if request.method == "POST":
         await read_json_object(request)
-    raise build_unserved_path_error(request.method, request.url.path)
+    raise build_unimplemented_or_not_found_error(request.method, request.url.path)
 
 
-def _use_project_number(name: str) -> str:
+def _replace_project_id_with_number(name: str) -> str:
     """Return the full name of a location or a resource in it, with the project's number."""
     parts = name.split("/")
     return "/".join([Location.from_matched_name("/".join(parts[:4])).name_with_project_number, *parts[4:]])
 
 
-def _create_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
+def _create_url_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
     class PatternConvertor(Convertor[Any]):
         regex = pattern
 
@@ -177,9 +179,11 @@ def _create_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[An
     return PatternConvertor()
 
 
-register_url_convertor("location", _create_convertor(LOCATION_PATTERN, Location.from_matched_name))
-register_url_convertor("kind", _create_convertor("|".join(KINDS), KINDS.__getitem__))
+register_url_convertor("location", _create_url_convertor(LOCATION_PATTERN, Location.from_matched_name))
+register_url_convertor("kind", _create_url_convertor("|".join(KINDS), KINDS.__getitem__))
 # A custom method such as `:cancel` may follow.
-register_url_convertor("id", _create_convertor(ID_PATTERN, str))
-register_url_convertor("parent", _create_convertor(_PARENT, _use_project_number))
-register_url_convertor("operation", _create_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _use_project_number))
+register_url_convertor("id", _create_url_convertor(ID_PATTERN, str))
+register_url_convertor("parent", _create_url_convertor(_PARENT, _replace_project_id_with_number))
+register_url_convertor(
+    "operation", _create_url_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _replace_project_id_with_number)
+)

@@ -11,7 +11,9 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.shared_folders import SharedFolder, describe_nesting_problem, list_shared_folders
 
 
-def check_shared_folders_are_apart(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
+def require_shared_folders_apart_from_unfinished_jobs(
+    transaction: Transaction, kind: Kind, spec: Mapping[str, Any]
+) -> None:
     """Raise ApiError if a canonical job mounts a folder in or around one that an unfinished job mounts."""
     own = list(_iterate_shared_folders(kind, spec))
     if not own:

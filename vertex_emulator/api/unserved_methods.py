@@ -15,7 +15,7 @@ _VERSIONS = ("v1", "v1beta1")
 _ANY = "*"
 
 
-def build_unserved_path_error(method: str, url_path: str) -> ApiError:
+def build_unimplemented_or_not_found_error(method: str, url_path: str) -> ApiError:
     """Return the error for a request that no route serves: UNIMPLEMENTED for a method of Vertex AI, else NOT_FOUND."""
     path = url_path.strip("/")
     if is_method_of_vertex_ai(method, path):
@@ -35,24 +35,24 @@ def is_method_of_vertex_ai(method: str, path: str) -> bool:
     if version not in _VERSIONS:
         return False
     segments = (separator.strip("/") + rest).split("/")
-    return method in _find_http_methods(_load_tree(version), segments, "")
+    return method in _find_http_methods(_load_method_tree(version), segments, "")
 
 
-def _find_http_methods(node: dict[str, Any], segments: list[str], parent: str) -> set[str]:
-    """Return the HTTP methods at a path below a node of the tree; `parent` is the segment before the path."""
+def _find_http_methods(node: dict[str, Any], segments: list[str], previous_segment: str) -> set[str]:
+    """Return the HTTP methods at a path below a node of the tree of methods."""
     if not segments:
         return set(node.get("", ()))
     first, *rest = segments
     verb = first.rpartition(":")[2]
     # A project's id may contain a colon; elsewhere one comes before a custom method.
-    candidates = [first] if ":" in first and parent != "projects" else [first, _ANY]
+    candidates = [first] if ":" in first and previous_segment != "projects" else [first, _ANY]
     candidates += [f"{_ANY}:{verb}"] if ":" in first else []
     children = (node[name] for name in candidates if name in node)
     return set().union(*(_find_http_methods(child, rest, first) for child in children))
 
 
 @cache
-def _load_tree(version: str) -> dict[str, Any]:
+def _load_method_tree(version: str) -> dict[str, Any]:
     """Return the methods of a version as a tree by segment; the key "" of a node has its HTTP methods."""
     document = json.loads(files(__package__).joinpath(_METHODS).read_text())
     tree: dict[str, Any] = {}

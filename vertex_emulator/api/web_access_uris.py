@@ -16,7 +16,7 @@ def build_web_access_fields_or_empty(job: Job, page_url: str) -> dict[str, dict[
     """Return the field of a custom job, `{}` unless it runs with web access. `page_url` is the emulator's."""
     if job.state != RUNNING or not job.spec["jobSpec"].get("enableWebAccess"):
         return {}
-    return {_FIELD: _build_uris(job.id, job.spec["jobSpec"], page_url)}
+    return {_FIELD: _build_uris_by_task(job.id, job.spec["jobSpec"], page_url)}
 
 
 def add_web_access_to_trials(
@@ -27,10 +27,10 @@ def add_web_access_to_trials(
     if spec.get("enableWebAccess"):
         for trial, trial_body in zip(trials, body.get("trials", ()), strict=True):
             if trial.state in ("ACTIVE", "STOPPING"):
-                trial_body[_FIELD] = _build_uris(trial.job, spec, page_url)
+                trial_body[_FIELD] = _build_uris_by_task(trial.job, spec, page_url)
     return body
 
 
-def _build_uris(job_id: str, job_spec: Mapping[str, Any], page_url: str) -> dict[str, str]:
+def _build_uris_by_task(job_id: str, job_spec: Mapping[str, Any], page_url: str) -> dict[str, str]:
     tasks = [replica.task_name for replica in list_requested_replicas(CUSTOM_JOB, {"jobSpec": job_spec})]
     return {task: f"{page_url}/jobs/{CUSTOM_JOB.collection}/{job_id}/shell/{task}" for task in tasks}

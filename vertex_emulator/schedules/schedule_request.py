@@ -93,7 +93,7 @@ def _require_valid_job_body(jobs: JobMethods, location: Location, index: int, jo
     if list_result_references(job.body):
         return
     try:
-        jobs.validate(KINDS[job.collection], location, fill_in_run_id(job.body, _SAMPLE_RUN_ID))
+        jobs.require_valid_request(KINDS[job.collection], location, fill_in_run_id(job.body, _SAMPLE_RUN_ID))
     except ApiError as error:
         path = f"jobs[{index}].body"
         violations = [(f"{path}.{field}", text) for field, text in error.violations]

@@ -7,8 +7,8 @@ import pytest
 from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
 from vertex_emulator.api.list_request import ListRequest
-from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters.parser import parse_filter_unless_empty
 
@@ -144,8 +144,8 @@ def test_mask_accepts_nested_paths_of_either_case() -> None:
         "jobSpec": message["jobSpec"]
     }
     assert apply_read_mask(message, parse_read_mask("name,*", types.CustomJob)) == message
-    assert has_field(paths, "jobSpec")
-    assert not has_field(paths, "trials")
+    assert is_field_in_mask(paths, "jobSpec")
+    assert not is_field_in_mask(paths, "trials")
 
 
 def test_page_size_has_maximum_that_is_default() -> None:

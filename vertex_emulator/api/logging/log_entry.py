@@ -38,7 +38,7 @@ def build_key_and_replica_entry(job: Job, replica: Replica, line: LogLine, same_
     return key, _build_entry(job, replica.task_name, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 
-def find_filterable_text_or_severity_rank(entry: Entry, field: str) -> str | None:
+def get_field_text_or_severity_rank(entry: Entry, field: str) -> str | None:
     """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
     match field:
         case "severity":
@@ -52,7 +52,7 @@ def find_filterable_text_or_severity_rank(entry: Entry, field: str) -> str | Non
         case "text_payload":
             return entry.get("textPayload")
     if field.startswith(_JSON_PAYLOAD):
-        return _find_text_at_or_none(entry.get("jsonPayload"), field.split(".")[1:])
+        return _get_payload_text_or_none(entry.get("jsonPayload"), field.split(".")[1:])
     labels: Mapping[str, str] = entry["labels"]
     if field.startswith("resource.labels."):
         labels, field = entry["resource"]["labels"], field.removeprefix("resource.")
@@ -96,9 +96,9 @@ def is_payload_field(field: str) -> bool:
     return field in _PAYLOAD or field.startswith(_JSON_PAYLOAD)
 
 
-def _find_text_at_or_none(payload: Any, names: Sequence[str]) -> str | None:
-    for name in names:
-        payload = payload.get(name) if isinstance(payload, Mapping) else None
+def _get_payload_text_or_none(payload: Any, key_path: Sequence[str]) -> str | None:
+    for key in key_path:
+        payload = payload.get(key) if isinstance(payload, Mapping) else None
     return payload if payload is None or isinstance(payload, str) else json.dumps(payload)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from vertex_emulator.api.logging import log_entry
-from vertex_emulator.api.logging.log_entry import Entry, EntryKey, KeyAndEntry, find_filterable_text_or_severity_rank
+from vertex_emulator.api.logging.log_entry import Entry, EntryKey, KeyAndEntry, get_field_text_or_severity_rank
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
@@ -48,7 +48,7 @@ class LoggingService:
     def list_entries(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a page of entries in the order of `orderBy`. Raises ApiError."""
         filter_text = str(body.get("filter", ""))
-        condition = _parse_filter_with_severity_ranks(filter_text)
+        condition = _parse_and_validate_filter_with_severity_ranks(filter_text)
         order = str(body.get("orderBy") or "timestamp asc")
         if order not in ("timestamp asc", "timestamp desc", "timestamp"):
             raise ApiError("INVALID_ARGUMENT", f'orderBy is "{order}"; known: "timestamp asc", "timestamp desc"')
@@ -58,9 +58,9 @@ class LoggingService:
         job_id = expression_tree.find_required_value(condition, _JOB_ID)
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
-        after = _decode_page_token_if_given(body.get("pageToken"), filter_text, order)
+        after = _decode_page_token_or_none(body.get("pageToken"), filter_text, order)
         entries = self._iterate_keys_and_entries(job_id, condition, order == "timestamp desc", after)
-        page, last_key = _take_page(entries, condition, min(size, MAX_PAGE_SIZE))
+        page, last_key = _take_matching_page_and_last_key(entries, condition, min(size, MAX_PAGE_SIZE))
         reply: dict[str, Any] = {"entries": page} if page else {}
         if last_key is not None:
             reply["nextPageToken"] = _encode_page_token(last_key, filter_text, order)
@@ -125,7 +125,7 @@ class LoggingService:
             return
 
 
-def _take_page(
+def _take_matching_page_and_last_key(
     entries: Iterator[KeyAndEntry], condition: expression_tree.Filter | None, size: int
 ) -> tuple[list[Entry], EntryKey | None]:
     """Return the matching entries of a page, and the key after which the next one begins; None if there is none.
@@ -137,7 +137,7 @@ def _take_page(
     for key, entry in entries:
         if last_key is not None and (page_bytes > MAX_PAGE_BYTES or monotonic() > deadline):
             return page, last_key
-        if expression_tree.matches(condition, partial(find_filterable_text_or_severity_rank, entry)):
+        if expression_tree.matches(condition, partial(get_field_text_or_severity_rank, entry)):
             if len(page) == size:
                 return page, last_key
             page.append(entry)
@@ -153,7 +153,7 @@ def _build_keys_and_replica_entries(job: Job, replica: Replica, lines: Iterable[
             yield log_entry.build_key_and_replica_entry(job, replica, line, number)
 
 
-def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
+def _parse_and_validate_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
     """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
     try:
         condition = parser.parse_filter_unless_empty(text)
@@ -163,14 +163,18 @@ def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | Non
         if comparison.field not in log_entry.FIELDS and not comparison.field.startswith(log_entry.MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
         if comparison.operator in expression_tree.REGULAR_EXPRESSION_OPERATORS:
-            _check_regular_expression(comparison)
+            _require_valid_regular_expression(comparison)
         elif comparison.field == "severity" and comparison.value not in log_entry.SEVERITIES:
             message = f"'{comparison.value}' is not a severity; known: {', '.join(log_entry.SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
-    return None if condition is None else expression_tree.replace_comparisons(condition, _normalize_comparison)
+    return (
+        None
+        if condition is None
+        else expression_tree.replace_comparisons(condition, _convert_to_severity_rank_and_payload_wildcard)
+    )
 
 
-def _check_regular_expression(comparison: expression_tree.Comparison) -> None:
+def _require_valid_regular_expression(comparison: expression_tree.Comparison) -> None:
     if comparison.field in ("severity", "timestamp"):
         message = f"{comparison.field} is not a text; it cannot be compared with a regular expression"
         raise ApiError("INVALID_ARGUMENT", message)
@@ -180,7 +184,9 @@ def _check_regular_expression(comparison: expression_tree.Comparison) -> None:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
 
 
-def _normalize_comparison(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
+def _convert_to_severity_rank_and_payload_wildcard(
+    comparison: expression_tree.Comparison,
+) -> expression_tree.Comparison:
     """Return a comparison with a severity as its rank, and with a part of a payload as a wildcard."""
     if comparison.operator == ":" and log_entry.is_payload_field(comparison.field):
         return expression_tree.Comparison(comparison.field, ":", f"*{comparison.value}*")
@@ -206,11 +212,11 @@ def _find_earliest_or_latest_matching_time(
     return None
 
 
-def _encode_page_token(last: EntryKey, filter_text: str, order: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([*last, filter_text, order]).encode()).decode()
+def _encode_page_token(last_key: EntryKey, filter_text: str, order: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([*last_key, filter_text, order]).encode()).decode()
 
 
-def _decode_page_token_if_given(token: object, filter_text: str, order: str) -> EntryKey | None:
+def _decode_page_token_or_none(token: object, filter_text: str, order: str) -> EntryKey | None:
     """Return the key of the previous page's last entry, None without a token. Raises ApiError."""
     if not token:
         return None

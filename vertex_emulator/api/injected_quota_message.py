@@ -13,7 +13,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_emulator.database import Database
 
 
-def consume_injected_quota_fault_or_none(database: Database, kind: Kind, spec: Mapping[str, Any]) -> str | None:
+def consume_quota_fault_and_get_message_or_none(database: Database, kind: Kind, spec: Mapping[str, Any]) -> str | None:
     """Use up a pending quota fault of a job, and return the service's message for it; None if there is none."""
     with database.write_transaction() as transaction:
         fault = transaction.injected_faults.consume_quota_fault_or_none(spec["displayName"])

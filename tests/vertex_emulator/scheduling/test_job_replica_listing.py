@@ -7,7 +7,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_j
 from tests.vertex_emulator.scheduling.steps import submit, submit_study
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import TUNING_TASK
-from vertex_emulator.api.job_replicas import list_job_replicas
+from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ApiError
 
@@ -15,7 +15,7 @@ from vertex_emulator.errors import ApiError
 def containers(emulator: Emulator, job: str) -> list[tuple[int | None, str, bool]]:
     """Trial and task of each replica, and whether its container has a name."""
     emulator.run_ready_steps()
-    replicas = list_job_replicas(emulator.database, emulator.machine, job)["replicas"]
+    replicas = get_job_state_and_replicas(emulator.database, emulator.machine, job)["replicas"]
     for each in replicas:
         assert each["container"] in (None, f"container-{each['job']}-{each['task']}-0")
     return [(each["trial"], each["task"], each["container"] is not None) for each in replicas]
@@ -23,7 +23,7 @@ def containers(emulator: Emulator, job: str) -> list[tuple[int | None, str, bool
 
 def test_only_running_replicas_have_containers(emulator: Emulator, machine: Machine) -> None:
     job = submit(emulator, custom_job_spec(pool(), pool()))
-    assert list_job_replicas(emulator.database, machine, job)["state"] == "JOB_STATE_PENDING"
+    assert get_job_state_and_replicas(emulator.database, machine, job)["state"] == "JOB_STATE_PENDING"
     assert containers(emulator, job) == [(None, "workerpool0-0", True), (None, "workerpool1-0", True)]
     machine.end(job, Replica(1, 0))
     assert containers(emulator, job) == [(None, "workerpool0-0", True), (None, "workerpool1-0", False)]
@@ -50,5 +50,5 @@ def test_a_docker_that_is_down_or_an_unknown_job_is_an_error(emulator: Emulator,
     machine.is_down = True
     for job_id, status in ((job, "UNAVAILABLE"), ("99", "NOT_FOUND")):
         with pytest.raises(ApiError) as raised:
-            list_job_replicas(emulator.database, machine, job_id)
+            get_job_state_and_replicas(emulator.database, machine, job_id)
         assert raised.value.status == status

@@ -10,7 +10,7 @@ from vertex_emulator.errors import ApiError, ExecutorUnavailable
 from vertex_emulator.replicas.executor_protocol import Executor
 
 
-def list_job_replicas(database: Database, executor: Executor, job_id: str) -> dict[str, Any]:
+def get_job_state_and_replicas(database: Database, executor: Executor, job_id: str) -> dict[str, Any]:
     """Return `name` and `state` of a job, and its `replicas`, for commands that use its containers.
 
     A replica has the custom `job` that it belongs to, the number of its `trial` or None, its `task`, and its
