@@ -54,7 +54,7 @@ class BucketStore:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
         self.require_bucket_folder_stat(bucket)
         try:
-            self._remove_folder_tree_unless_files_exist(build_object_uri(bucket, "").rstrip("/"))
+            self._remove_folders_or_raise_at_file(build_object_uri(bucket, "").rstrip("/"))
         except (OSError, InvalidBucketUri) as error:
             message = f"The bucket you tried to delete is not empty: {bucket}."
             raise ApiError("FAILED_PRECONDITION", message, http=409) from error
@@ -68,13 +68,13 @@ class BucketStore:
         with translate_invalid_uri_errors():
             self.tree.require_storable_uri(build_object_uri(bucket, object_name))
 
-    def _remove_folder_tree_unless_files_exist(self, uri: str) -> None:
+    def _remove_folders_or_raise_at_file(self, uri: str) -> None:
         """Remove a folder and all folders in it. Raises OSError at the first file, and InvalidBucketUri."""
         while True:
             with self.tree.open_folder_scan(uri) as entries:
                 names = [entry.name for entry in islice(entries, _BATCH)]
             for name in names:
-                self._remove_folder_tree_unless_files_exist(f"{uri}/{name}")
+                self._remove_folders_or_raise_at_file(f"{uri}/{name}")
             if len(names) < _BATCH:
                 break
         self.tree.remove_empty_folder(uri)

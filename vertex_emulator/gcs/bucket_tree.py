@@ -150,7 +150,7 @@ class BucketTree:
                 if makes_folders:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=descriptor)
-                entry = _open_path_descriptor_of_entry_unless_link(descriptor, part, parts)
+                entry = _open_path_descriptor_or_raise_if_link(descriptor, part, parts)
                 os.close(descriptor)
                 descriptor = entry
                 if makes_folders:
@@ -172,7 +172,7 @@ def _retry_while_folders_vanish(create: Callable[[], None], uri: str) -> None:
     raise InvalidBucketUri(f'"{uri}" cannot be created: its folders are removed as soon as they are made')
 
 
-def _open_path_descriptor_of_entry_unless_link(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:
+def _open_path_descriptor_or_raise_if_link(folder_descriptor: int, name: str, uri_parts: Sequence[str]) -> int:
     uri = ROOT + "/".join(uri_parts)
     link = InvalidBucketUri(f'"{uri}" goes through a symbolic link ("{name}"), which is not an object; use its target')
     try:

@@ -45,7 +45,7 @@ class Upload:
         return self.partial.stem
 
     @property
-    def received_bytes_unless_finished(self) -> int | None:
+    def received_byte_count_unless_finished(self) -> int | None:
         """The number of bytes that have arrived; None once the upload has become the object."""
         try:
             return self.partial.stat().st_size
@@ -119,7 +119,7 @@ class Uploads:
         `expected_checksums` came with the last bytes. The object of a finished upload may be another, endless one by
         now, so reading it ends when `raise_if_disconnected` raises. Raises ApiError or OSError and discards the upload.
         """
-        if upload.received_bytes_unless_finished is None:
+        if upload.received_byte_count_unless_finished is None:
             stored, file = await to_thread.run_sync(
                 self.objects.require_object_and_open_file, upload.bucket, upload.name
             )

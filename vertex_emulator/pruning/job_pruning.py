@@ -12,7 +12,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.pruning.output_folders import (
+from vertex_emulator.pruning.unreferenced_output_folders import (
     find_base_output_uri_or_none,
     split_into_unreferenced_and_referenced_uris,
 )
@@ -64,7 +64,7 @@ def prune_jobs(
             )
     log_bytes = sum(_compute_folder_bytes(parent / job_id) for job_id in all_ids for parent in (data.logs, data.trials))
     if not is_dry_run:
-        _delete_jobs_and_files(database, data, job_ids, before_ns, on_deleted)
+        _delete_jobs_operations_and_files(database, data, job_ids, before_ns, on_deleted)
     tree, objects, object_bytes = BucketTree(data.buckets), 0, 0
     with closing(ObjectMetadataDatabase(data.object_metadata)) as metadata:
         for size in (
@@ -75,7 +75,7 @@ def prune_jobs(
     return PruneReport(len(job_ids), trials, operations, log_bytes, objects, object_bytes, kept)
 
 
-def _delete_jobs_and_files(
+def _delete_jobs_operations_and_files(
     database: Database, data: DataFolder, job_ids: Sequence[str], before_ns: int, on_deleted: Callable[[str], None]
 ) -> None:
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):

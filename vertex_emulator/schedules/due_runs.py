@@ -71,13 +71,13 @@ def add_due_runs_and_skip_missed_times(transaction: Transaction, schedule: Sched
         transaction.schedules.set_handled_until(schedule, now)
 
 
-def add_all_runs_until(transaction: Transaction, schedule: Schedule, now: int) -> None:
-    """Begin the runs at all times of a schedule up to `now`, as a clock that passes them does.
+def add_all_runs_until(transaction: Transaction, schedule: Schedule, until: int) -> None:
+    """Begin the runs at all times of a schedule up to `until`, as a clock that passes them does.
 
     Raises TooManyScheduleTimes.
     """
     if not schedule.request.paused:
-        times = takewhile(lambda time: time <= now, iterate_times_of_schedule(schedule, schedule.handled_until))
+        times = takewhile(lambda time: time <= until, iterate_times_of_schedule(schedule, schedule.handled_until))
         due = [*islice(times, MAX_TIMES_AT_ONCE + 1)]
         if len(due) > MAX_TIMES_AT_ONCE:
             message = (
@@ -85,7 +85,7 @@ def add_all_runs_until(transaction: Transaction, schedule: Schedule, now: int) -
             )
             raise TooManyScheduleTimes(message)
         _add_runs_at_times(transaction, schedule, due)
-    transaction.schedules.set_handled_until(schedule, now)
+    transaction.schedules.set_handled_until(schedule, until)
 
 
 def generate_run_id(time: int) -> str:

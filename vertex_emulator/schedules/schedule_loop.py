@@ -9,8 +9,8 @@ import threading
 
 from vertex_emulator.database import Database
 from vertex_emulator.schedules.due_runs import add_due_runs_and_skip_missed_times, get_next_time_or_none
-from vertex_emulator.schedules.job_methods import JobMethods
-from vertex_emulator.schedules.run_progress import RunProgress
+from vertex_emulator.schedules.job_methods_protocol import JobMethods
+from vertex_emulator.schedules.run_advancer import RunAdvancer
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
 from vertex_emulator.timestamps import now_ns
 
@@ -25,7 +25,7 @@ class ScheduleLoop:
 
     def __init__(self, database: Database, jobs: JobMethods) -> None:
         self._database = database
-        self._progress = RunProgress(database, jobs)
+        self._run_advancer = RunAdvancer(database, jobs)
         self._changed = threading.Event()
         self._is_stopping = False
         self._thread: threading.Thread | None = None
@@ -39,7 +39,7 @@ class ScheduleLoop:
         with self._starting:
             if has_schedules and self._thread is None:
                 self._database.changes.add_listener(self._wake_if_job_is_awaited)
-                self._thread = threading.Thread(target=self._run, daemon=True, name="schedules")
+                self._thread = threading.Thread(target=self._run_until_stopped, daemon=True, name="schedules")
                 self._thread.start()
 
     def wake(self) -> None:
@@ -73,7 +73,7 @@ class ScheduleLoop:
             sequences = [run.sequence for run in transaction.schedules.list_unfinished_runs()]
         for sequence in sequences:
             try:
-                job_id = self._progress.advance_and_get_awaited_job_id(sequence)
+                job_id = self._run_advancer.advance_and_get_awaited_job_id(sequence)
             except Exception:  # noqa: BLE001 - an error of one run must not stop the others
                 _log.exception("a run of a schedule cannot go on; it is tried again")
                 is_complete = False
@@ -96,7 +96,7 @@ class ScheduleLoop:
         if self._awaited_job_ids is None or job_ids & self._awaited_job_ids:
             self._changed.set()
 
-    def _run(self) -> None:
+    def _run_until_stopped(self) -> None:
         while not self._is_stopping:
             self._changed.clear()
             try:

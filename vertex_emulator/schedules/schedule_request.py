@@ -12,7 +12,7 @@ from vertex_api.types import Message
 from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems
 from vertex_emulator.errors import ApiError, build_invalid_argument_error
 from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.schedules.job_methods import JobMethods
+from vertex_emulator.schedules.job_methods_protocol import JobMethods
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,500}")
 _SAMPLE_RUN_ID = "2026-11-22T02-00-00-1a2b3c4d"

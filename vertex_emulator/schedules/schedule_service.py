@@ -16,7 +16,7 @@ from vertex_emulator.schedules.due_runs import (
     generate_run_id,
     iterate_times_of_schedule,
 )
-from vertex_emulator.schedules.job_methods import JobMethods
+from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.schedule_request import parse_schedule_request, require_schedule_id
 from vertex_emulator.schedules.schedules_clock import read_clock, set_clock, unset_clock
 from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction, parse_time_to_ns_or_none

@@ -47,8 +47,8 @@ def parse_batch_request(content_type: str, body: bytes) -> list[BatchedCall]:
 
 
 def _parse_call(part: bytes, number: int) -> BatchedCall:
-    part_headers, call = _split_head_and_rest(part)
-    head, body = _split_head_and_rest(call.lstrip(b"\r\n"))
+    part_headers, call = _split_at_blank_line(part)
+    head, body = _split_at_blank_line(call.lstrip(b"\r\n"))
     request_line, _, header_lines = head.partition("\n")
     match = _REQUEST_LINE.fullmatch(request_line)
     if match is None:
@@ -66,7 +66,7 @@ def _parse_call(part: bytes, number: int) -> BatchedCall:
     return BatchedCall(match[1], url.path, url.query, _parse_headers(header_lines), body, content_id)
 
 
-def _split_head_and_rest(text: bytes) -> tuple[str, bytes]:
+def _split_at_blank_line(text: bytes) -> tuple[str, bytes]:
     """Return what is before the first blank line, and what is after it."""
     blank = _BLANK_LINE.search(text)
     head, rest = (text, b"") if blank is None else (text[: blank.start()], text[blank.end() :])

@@ -25,8 +25,8 @@ class BucketRoutes:
             Route("/storage/v1/b", self._create_new_bucket, methods=["POST"]),
             Route("/storage/v1/b/{bucket}", self._get_bucket, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._delete_bucket, methods=["DELETE"]),
-            Route("/storage/v1/b/{bucket}/storageLayout", self._get_storage_layout, methods=["GET"]),
-            Route("/storage/v1/b/{bucket}/managedFolders", self._list_managed_folders, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}/storageLayout", self._get_flat_storage_layout, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}/managedFolders", self._return_empty_managed_folder_list, methods=["GET"]),
         ]
 
     def _list_all_buckets(self, request: Request) -> Response:
@@ -52,14 +52,14 @@ class BucketRoutes:
             serialize_bucket(get_base_url(request), name, self.buckets.require_bucket_folder_stat(name))
         )
 
-    def _get_storage_layout(self, request: Request) -> Response:
+    def _get_flat_storage_layout(self, request: Request) -> Response:
         """Return the layout that gcloud requests before it deletes a bucket: a flat one, without folders to delete."""
         name = request.path_params["bucket"]
         self.buckets.require_bucket_folder_stat(name)
         flat = {"hierarchicalNamespace": {"enabled": False}}
         return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
 
-    def _list_managed_folders(self, request: Request) -> Response:
+    def _return_empty_managed_folder_list(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
         self.buckets.require_bucket_folder_stat(request.path_params["bucket"])
         return JSONResponse(serialize_list("storage#managedFolders"))

@@ -78,7 +78,7 @@ class ObjectRoutes:
     async def _get_object_or_media(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
             return await self._download_media(request)
-        if not _has_requested_checksums(request):
+        if not _has_checksums_in_requested_fields(request):
             stored = await to_thread.run_sync(self._require_stored_object_of_request, request)
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
         stored, file = await to_thread.run_sync(self._require_object_of_request_and_open_file, request)
@@ -119,7 +119,7 @@ class ObjectRoutes:
             return patch_object_fields(stored.metadata.fields, body) if is_patch else parse_object_fields(body)
 
         stored = await to_thread.run_sync(self.objects.set_metadata, bucket, name, build_fields)
-        if not _has_requested_checksums(request):
+        if not _has_checksums_in_requested_fields(request):
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
         stored, file = await to_thread.run_sync(self.objects.require_object_and_open_file, bucket, name)
         return await _respond_with_object_and_checksums(request, stored, file)
@@ -152,7 +152,7 @@ def _require_generation_and_preconditions(query: Mapping[str, str], stored: Stor
     require_preconditions(query, stored)
 
 
-def _has_requested_checksums(request: Request) -> bool:
+def _has_checksums_in_requested_fields(request: Request) -> bool:
     """Return whether the client wants checksums, which require reading the whole file."""
     fields = request.query_params.get("fields", "*")
     return any(name in fields for name in ("*", "md5Hash", "crc32c"))

@@ -97,12 +97,12 @@ class UploadRoutes:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.require(request.query_params.get("upload_id", ""))
         start, end, total = _parse_first_last_and_total_bytes(request.headers.get("content-range"))
-        received = upload.received_bytes_unless_finished
+        received = upload.received_byte_count_unless_finished
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
                 await upload.append_stream(request.stream())
-            received = upload.received_bytes_unless_finished
+            received = upload.received_byte_count_unless_finished
         if received is None or (end is None and total is None and start is not None) or received == total:
             return await self._complete_upload_and_respond(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})

@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.pruning.output_folders import split_into_unreferenced_and_referenced_uris
+from vertex_emulator.pruning.unreferenced_output_folders import split_into_unreferenced_and_referenced_uris
 
 
 @pytest.mark.parametrize(

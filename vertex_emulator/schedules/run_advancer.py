@@ -1,4 +1,4 @@
-"""The progress of a run: its jobs are submitted one after another, as the ones before succeed."""
+"""Advances a run: its jobs are submitted one after another, as the ones before succeed."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -11,14 +11,14 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.errors import ApiError, ScheduleRunEnded
-from vertex_emulator.schedules.job_methods import JobMethods
+from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.results_of_earlier_jobs import collect_values_by_result, find_model_dir_or_none
 
 _log = logging.getLogger("vertex_emulator.schedules")
 
 
 @dataclass(frozen=True)
-class RunProgress:
+class RunAdvancer:
     """Advances runs. A job and its record in the run are stored in one transaction, so each is submitted once."""
 
     database: Database
