@@ -35,14 +35,14 @@ def start_emulator_and_request_or_none(
             text = error.read().decode(errors="replace")
         if error.code == 404:
             return None
-        raise SubmitFailed(f"{error_prefix}: {_get_message(text)}") from error
+        raise SubmitFailed(f"{error_prefix}: {_get_error_message(text)}") from error
     except OSError as error:
         raise SubmitFailed(f"{error_prefix}: the emulator does not answer ({error}); run this again") from error
 
 
-def _get_message(text: str) -> str:
+def _get_error_message(answer_text: str) -> str:
     """Return the message of a google.rpc.Status, or the text itself."""
     try:
-        return str(json.loads(text)["error"]["message"])
+        return str(json.loads(answer_text)["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        return text.strip() or "it refuses without a reason"
+        return answer_text.strip() or "it refuses without a reason"

@@ -19,7 +19,7 @@ def listen_for_cancellation() -> None:
     servicer: Any = getattr(sys.modules["__main__"], "DynamicResourceProviderServicer", None)
     if servicer is not None:
         servicer.cancellation_requested = _requested
-        servicer.Cancel.__code__ = _note_cancellation.__code__
+        servicer.Cancel.__code__ = _set_cancellation_event.__code__
 
 
 def wait_for_cancellation(timeout_seconds: float) -> bool:
@@ -27,7 +27,7 @@ def wait_for_cancellation(timeout_seconds: float) -> bool:
     return _requested.wait(timeout_seconds)
 
 
-def _note_cancellation(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def _set_cancellation_event(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG001
     # Runs with the globals of Pulumi's module.
     from google.protobuf import empty_pb2
 

@@ -7,7 +7,7 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 from vertex_api.validation.rules import KeyPath, Violation
 
 from . import best_trial_steps, expressions
-from .source import build_placeholder_expressions, is_best_trial_used_later, require_study_spec
+from .workflow_source import build_expressions_by_placeholder, is_best_trial_used_later, require_study_spec
 
 MAX_SOURCE_BYTES = 128 * 1024
 MAX_TEXT_BYTES = 256 * 1024
@@ -17,7 +17,7 @@ _MAX_SHOWN = 60
 def find_request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
     """Find the texts that a workflow cannot send, by the name of the job and the field in it."""
     for index, job in enumerate(schedule.jobs):
-        variables = build_placeholder_expressions(schedule, index)
+        variables = build_expressions_by_placeholder(schedule, index)
         for path, text in _iterate_texts_with_paths(job.body, (job.name,)):
             if unknown := expressions.find_unknown_placeholders(text, variables):
                 yield (

@@ -73,10 +73,10 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
         )
 
 
-def build_schedule_status(answer: Mapping[str, Any]) -> dict[str, Any]:
+def build_schedule_status(emulator_answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a schedule from the emulator's answer, as `Schedule.status` describes it."""
-    times, runs = answer.get("nextTimes", []), answer.get("runs", [])
-    next_time = {"nextTime": times[0]} if times and not answer.get("paused") else {}
+    times, runs = emulator_answer.get("nextTimes", []), emulator_answer.get("runs", [])
+    next_time = {"nextTime": times[0]} if times and not emulator_answer.get("paused") else {}
     return next_time | ({"lastRun": {key: runs[0][key] for key in ("runId", "state", "modelDirs")}} if runs else {})
 
 

@@ -40,7 +40,7 @@ def find_unclosed_reference_violations(value: Any) -> Iterator[Violation]:
             yield path, f'"{start}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
 
 
-def find_paths_of_literal_openings(value: Any) -> Iterator[KeyPath]:
+def find_paths_of_literal_reference_openings(value: Any) -> Iterator[KeyPath]:
     """Find the texts in a value that have a `${` which begins no reference, escaped or not."""
     for path, text in _find_candidate_texts_with_paths(value, ()):
         if "${" in _REFERENCE.sub("", text):

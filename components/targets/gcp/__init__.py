@@ -15,7 +15,7 @@ from .persistent_resource import PersistentResource
 from .schedule_accounts import ScheduleAccounts
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
-from .service_agents import ServiceAgentMembers
+from .service_agent_members import ServiceAgentMembers
 from .tensorboard import Tensorboard
 from .training_identity import TrainingIdentity
 

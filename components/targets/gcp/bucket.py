@@ -8,7 +8,7 @@ from pulumi_gcp import storage
 
 from ...schema import config_types
 from .creation_retries import create_retrying_options
-from .service_agents import ServiceAgentMembers, grant_key_use
+from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 ROLES = {"write": "roles/storage.objectUser", "read": "roles/storage.legacyBucketReader"}
 """Of the account that jobs run as: its objects, without their access lists, and the bucket's own properties, which
@@ -49,7 +49,7 @@ class StagingBucket(pulumi.ComponentResource):
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
         key_grants = []
         if key:
-            agent = self._create_storage_agent(project, project_number)
+            agent = self._create_storage_agent_and_get_member(project, project_number)
             key_grants.append(grant_key_use(f"{name}-key", key, agent, create_retrying_options(self)))
         return storage.Bucket(
             name,
@@ -66,7 +66,7 @@ class StagingBucket(pulumi.ComponentResource):
             opts=create_retrying_options(self, key_grants, protect=bucket.get("protect")),
         )
 
-    def _create_storage_agent(self, project: str, project_number: str) -> pulumi.Input[str]:
+    def _create_storage_agent_and_get_member(self, project: str, project_number: str) -> pulumi.Input[str]:
         """Return the member for Cloud Storage's agent, which exists once someone has asked for its e-mail.
 
         Source: the provider's page on `get_project_service_account` (terraform-provider-google #9730, #9969). A preview
@@ -77,11 +77,11 @@ class StagingBucket(pulumi.ComponentResource):
             return member
         options = pulumi.InvokeOutputOptions(parent=self)
 
-        async def create_agent() -> str:
+        async def create_agent_and_get_member() -> str:
             # Known when this component is registered, which is after what it depends on: the enabled API. `apply` would
             # make the grant wait for the component, and with it for itself.
             await self.urn.future()
             await storage.get_project_service_account_output(project=project, opts=options).future()
             return member
 
-        return create_agent()
+        return create_agent_and_get_member()

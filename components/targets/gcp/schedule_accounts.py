@@ -10,7 +10,7 @@ from pulumi_gcp import projects, serviceaccount
 from ...schema import config_types
 from .creation_retries import create_retrying_options
 from .enabled_apis import Services
-from .service_agents import ServiceAgentMembers, grant_key_use
+from .service_agent_members import ServiceAgentMembers, grant_key_use
 from .training_identity import ACT_AS, build_account_email
 
 APIS = ("cloudscheduler", "workflowexecutions", "workflows")

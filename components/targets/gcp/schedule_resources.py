@@ -17,7 +17,7 @@ from vertex_api.validation.shape_validation import format_path
 from ...errors import DeclarationErrors, Problem
 from ...runtime.pulumi_outputs import call_now_or_when_known
 from ...scheduled_workflow.limit_violations import describe_source_size_violation_or_none, find_request_violations
-from ...scheduled_workflow.source import (
+from ...scheduled_workflow.workflow_source import (
     MAX_REDELIVERY_WINDOW,
     WorkflowPlace,
     build_workflow_source_text,

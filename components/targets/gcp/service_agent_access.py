@@ -13,7 +13,7 @@ from pulumi_gcp import artifactregistry, iam, projects, serviceaccount, storage
 
 from .creation_retries import create_retrying_options
 from .image_registry import RepositoryName
-from .service_agents import ServiceAgentMembers, grant_key_use
+from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 READER = "roles/artifactregistry.reader"
 OBJECT_VIEWER = "roles/storage.objectViewer"

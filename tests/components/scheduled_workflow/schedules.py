@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source_text
+from components.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
 from tests.standins.workflows.executions import Clock, Http, Workflow
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LABEL

@@ -80,7 +80,7 @@ def build_workflow_source_text(schedule: ScheduleRequest, place: WorkflowPlace, 
     return json.dumps({"main": {"steps": steps}, **subworkflows}, indent=1, ensure_ascii=False)
 
 
-def build_placeholder_expressions(schedule: ScheduleRequest, job_index: int) -> dict[str, str]:
+def build_expressions_by_placeholder(schedule: ScheduleRequest, job_index: int) -> dict[str, str]:
     """Return the expressions of the placeholders in a job: the run's id, and results of earlier jobs."""
     variables = {_RUN: "run"}
     for reference in list_result_references(schedule.jobs[job_index].body):
@@ -186,7 +186,7 @@ def _build_submit_and_wait_steps(schedule: ScheduleRequest, index: int, place: W
         "url": f"{place.location_url}/{job.collection}",
         "collection": job.collection,
         "filter": _build_recent_jobs_filter_expression(schedule, job),
-        "body": expressions.convert_texts_to_expressions(job.body, build_placeholder_expressions(schedule, index)),
+        "body": expressions.convert_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
     }
     steps: Steps = [{f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}]
     if index + 1 < len(schedule.jobs):

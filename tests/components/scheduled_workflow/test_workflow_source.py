@@ -13,7 +13,11 @@ from components.scheduled_workflow.limit_violations import (
     describe_source_size_violation_or_none,
     find_request_violations,
 )
-from components.scheduled_workflow.source import WorkflowPlace, build_workflow_source_text, compute_redelivery_window
+from components.scheduled_workflow.workflow_source import (
+    WorkflowPlace,
+    build_workflow_source_text,
+    compute_redelivery_window,
+)
 from tests.components.scheduled_workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
