@@ -98,7 +98,7 @@ def _iterate_members_and_require_totals(
         files, size = files + 1, size + member.size
         if files > manifest.files or size > manifest.size:
             break
-        progress.count_member()
-        yield member, content if content is None else progress.count_reads(content)
+        progress.add_member_and_report()
+        yield member, content if content is None else progress.wrap_to_count_reads(content)
     if (files, size) != (manifest.files, manifest.size):
         raise SnapshotInvalid(f"{archive_name} is damaged: it has not the files that its {MANIFEST} says")

@@ -53,7 +53,7 @@ def _add_entry(tar: tarfile.TarFile, entry: ArchiveEntry, progress: Progress | N
     member = tarfile.TarInfo(entry.name)
     member.mode, member.mtime = 0o644, entry.nanoseconds // 10**9
     if progress is not None:
-        progress.count_member()
+        progress.add_member_and_report()
     if entry.nanoseconds:
         # The time is the object's generation, and a float has no nanoseconds.
         member.pax_headers = {"mtime": f"{entry.nanoseconds // 10**9}.{entry.nanoseconds % 10**9:09d}"}
@@ -68,6 +68,6 @@ def _add_entry(tar: tarfile.TarFile, entry: ArchiveEntry, progress: Progress | N
     try:
         with entry.open_file() as file:
             member.size = entry.size
-            tar.addfile(member, file if progress is None else progress.count_reads(file))
+            tar.addfile(member, file if progress is None else progress.wrap_to_count_reads(file))
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), entry.name) from error

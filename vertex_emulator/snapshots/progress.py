@@ -17,22 +17,22 @@ class Progress:
         self._report, self._action = report, action
         self._done, self._total = 0, members * _BYTES_PER_MEMBER + size
 
-    def count_member(self) -> None:
-        """Count one more member."""
-        self._count(_BYTES_PER_MEMBER)
+    def add_member_and_report(self) -> None:
+        """Count one more member, and report."""
+        self._add_bytes_and_report(_BYTES_PER_MEMBER)
 
-    def count_reads(self, file: IO[bytes]) -> IO[bytes]:
-        """Return a file to be read in place of another one, which counts what is read."""
-        return io.BufferedReader(_CountedFile(file, self._count), _BUFFER_BYTES)
+    def wrap_to_count_reads(self, file: IO[bytes]) -> IO[bytes]:
+        """Return a file to be read in place of another one, which counts and reports what is read."""
+        return io.BufferedReader(_CountedFile(file, self._add_bytes_and_report), _BUFFER_BYTES)
 
-    def _count(self, size: int) -> None:
+    def _add_bytes_and_report(self, size: int) -> None:
         self._done += size
         self._report(self._action, self._done, self._total)
 
 
 class _CountedFile(io.RawIOBase):
-    def __init__(self, file: IO[bytes], count: Callable[[int], None]) -> None:
-        self._file, self._count = file, count
+    def __init__(self, file: IO[bytes], report_read_bytes: Callable[[int], None]) -> None:
+        self._file, self._report_read_bytes = file, report_read_bytes
 
     def readable(self) -> bool:
         return True
@@ -40,5 +40,5 @@ class _CountedFile(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader calls it with
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
-        self._count(len(data))
+        self._report_read_bytes(len(data))
         return len(data)

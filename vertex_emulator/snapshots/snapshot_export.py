@@ -20,7 +20,7 @@ from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.replicas.saved_logs import is_log_saved
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, LOGS_PREFIX, OBJECTS
 from vertex_emulator.snapshots.archive_writing import ArchiveEntry, write_archive_atomically
-from vertex_emulator.snapshots.bucket_entries import BucketEntries
+from vertex_emulator.snapshots.bucket_archive_entries import BucketArchiveEntries
 from vertex_emulator.snapshots.progress import ReportProgress
 
 _REDACTED = "redacted"
@@ -50,13 +50,13 @@ def export_snapshot_and_describe(
         jobs = [*transaction.iterate_non_trial_jobs()]
         schedules = len(transaction.schedules.list_schedules())
         _require_ended_jobs_with_saved_logs(transaction, data)
-        buckets = BucketEntries(BucketTree(data.buckets), report)
+        buckets = BucketArchiveEntries(BucketTree(data.buckets), report)
         try:
             entries = [
                 *_iterate_table_entries(transaction, redacts_env, files),
                 _write_temporary_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
                 *_iterate_log_entries(data),
-                *buckets.iterate(),
+                *buckets.iterate_entries(),
             ]
             write_archive_atomically(archive, entries, report)
         except OSError as error:
@@ -67,7 +67,7 @@ def export_snapshot_and_describe(
     if schedules:
         yield f"it has none of the {schedules} schedules of the folder"
     if buckets.omitted:
-        yield f"left out: {_join_first(buckets.omitted)}"
+        yield f"left out: {_join_first_and_count_rest(buckets.omitted)}"
     if not redacts_env:
         yield "it has the environment variables of jobs as they were submitted; --redact-env leaves their values out"
 
@@ -100,10 +100,10 @@ def _are_logs_saved(data: DataFolder, job: Job) -> bool:
 
 
 def _render_job_names(jobs: Iterable[Job]) -> str:
-    return _join_first([job.name for job in jobs])
+    return _join_first_and_count_rest([job.name for job in jobs])
 
 
-def _join_first(texts: Sequence[str]) -> str:
+def _join_first_and_count_rest(texts: Sequence[str]) -> str:
     more = len(texts) - _MAX_NAMED
     return ", ".join(texts[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -107,7 +107,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                     if member.issym():
                         _store_link(data, member)
                     elif content is None:
-                        uri = _require_bucket_uri(member.name.rstrip("/"), is_folder=True)
+                        uri = _require_bucket_or_object_uri(member.name.rstrip("/"), is_folder=True)
                         BucketTree(data.buckets).make_writable_folder(uri)
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
                         transaction.rows.insert_rows(table, map(json.loads, iterate_length_limited_lines(content)))
@@ -135,7 +135,7 @@ def _store_object_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes])
 
 
 def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes]) -> None:
-    uri, file = _require_bucket_uri(member.name), data.uploads / "object"
+    uri, file = _require_bucket_or_object_uri(member.name), data.uploads / "object"
     _write_new_file(file, content)
     file.chmod(0o666)  # training code runs as any user
     nanoseconds = require_modification_time_ns(member)
@@ -144,14 +144,14 @@ def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes])
 
 
 def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
-    uri, link = _require_bucket_uri(member.name), data.uploads / "link"
+    uri, link = _require_bucket_or_object_uri(member.name), data.uploads / "link"
     if not is_link_within_bucket(uri.removeprefix(ROOT).partition("/")[2], member.linkname):
         raise SnapshotInvalid(f"the archive has {member.name!a}, a link out of its bucket: {member.linkname!a}")
     link.symlink_to(member.linkname)
     BucketTree(data.buckets).move_file_in(link, uri)
 
 
-def _require_bucket_uri(member_name: str, is_folder: bool = False) -> str:
+def _require_bucket_or_object_uri(member_name: str, is_folder: bool = False) -> str:
     """Return the URI of what is in a bucket, or of a bucket, a folder. Raises SnapshotInvalid for other names."""
     bucket, _, name = member_name.removeprefix(BUCKETS_PREFIX).partition("/")
     if not member_name.startswith(BUCKETS_PREFIX) or not (name or is_folder) or name.endswith("/"):

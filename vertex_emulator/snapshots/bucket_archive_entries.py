@@ -13,7 +13,7 @@ from vertex_emulator.snapshots.progress import ReportProgress
 
 
 @dataclass
-class BucketEntries:
+class BucketArchiveEntries:
     """The entries of all buckets; what has none is in `omitted` afterwards, each with its URI and the reason."""
 
     tree: BucketTree
@@ -21,11 +21,11 @@ class BucketEntries:
     omitted: list[str] = field(default_factory=list)
     _found: int = 0
 
-    def iterate(self) -> Iterator[ArchiveEntry]:
+    def iterate_entries(self) -> Iterator[ArchiveEntry]:
         """Yield the entries, those of a folder in the order of their names. Raises OSError."""
-        yield from self._iterate_folder("")
+        yield from self._iterate_entries_of_folder("")
 
-    def _iterate_folder(self, path: str) -> Iterator[ArchiveEntry]:
+    def _iterate_entries_of_folder(self, path: str) -> Iterator[ArchiveEntry]:
         with self.tree.open_folder_scan(ROOT + path) as scan:
             found = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in scan)
         for name, status in found:
@@ -35,15 +35,15 @@ class BucketEntries:
             try:
                 is_bucket = len(parse_gs_uri_parts(ROOT + inner)) == 1
             except InvalidBucketUri:
-                self._omit(inner, "no bucket or object can have this name")
+                self._record_omission(inner, "no bucket or object can have this name")
                 continue
             if stat.S_ISDIR(status.st_mode):
                 yield ArchiveEntry(BUCKETS_PREFIX + inner)
-                yield from self._iterate_folder(inner)
+                yield from self._iterate_entries_of_folder(inner)
             elif stat.S_ISLNK(status.st_mode):
-                yield from self._iterate_link(inner)
+                yield from self._iterate_link_entry_or_omit(inner)
             elif is_bucket or not stat.S_ISREG(status.st_mode):
-                self._omit(
+                self._record_omission(
                     inner, "it is in no bucket" if is_bucket else str(NotRegularFile(status.st_mode, "").strerror)
                 )
             else:
@@ -54,12 +54,12 @@ class BucketEntries:
                     status.st_mtime_ns,
                 )
 
-    def _iterate_link(self, path: str) -> Iterator[ArchiveEntry]:
+    def _iterate_link_entry_or_omit(self, path: str) -> Iterator[ArchiveEntry]:
         target = self.tree.read_link_target(ROOT + path)
         if is_utf8_encodable(target) and is_link_within_bucket(path.partition("/")[2], target):
             yield ArchiveEntry(BUCKETS_PREFIX + path, link_target=target)
         else:
-            self._omit(path, f"a link to {target!a}, out of its bucket")
+            self._record_omission(path, f"a link to {target!a}, out of its bucket")
 
-    def _omit(self, path: str, reason: str) -> None:
+    def _record_omission(self, path: str, reason: str) -> None:
         self.omitted.append(f"{ROOT + path!a} ({reason})")
