@@ -97,7 +97,7 @@ class Jobs:
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
         names = _collect_referenced_names_by_table(declaration)
         tables = {
-            **_select_uris(names, self._images, self._packages),
+            **_select_uris_by_table(names, self._images, self._packages),
             "jobs": self._get_model_dirs_known_in_preview(names["jobs"]),
         }
         dependencies: list[pulumi.Resource] = [
@@ -137,7 +137,7 @@ class Schedules:
             for declaration in (templates[name] for name in schedule.job_names):
                 names = _collect_referenced_names_by_table(declaration)
                 spec = _resolve_references_now_or_when_known(
-                    declaration.required_valid_spec, _select_uris(names, images, packages)
+                    declaration.required_valid_spec, _select_uris_by_table(names, images, packages)
                 )
                 jobs[declaration.name] = JobTemplate(_RESOURCE_TYPES[declaration.kind.collection], spec)
                 dependencies += _select_built_resources(names, images, packages)
@@ -162,16 +162,18 @@ def _collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, se
     return names
 
 
-def _select_uris(
-    names: Mapping[str, Collection[str]], images: Images, packages: Packages
+def _select_uris_by_table(
+    names_by_table: Mapping[str, Collection[str]], images: Images, packages: Packages
 ) -> dict[str, Mapping[str, pulumi.Input[str]]]:
-    return {"images": {name: images.uris[name] for name in sorted(names["images"])}, "packages": packages.uris}
+    return {"images": {name: images.uris[name] for name in sorted(names_by_table["images"])}, "packages": packages.uris}
 
 
-def _select_built_resources(names: Mapping[str, set[str]], images: Images, packages: Packages) -> list[pulumi.Resource]:
+def _select_built_resources(
+    names_by_table: Mapping[str, set[str]], images: Images, packages: Packages
+) -> list[pulumi.Resource]:
     return [
-        *(images.built[name] for name in sorted(names["images"] & images.built.keys())),
-        *(packages.built[name] for name in sorted(names["packages"])),
+        *(images.built[name] for name in sorted(names_by_table["images"] & images.built.keys())),
+        *(packages.built[name] for name in sorted(names_by_table["packages"])),
     ]
 
 

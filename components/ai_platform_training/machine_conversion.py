@@ -78,7 +78,9 @@ def list_replicas(training_input: dict[str, Any]) -> list[Replicas]:
     ]
 
 
-def build_machine_and_comments(replicas: Replicas, accelerator: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def build_machine_spec_and_comments(
+    replicas: Replicas, accelerator: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """Return the MachineSpec of a role, and comments on what changes. `accelerator` is its AcceleratorConfig or {}."""
     comments, source = [], f"{replicas.source} {replicas.type}"
     name, kind, count = LEGACY_TYPES.get(replicas.type, (replicas.type, "", 0))

@@ -6,7 +6,7 @@ from vertex_api.scalar_types import quote_value
 
 from . import runtime_versions
 from .commented_yaml_rendering import CommentedFields
-from .machine_conversion import ROLES, Replicas, build_machine_and_comments, list_replicas
+from .machine_conversion import ROLES, Replicas, build_machine_spec_and_comments, list_replicas
 
 _PACKAGE = {"packageUris": ["gs://your-bucket/trainer-0.1.tar.gz"], "pythonModule": "trainer.task"}
 """Placeholders of fields that `gcloud` takes as flags, so that a file may not have them."""
@@ -17,7 +17,7 @@ def convert_worker_pools(training_input: dict[str, Any]) -> list[CommentedFields
     replicas = {each.role: each for each in list_replicas(training_input)}
     worker = replicas.get("worker")
     if worker and worker.is_tpu:
-        return [_convert_tpu_pool(training_input, replicas["master"], worker)]
+        return [_merge_tpu_master_and_worker_into_pool(training_input, replicas["master"], worker)]
     pools = []
     for role in ROLES[: max(ROLES.index(role) for role in replicas) + 1]:
         pools.append(_convert_pool(training_input, replicas[role]) if role in replicas else CommentedFields())
@@ -47,7 +47,7 @@ def list_comments_on_ignored_fields(training_input: dict[str, Any]) -> list[str]
 
 def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> CommentedFields:
     config = training_input.get(f"{replicas.role}Config", {})
-    spec, comments = build_machine_and_comments(replicas, config.get("acceleratorConfig", {}))
+    spec, comments = build_machine_spec_and_comments(replicas, config.get("acceleratorConfig", {}))
     pool = CommentedFields({"machineSpec": spec, "replicaCount": replicas.count})
     pool.add_comments("machineSpec", *comments)
     if replicas.is_tpu:
@@ -79,7 +79,9 @@ def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Comment
     return pool
 
 
-def _convert_tpu_pool(training_input: dict[str, Any], master: Replicas, worker: Replicas) -> CommentedFields:
+def _merge_tpu_master_and_worker_into_pool(
+    training_input: dict[str, Any], master: Replicas, worker: Replicas
+) -> CommentedFields:
     """Vertex AI runs the master's code on the TPU's host: a machine as the worker's, as the job's only pool."""
     master_config, worker_config = training_input.get("masterConfig", {}), training_input.get("workerConfig", {})
     config = worker_config | {name: value for name, value in master_config.items() if name != "acceleratorConfig"}

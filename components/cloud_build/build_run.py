@@ -39,23 +39,25 @@ class BuildRun:
         self._report, self._wait = report, wait
         self._image, self._parent, self._account = build.tagged_uri, options["parent"], options["serviceAccount"]
 
-    def find_or_start(self) -> Build:
+    def find_active_or_start_build(self) -> Build:
         """Return the active build of the image, or start one. Raises BuildFailed."""
         try:
-            builds = self._list_builds()
-            if build := self._find_active(builds):
+            builds = self._list_builds_of_all_tags()
+            if build := self._find_active_build(builds):
                 self._report(f"waits for build {build['id']}, which an earlier run has started")
                 return build
             return self._client.create(
                 self._parent,
                 build_request_body(self._add_cache_image_and_report(builds), self._options),
                 check_before=lambda: engine_liveness.require_engine_alive(self._image),
-                find_created=lambda: self._find_active(self._list_builds()),
+                find_created=lambda: self._find_active_build(self._list_builds_of_all_tags()),
             )
         except VertexError as error:
             raise BuildFailed(f"{self._image}: {explain_refusal(error, self._account)}") from error
 
-    def wait_for_end(self, build: Build, log: BuildLog, report_log_lines: Callable[[Iterable[str]], object]) -> Build:
+    def wait_for_end_or_cancel(
+        self, build: Build, log: BuildLog, report_log_lines: Callable[[Iterable[str]], object]
+    ) -> Build:
         """Return a build in its terminal state, and pass on new lines of its log until then.
 
         Raises BuildFailed after Ctrl-C, or if the state stays unknown.
@@ -76,11 +78,11 @@ class BuildRun:
             report_log_lines(log.take_new_lines_if_due(is_last_read=build["status"] not in ACTIVE_STATUSES))
         return build
 
-    def _list_builds(self) -> Sequence[Build]:
+    def _list_builds_of_all_tags(self) -> Sequence[Build]:
         """Return the builds of all tags of the image, the newest first."""
         return self._client.list(self._parent, compute_build_tag(get_uri_without_tag(self._image)))
 
-    def _find_active(self, builds: Iterable[Build]) -> Build | None:
+    def _find_active_build(self, builds: Iterable[Build]) -> Build | None:
         tag = compute_build_tag(self._image)
         return next(
             (each for each in builds if each["status"] in ACTIVE_STATUSES and tag in each.get("tags", [])), None

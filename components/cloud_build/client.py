@@ -43,25 +43,27 @@ class CloudBuildClient:
         build before it is sent again.
         """
 
-        def send() -> Build:
-            operation = self._send("POST", f"{self._build_url}/v1/{parent}/builds", request)
+        def start_build() -> Build:
+            operation = self._send_and_parse_json("POST", f"{self._build_url}/v1/{parent}/builds", request)
             return dict(operation["metadata"]["build"])
 
-        return self._caller.call("create", send, check_before=check_before, find_done=find_created)
+        return self._caller.call("create", start_build, check_before=check_before, find_done=find_created)
 
     def require(self, name: str) -> Build:
         """Return a build, `projects/P/locations/R/builds/ID`, as it is now."""
-        return self._caller.call("get", lambda: self._send("GET", f"{self._build_url}/v1/{name}"))
+        return self._caller.call("get", lambda: self._send_and_parse_json("GET", f"{self._build_url}/v1/{name}"))
 
     def list(self, parent: str, tag: str) -> Sequence[Build]:
         """Return the newest builds with a tag, the newest first."""
         tag_filter = quote(f'tags="{tag}"')
         url = f"{self._build_url}/v1/{parent}/builds?filter={tag_filter}&pageSize={_MAX_BUILDS}"
-        return self._caller.call("list", lambda: list(self._send("GET", url).get("builds", [])))
+        return self._caller.call("list", lambda: list(self._send_and_parse_json("GET", url).get("builds", [])))
 
     def cancel(self, name: str) -> None:
         """Request that a build is stopped."""
-        self._caller.call("cancel", lambda: self._send("POST", f"{self._build_url}/v1/{name}:cancel", {}))
+        self._caller.call(
+            "cancel", lambda: self._send_and_parse_json("POST", f"{self._build_url}/v1/{name}:cancel", {})
+        )
 
     def list_newest_log_entries(self, project: str, build_id: str, count: int) -> Sequence[Mapping[str, Any]]:
         """Return at most `count` entries of a build's log, the newest first."""
@@ -72,19 +74,21 @@ class CloudBuildClient:
         body: dict[str, Any] = {"resourceNames": [f"projects/{project}"], "filter": filter}
         body |= {"orderBy": "timestamp desc", "pageSize": count}
         url = f"{self._logging_url}/v2/entries:list"
-        return self._caller.call("read_log", lambda: list(self._send("POST", url, body).get("entries", [])))
+        return self._caller.call(
+            "read_log", lambda: list(self._send_and_parse_json("POST", url, body).get("entries", []))
+        )
 
-    def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def _send_and_parse_json(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         from google.api_core.exceptions import from_http_response
 
         with translate_errors():
-            reply = self._session.request(method, url, json=body, timeout=CALL_SECONDS)
+            reply = self._authorized_session.request(method, url, json=body, timeout=CALL_SECONDS)
             if not reply.ok:
                 raise from_http_response(reply)
             return dict(reply.json())
 
     @cached_property
-    def _session(self) -> Any:
+    def _authorized_session(self) -> Any:
         import google.auth
         from google.auth.credentials import AnonymousCredentials
         from google.auth.transport.requests import AuthorizedSession

@@ -70,7 +70,7 @@ def explain_failed_build(build: Build) -> str:
     return reason.format(**values)
 
 
-def is_failure_of_a_step(build: Build) -> bool:
+def has_failed_in_dockerfile(build: Build) -> bool:
     """Whether the Dockerfile, or what it runs, is why a build has failed: then its last lines say why."""
     return bool(build["status"] == "FAILURE" and build.get("failureInfo", {}).get("type", _FAILED_STEP) == _FAILED_STEP)
 

@@ -11,7 +11,7 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import IO
 
-from .digests import compute_file_digests
+from .cached_digests import get_cached_or_compute_file_digests
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ArchiveEntries:
     @cached_property
     def digests_by_path(self) -> dict[str, str]:
         """The digest of each entry by its path in the archive, in the order of the paths. Raises OSError."""
-        by_file = compute_file_digests(self.folder, self.files.values())
+        by_file = get_cached_or_compute_file_digests(self.folder, self.files.values())
         file_digests = {path: by_file[file] for path, file in self.files.items()}
         text_digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in self.texts.items()}
         return dict(sorted((file_digests | text_digests).items()))

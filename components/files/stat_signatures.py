@@ -17,9 +17,9 @@ _SIGNATURE = struct.Struct("=qqqQI")
 _POSITIVE = (1 << 63) - 1
 
 
-def pack_signature(status: os.stat_result) -> bytes:
+def pack_signature(stat_result: os.stat_result) -> bytes:
     """Return the signature of one file; all signatures have the same length."""
-    fields = _get_fields(status)
+    fields = _get_fields(stat_result)
     try:
         return _SIGNATURE.pack(*fields)
     except struct.error:  # a time before 1678 or after 2261

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ..errors import ContextUnusable
 from ..files.archives import ArchiveEntries
-from ..files.digests import TAG_LENGTH, get_cached_or_compute_digest
+from ..files.cached_digests import TAG_LENGTH, get_cached_or_compute_digest
 from .dockerignore import list_included_files
 
 
@@ -42,14 +42,14 @@ class BuildContext(ABC):
         """Paths in the folder by path in the archive, in no order. Raises ContextUnusable."""
 
     @property
-    def generated_texts(self) -> Mapping[str, str]:
+    def generated_texts_by_context_path(self) -> Mapping[str, str]:
         """Texts that are generated for the archive, by path there."""
         return {}
 
     @property
     def dockerfile_text(self) -> str:
         """The content of the Dockerfile."""
-        return self.generated_texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_text()
+        return self.generated_texts_by_context_path.get(self.dockerfile) or (self.folder / self.dockerfile).read_text()
 
     @property
     def is_dockerfile_ignored(self) -> bool:
@@ -63,7 +63,7 @@ class BuildContext(ABC):
     @property
     def entry_count(self) -> int:
         """How many entries the archive has; reads no file."""
-        return len(self.files_by_context_path) + len(self.generated_texts)
+        return len(self.files_by_context_path) + len(self.generated_texts_by_context_path)
 
     @property
     def digests_by_context_path(self) -> dict[str, str]:
@@ -73,7 +73,7 @@ class BuildContext(ABC):
     @cached_property
     def digest(self) -> str:
         """64 hex digits for everything that decides what the image holds."""
-        options = json.dumps([self._digested_options, self.generated_texts], sort_keys=True)
+        options = json.dumps([self._digested_options, self.generated_texts_by_context_path], sort_keys=True)
         try:
             files = [*self._archive_entries.files.values()]
             return get_cached_or_compute_digest(self.folder, files, options, self._compute_digest)
@@ -94,7 +94,7 @@ class BuildContext(ABC):
 
     @cached_property
     def _archive_entries(self) -> ArchiveEntries:
-        return ArchiveEntries(self.folder, self.files_by_context_path, self.generated_texts)
+        return ArchiveEntries(self.folder, self.files_by_context_path, self.generated_texts_by_context_path)
 
     @property
     def _digested_options(self) -> dict[str, Any]:

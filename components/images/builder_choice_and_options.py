@@ -22,7 +22,7 @@ def merge_cloud_build_options(
     return {**merged, **({"secrets": secrets} if secrets else {})}
 
 
-def is_built_remotely(stack_builder: Mapping[str, Any] | None, image: config_types.Image) -> bool:
+def is_built_by_cloud_build(stack_builder: Mapping[str, Any] | None, image: config_types.Image) -> bool:
     """Whether Cloud Build builds an image. `stack_builder` is the stack's key `builder`, if it has one."""
     return "cloudBuild" in image.get("builder", stack_builder or {})
 
@@ -34,7 +34,7 @@ def create_cloud_build_input_or_none(
 
     `foundation_builder` is that of the foundation. Secrets of the stack become those of the image, by their ids.
     """
-    if not is_built_remotely(foundation_builder, image):
+    if not is_built_by_cloud_build(foundation_builder, image):
         return None
     if foundation_builder is None:
         raise BuilderUnusable(

@@ -14,7 +14,7 @@ from ..cloud_build.client import Build, get_client
 from ..cloud_build.failure_explanations import (
     explain_failed_build,
     get_built_digest,
-    is_failure_of_a_step,
+    has_failed_in_dockerfile,
     may_have_failed_for_new_grant,
 )
 from ..errors import BuildFailed, ContextUnusable
@@ -22,7 +22,7 @@ from ..files.archives import ArchiveEntries
 from ..runtime.engine_cancellation import wait_for_cancellation
 from ..runtime.object_store import CloudStorage
 from .build_context import BuildContext
-from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failure, iterate_lines_and_report_steps
+from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
 from .registry_api import RegistryApi
 
 _NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
@@ -57,9 +57,9 @@ class CloudBuilder:
             report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
             if wait_for_cancellation(pause):
                 break
-        if is_failure_of_a_step(ended):
+        if has_failed_in_dockerfile(ended):
             if lines := log.read_last_lines_until_stable(MAX_QUOTED_LINES):
-                raise create_build_failure(tagged_uri, lines)
+                raise create_build_failed_error(tagged_uri, lines)
             raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
         # If tags are immutable, someone else may have pushed this image first.
         if digest := get_built_digest(ended, tagged_uri) or RegistryApi().get_digest(tagged_uri):
@@ -70,10 +70,12 @@ class CloudBuilder:
         """Return a build that has ended, and its log."""
         client, project = get_client(), self._options["parent"].split("/")[1]
         run = BuildRun(client, build, self._options, report)
-        started = run.find_or_start()
+        started = run.find_active_or_start_build()
         report(f"builds in Cloud Build: {started.get('logUrl', started['id'])}")
         log = BuildLog(client, project, started["id"], report, wait_for_cancellation)
-        return run.wait_for_end(started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report))), log
+        return run.wait_for_end_or_cancel(
+            started, log, lambda lines: list(iterate_lines_and_report_steps(lines, report))
+        ), log
 
 
 def create_source_entries_and_dockerfile_path(context: BuildContext) -> tuple[ArchiveEntries, str]:
@@ -82,7 +84,9 @@ def create_source_entries_and_dockerfile_path(context: BuildContext) -> tuple[Ar
     A Dockerfile that `.dockerignore` excludes is beside the context's folder, so that no `COPY` sees it.
     """
     files = {posixpath.join(CONTEXT_FOLDER, path): file for path, file in context.files_by_context_path.items()}
-    texts = {posixpath.join(CONTEXT_FOLDER, path): text for path, text in context.generated_texts.items()}
+    texts = {
+        posixpath.join(CONTEXT_FOLDER, path): text for path, text in context.generated_texts_by_context_path.items()
+    }
     dockerfile = posixpath.join(CONTEXT_FOLDER, context.dockerfile)
     if context.is_dockerfile_ignored:
         if (context.folder / context.dockerfile).is_symlink():

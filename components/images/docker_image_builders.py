@@ -54,7 +54,7 @@ class Buildx:
             assert process.stdout
             lines = list(iterate_lines_and_report_steps(process.stdout, report))
         if process.returncode:
-            raise create_build_failure(tagged_uri, lines)
+            raise create_build_failed_error(tagged_uri, lines)
 
 
 class ClassicBuilder:
@@ -85,12 +85,12 @@ class ClassicBuilder:
                     decode=True,
                 )
             except docker.errors.APIError as error:
-                raise create_build_failure(tagged_uri, [str(error.explanation or error)]) from error
+                raise create_build_failed_error(tagged_uri, [str(error.explanation or error)]) from error
             for message in messages:
                 lines += iterate_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
                 errors += [str(message["error"])] if "error" in message else []
         if errors:
-            raise create_build_failure(tagged_uri, [*lines, *errors])
+            raise create_build_failed_error(tagged_uri, [*lines, *errors])
 
 
 def get_buildx_or_classic_builder() -> Builder:
@@ -125,7 +125,7 @@ def iterate_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iter
         yield text
 
 
-def create_build_failure(tagged_uri: str, lines: list[str]) -> BuildFailed:
+def create_build_failed_error(tagged_uri: str, lines: list[str]) -> BuildFailed:
     """Return the error of a failed build, with its last lines."""
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
     return BuildFailed(f"{tagged_uri} cannot be built; the last lines of its build:\n{quoted}")

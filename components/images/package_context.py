@@ -30,7 +30,7 @@ class PackageContext(BuildContext):
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}
 
     @cached_property
-    def generated_texts(self) -> Mapping[str, str]:
+    def generated_texts_by_context_path(self) -> Mapping[str, str]:
         return {self.dockerfile: render_dockerfile(self.package, self._copyable_files)}
 
     def render_base_image_location(self, declared_name: str, line: int) -> str:  # noqa: ARG002

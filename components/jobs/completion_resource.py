@@ -99,8 +99,10 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
         return self.recover_output("results", lambda _: pulumi.Output.all(**self._submitted_ids).apply(fetch_results))
 
 
-def _fetch_results_by_job_name(parent: str, owner: str, ids_by_job: Mapping[str, str | None]) -> dict[str, Any]:
+def _fetch_results_by_job_name(
+    parent: str, project_and_stack_name: str, ids_by_job: Mapping[str, str | None]
+) -> dict[str, Any]:
     """Return the results of the jobs that have an id and exist."""
     ids = {name: id_ for name, id_ in ids_by_job.items() if id_ is not None}
-    jobs = waiting.fetch_existing_jobs_with_tuning_jobs(parent, owner, ids)
+    jobs = waiting.fetch_existing_jobs_with_tuning_jobs(parent, project_and_stack_name, ids)
     return {name: build_job_results(job) for name, job in jobs.items()}

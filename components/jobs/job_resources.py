@@ -70,7 +70,7 @@ class _Job(DynamicResource, Generic[Spec]):
         rerun = (lifecycle or {}).get("rerun", 0)
         adopted_name = (lifecycle or {}).get("adopt")
         parent = foundation.full_location_name
-        adopt: str | None = adopted_name and named_job_adoption.expand_job_name(kind, parent, adopted_name)
+        adopt: str | None = adopted_name and named_job_adoption.expand_to_resource_name(kind, parent, adopted_name)
         run_digests: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
         # A job that is adopted anew is another upstream job.
@@ -159,14 +159,14 @@ def add_defaults_and_output_folder(
     spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: the foundation's defaults, and a folder for each run."""
-    whole = add_defaults(spec, foundation)
+    whole = add_foundation_defaults(spec, foundation)
     if "baseOutputDirectory" in whole.job_spec:
         return whole
     digest = compute_run_digest(whole, rerun, upstream_run_digests)
     return replace_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
 
 
-def add_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
+def add_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
     """Return the spec with one replica a pool, and the foundation's fields, labels and encryption key."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
     pools = job_spec["workerPoolSpecs"]

@@ -21,9 +21,11 @@ Job = Mapping[str, Any]
 RERUN_MESSAGE = "an adopted job is not run; take adopt out to run what is declared"
 
 
-def expand_job_name(kind: Kind, parent: str, adopt: str) -> str:
-    """Return the resource name of the job to adopt: `adopt` is that name, or the job's number in `parent`."""
-    return adopt if "/" in adopt else f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{adopt}"
+def expand_to_resource_name(kind: Kind, parent: str, name_or_id: str) -> str:
+    """Return the resource name of a job, of which `name_or_id` is that name or the job's number in `parent`."""
+    if "/" in name_or_id:
+        return name_or_id
+    return f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{name_or_id}"
 
 
 def is_same_job(resource_name: str, other_name: str) -> bool:
@@ -38,7 +40,7 @@ def render_adoption_violations(
 ) -> Iterator[str]:
     """Find out why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
     try:
-        name = ResourceName.parse(expand_job_name(kind, f"projects/{project}/locations/{region}", adopt))
+        name = ResourceName.parse(expand_to_resource_name(kind, f"projects/{project}/locations/{region}", adopt))
     except ValueError:
         yield f'"{adopt}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
         return

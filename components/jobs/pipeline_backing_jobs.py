@@ -24,12 +24,12 @@ def fetch_and_attach_tuning_jobs(
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
     tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name_or_none(job))}
-    tuning_jobs = fetch_existing_jobs_by_name(api, project_and_stack_name, set(tuning_names.values()))
+    tuning_jobs = fetch_existing_jobs_by_resource_name(api, project_and_stack_name, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs_by_name, **{name: {**jobs_by_name[name], TUNING_JOB: job} for name, job in attached.items()}}
 
 
-def fetch_existing_jobs_by_name(
+def fetch_existing_jobs_by_resource_name(
     api: Target, project_and_stack_name: str, resource_names: Collection[str]
 ) -> dict[str, Job]:
     """Return those of the jobs that exist, by resource name.
@@ -46,7 +46,7 @@ def fetch_existing_jobs_by_name(
     return jobs
 
 
-def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
+def fetch_tuning_job_of_pipeline_or_same_job(api: Target, job: Job) -> Job:
     """Return the tuning job that a pipeline runs, with one call; any other job itself. Raises VertexError."""
     if tuning_name := _get_tuning_job_name_or_none(job):
         with suppress(NotFound):

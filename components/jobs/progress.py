@@ -48,15 +48,21 @@ class Progress:
         return lines
 
 
-def describe_change_or_none(job_name: str, previous_run: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
+def describe_run_output_change_or_none(
+    job_name: str, previous_run_output: Mapping[str, Any], run_output: Mapping[str, Any]
+) -> str | None:
     """Return a line on a job whose output `run` has changed; None if it has not."""
-    if previous_run == run:
+    if previous_run_output == run_output:
         return None
-    previous_state = previous_run.get("state", run["state"])
-    arrow = f"{strip_state_prefix(previous_state)} → " if previous_state != run["state"] else ""
-    done = f", {run['trials']['ended']} of {run['trials']['of']} trials done" if "trials" in run else ""
-    error = f": {run['error']}" if run.get("error") else ""
-    return f"{job_name}: {arrow}{strip_state_prefix(run['state'])}{done}{error}"
+    previous_state = previous_run_output.get("state", run_output["state"])
+    arrow = f"{strip_state_prefix(previous_state)} → " if previous_state != run_output["state"] else ""
+    done = (
+        f", {run_output['trials']['ended']} of {run_output['trials']['of']} trials done"
+        if "trials" in run_output
+        else ""
+    )
+    error = f": {run_output['error']}" if run_output.get("error") else ""
+    return f"{job_name}: {arrow}{strip_state_prefix(run_output['state'])}{done}{error}"
 
 
 def _describe_status(job: Job) -> str:

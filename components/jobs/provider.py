@@ -20,7 +20,7 @@ from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from . import drift, named_job_adoption, progress
-from .pipeline_backing_jobs import fetch_tuning_job_or_itself
+from .pipeline_backing_jobs import fetch_tuning_job_of_pipeline_or_same_job
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_removal import remove_job
 from .recovery.labels import find_reserved_label_violations
@@ -89,7 +89,7 @@ class JobProvider(Provider):
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _fetch_and_build_run_output(api, job)
-        if change := progress.describe_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
+        if change := progress.describe_run_output_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
@@ -160,7 +160,7 @@ def _fetch_and_build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    tuning_job = fetch_tuning_job_or_itself(api, job)
+    tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
     if ended := trial_results.count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
         if best_trial := trial_results.find_best_trial_summary(tuning_job):

@@ -24,7 +24,7 @@ def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator
         if not error.metrics:
             raise
         region, page = api.parent.rpartition("/")[2], api.links.get_google_quota_page_url()
-        raise QuotaExceeded(render_quota_refusal(error.metrics, spec, region, page), error.metrics) from error
+        raise QuotaExceeded(build_quota_refusal_message(error.metrics, spec, region, page), error.metrics) from error
     except (InvalidRequest, PermissionDenied) as error:
         if not MISSING_ACT_AS.search(str(error)):
             raise
@@ -36,7 +36,7 @@ def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator
         raise NotFound(f"{error}; build and push it, or correct imageUri or executorImageUri") from error
 
 
-def render_quota_refusal(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page: str) -> str:
+def build_quota_refusal_message(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page: str) -> str:
     """Return what a job needs of the quotas that do not cover it in `region`, and the `page` to ask for more."""
     needs = estimate_quota_by_metric(spec)
 

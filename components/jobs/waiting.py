@@ -15,7 +15,7 @@ from ..errors import TrainingFailed
 from ..runtime import api_target, engine_liveness
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
-from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_name
+from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_resource_name
 from .progress import Progress
 
 Job = Mapping[str, Any]
@@ -86,7 +86,7 @@ def fetch_existing_jobs_with_tuning_jobs(
 ) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
     api = api_target.resolve_target_and_start_emulator(parent)
-    jobs = fetch_existing_jobs_by_name(api, project_and_stack_name, set(job_ids_by_name.values()))
+    jobs = fetch_existing_jobs_by_resource_name(api, project_and_stack_name, set(job_ids_by_name.values()))
     existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
     return fetch_and_attach_tuning_jobs(api, project_and_stack_name, existing)
 

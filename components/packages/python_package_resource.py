@@ -9,7 +9,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import UploadFailed
-from ..files.digests import get_short_digests_or_none_if_many
+from ..files.cached_digests import get_short_digests_or_none_if_many
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_store import get_object_store

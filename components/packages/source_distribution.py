@@ -19,7 +19,7 @@ from pathlib import Path
 from vertex_api.validation.rules import Violation
 
 from ..files.archives import ArchiveEntries
-from ..files.digests import TAG_LENGTH
+from ..files.cached_digests import TAG_LENGTH
 from ..schema import config_types
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"

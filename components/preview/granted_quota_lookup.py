@@ -49,7 +49,7 @@ _REASONS = (
 """Texts of Google's refusals, and what to do."""
 
 
-def fetch_granted_amounts(project: str, region: str, metrics: Collection[str]) -> dict[str, float]:
+def fetch_granted_quota_amounts(project: str, region: str, metrics: Collection[str]) -> dict[str, float]:
     """Return what a project is granted of the metrics (in full, `aiplatform.googleapis.com/…`) in a region.
 
     Raises GrantedQuotasUnknown.

@@ -13,7 +13,7 @@ from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..runtime.granted_quota_table import format_granted_amount, render_quota_table_lines
 from ..settings.settings import Settings
 from .cost_report import estimate_quotas_by_job_and_metric
-from .granted_quota_lookup import fetch_granted_amounts
+from .granted_quota_lookup import fetch_granted_quota_amounts
 
 MAX_NAMES = 3
 """How many of the jobs that need a quota a warning names."""
@@ -45,7 +45,7 @@ def _look_up_granted_and_warn_or_block(settings: Settings, needed: NeededByJob) 
     project, region = settings.project, settings.region
     metrics = {METRIC_PREFIX + metric: metric for metric in set().union(*needed.values())}
     try:
-        amounts = fetch_granted_amounts(project, region, metrics)
+        amounts = fetch_granted_quota_amounts(project, region, metrics)
     except GrantedQuotasUnknown as error:
         pulumi.log.info(f"Quota in {region}: what {project} is granted is unknown: {error}")
         return

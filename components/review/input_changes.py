@@ -66,14 +66,14 @@ def format_value_or_none(value: Any) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    if is_unknown(value):
+    if is_value_unknown_in_preview(value):
         return KNOWN_LATER
     for unknown in _UNKNOWNS:
         text = text.replace(unknown, KNOWN_LATER)
     return shorten_in_the_middle(text)
 
 
-def is_unknown(value: Any) -> bool:
+def is_value_unknown_in_preview(value: Any) -> bool:
     """Return whether a preview does not know a value."""
     return isinstance(value, str) and value in _UNKNOWNS
 

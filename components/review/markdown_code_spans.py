@@ -8,7 +8,7 @@ _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
 
 
-def render_code(text: str) -> str:
+def render_code_span(text: str) -> str:
     """Return a text as a code span on one line, whatever is in it."""
     visible = text if text.isprintable() else "".join(_escape_invisible(character) for character in text)
     fence = "`" * (max(map(len, re.findall("`+", visible)), default=0) + 1)
@@ -17,14 +17,14 @@ def render_code(text: str) -> str:
     return f"{fence}{padding}{visible or '(empty)'}{padding}{fence}"
 
 
-def render_code_list(texts: Sequence[str], max_count: int) -> str:
+def render_code_span_list(texts: Sequence[str], max_count: int) -> str:
     """Return texts as code spans with commas, of which those beyond `max_count` are counted only."""
-    shown = ", ".join(map(render_code, texts[:max_count]))
+    shown = ", ".join(map(render_code_span, texts[:max_count]))
     hidden_count = len(texts) - max_count
     return f"{shown} and {hidden_count:,} more" if hidden_count > 0 else shown
 
 
-def count_noun(count: int, noun: str) -> str:
+def format_count_with_noun(count: int, noun: str) -> str:
     """Return a number with its noun, such as `1 job` and `1,000 jobs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 

@@ -10,7 +10,7 @@ from .data_loss_grant_and_other_findings import DataLoss, Grant, OtherChange
 from .input_changes import shorten_in_the_middle
 from .job_findings import Cause, JobFinding
 from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
-from .markdown_code_spans import count_noun, render_code, render_code_list
+from .markdown_code_spans import format_count_with_noun, render_code_span, render_code_span_list
 from .markdown_totals import render_totals
 from .review import Review
 from .schedule_findings import ScheduleFinding
@@ -61,10 +61,10 @@ def render_markdown(review: Review) -> str:
 
 
 def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:
-    yield f"### Preview of {render_code(review.stack)}" if review.stack else "### Preview"
+    yield f"### Preview of {render_code_span(review.stack)}" if review.stack else "### Preview"
     yield ""
     if review.problems:
-        yield f"**The preview failed: {count_noun(len(review.problems), 'problem')}.**"
+        yield f"**The preview failed: {format_count_with_noun(len(review.problems), 'problem')}.**"
     else:
         yield f"**{_render_summary(review)}**"
     yield from _render_section("", review.problems, limits.items * 2, _render_message)
@@ -80,8 +80,8 @@ def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield from _render_folded_list("job", review.jobs, limits.details, _render_job)
     yield from _render_folded_list("other resource", review.other_changes, limits.details, others)
     pending, undone = " that the base makes too, not shown above", " of the base that are missing here"
-    yield from _render_folded_list("change", review.pending_in_base, limits.details, render_code, pending)
-    yield from _render_folded_list("change", review.only_in_base, limits.details, render_code, undone)
+    yield from _render_folded_list("change", review.pending_in_base, limits.details, render_code_span, pending)
+    yield from _render_folded_list("change", review.only_in_base, limits.details, render_code_span, undone)
 
 
 def _render_summary(review: Review) -> str:
@@ -89,12 +89,12 @@ def _render_summary(review: Review) -> str:
         "image": sum(image.noun == "image" and image.change != "removed" for image in review.images),
         "package": sum(image.noun == "package" and image.change != "removed" for image in review.images),
     }
-    parts = [f"{count_noun(count, noun)} to build" for noun, count in counts.items() if count]
+    parts = [f"{format_count_with_noun(count, noun)} to build" for noun, count in counts.items() if count]
     for action, phrase in _ACTIONS.items():
         if count := sum(job.action == action for job in review.jobs):
-            parts.append(f"{count_noun(count, 'job')} {phrase.partition(',')[0]}")
+            parts.append(f"{format_count_with_noun(count, 'job')} {phrase.partition(',')[0]}")
     nouns = {"schedule": review.schedules, "grant": review.grants, "other resource": review.other_changes}
-    parts += [f"{count_noun(len(found), noun)} to change" for noun, found in nouns.items() if found]
+    parts += [f"{format_count_with_noun(len(found), noun)} to change" for noun, found in nouns.items() if found]
     return ", ".join(parts) + "." if parts else "Nothing changes."
 
 
@@ -116,38 +116,38 @@ def _render_folded_list(
     if not items:
         return
     yield ""
-    yield f"<details><summary>{count_noun(len(items), noun)}{addition}</summary>"
+    yield f"<details><summary>{format_count_with_noun(len(items), noun)}{addition}</summary>"
     yield from _render_section("", items, max_count, render_item)
     yield ""
     yield "</details>"
 
 
 def _render_message(message: str) -> str:
-    return render_code(shorten_in_the_middle(message, MAX_MESSAGE_LENGTH))
+    return render_code_span(shorten_in_the_middle(message, MAX_MESSAGE_LENGTH))
 
 
 def _render_data_loss(loss: DataLoss) -> str:
     verb = "replaced" if loss.action == "replace" else "deleted"
-    resource = f"{render_code(loss.type)} {render_code(loss.name)}"
-    return f"{render_code(loss.id)} is {verb}, and loses its {loss.data} ({resource})"
+    resource = f"{render_code_span(loss.type)} {render_code_span(loss.name)}"
+    return f"{render_code_span(loss.id)} is {verb}, and loses its {loss.data} ({resource})"
 
 
 def _render_grant(grant: Grant) -> str:
-    role, member, target = map(render_code, (grant.role, grant.member, grant.target))
+    role, member, target = map(render_code_span, (grant.role, grant.member, grant.target))
     return f"{'granted' if grant.is_new else 'revoked'}: {role} for {member} on {target}"
 
 
 def _render_other_change(max_names: int, change: OtherChange) -> str:
-    fields = f": {render_code_list(change.fields, max_names)}" if change.fields else ""
-    return f"{render_code(change.op)} {render_code(change.type)} {render_code(change.name)}{fields}"
+    fields = f": {render_code_span_list(change.fields, max_names)}" if change.fields else ""
+    return f"{render_code_span(change.op)} {render_code_span(change.type)} {render_code_span(change.name)}{fields}"
 
 
 def _render_image(max_names: int, image: ImageFinding) -> str:
-    name = f"{image.noun} {render_code(image.name)}"
+    name = f"{image.noun} {render_code_span(image.name)}"
     if image.change != "changed":
         return f"{name} is {'new' if image.change == 'new' else 'removed from the stack'}"
     reasons = [
-        f"{render_code_list(files, max_names)} {verb}"
+        f"{render_code_span_list(files, max_names)} {verb}"
         for files, verb in (
             (image.changed_files, "changed"),
             (image.added_files, "added"),
@@ -156,7 +156,7 @@ def _render_image(max_names: int, image: ImageFinding) -> str:
         if files
     ]
     reasons += [
-        f"{render_code(change.path_text)} {_render_value_change(change.old_text, change.new_text)}"
+        f"{render_code_span(change.path_text)} {_render_value_change(change.old_text, change.new_text)}"
         for change in image.other_changes[:max_names]
     ]
     if image.has_unlisted_files:
@@ -165,14 +165,15 @@ def _render_image(max_names: int, image: ImageFinding) -> str:
 
 
 def _render_job_group(max_names: int, group: JobGroup) -> str:
-    names = render_code_list([job.name for job in group.jobs], max_names)
-    text = f"{count_noun(len(group.jobs), 'job')} {_render_action_and_causes(group.jobs[0], group.shared_causes)}"
-    others = f" ({group.count_with_other_causes:,} also for other reasons)" if group.count_with_other_causes else ""
-    return f"{text}{others}: {names}"
+    names = render_code_span_list([job.name for job in group.jobs], max_names)
+    action = _render_action_and_causes(group.jobs[0], group.shared_causes)
+    others_count = group.count_of_jobs_with_other_causes
+    others = f" ({others_count:,} also for other reasons)" if others_count else ""
+    return f"{format_count_with_noun(len(group.jobs), 'job')} {action}{others}: {names}"
 
 
 def _render_job(job: JobFinding) -> str:
-    return f"{render_code(job.name)} ({job.type}): {_render_action_and_causes(job, job.causes)}"
+    return f"{render_code_span(job.name)} ({job.type}): {_render_action_and_causes(job, job.causes)}"
 
 
 def _render_action_and_causes(job: JobFinding, causes: Sequence[Cause]) -> str:
@@ -187,15 +188,14 @@ def _render_action_and_causes(job: JobFinding, causes: Sequence[Cause]) -> str:
 
 
 def _render_schedule(schedule: ScheduleFinding) -> str:
-    times = (
-        f"{render_code(schedule.cron)} in {render_code(schedule.time_zone)}{', paused' if schedule.is_paused else ''}"
-    )
+    cron, time_zone = render_code_span(schedule.cron), render_code_span(schedule.time_zone)
+    times = f"{cron} in {time_zone}{', paused' if schedule.is_paused else ''}"
     times += "".join(f"; {_render_message(text)}" for text in (schedule.next_times, schedule.cost) if text)
     if schedule.change != "changed":
-        return f"{render_code(schedule.name)} is {schedule.change}: {times}"
+        return f"{render_code_span(schedule.name)} is {schedule.change}: {times}"
     causes = "; ".join(map(_render_cause, schedule.causes[:_MAX_CAUSES]))
     more = f"; and {len(schedule.causes) - _MAX_CAUSES:,} more" if len(schedule.causes) > _MAX_CAUSES else ""
-    return f"{render_code(schedule.name)} ({times}) changes because of {causes}{more}"
+    return f"{render_code_span(schedule.name)} ({times}) changes because of {causes}{more}"
 
 
 def _render_cause(cause: Cause) -> str:
@@ -204,9 +204,9 @@ def _render_cause(cause: Cause) -> str:
     noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
     has_values = cause.old_text is not None or cause.new_text is not None
     values = f" {_render_value_change(cause.old_text, cause.new_text)}" if has_values else ""
-    return f"{noun}{render_code(cause.name)}{values}"
+    return f"{noun}{render_code_span(cause.name)}{values}"
 
 
 def _render_value_change(old_text: str | None, new_text: str | None) -> str:
-    old, new = (render_code(text) if text is not None else "(none)" for text in (old_text, new_text))
+    old, new = (render_code_span(text) if text is not None else "(none)" for text in (old_text, new_text))
     return f"{old} → {new}"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
 from ..runtime.submission_count_and_pace import render_total_line
-from .estimates import NearlyReachedGuardrail, Submissions, Totals
-from .markdown_code_spans import count_noun, render_code, render_code_list
+from .before_and_after_estimates import NearlyReachedGuardrail, Submissions, Totals
+from .markdown_code_spans import format_count_with_noun, render_code_span, render_code_span_list
 from .review import Review
 
 _NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})
@@ -32,7 +32,7 @@ def render_submissions(submissions: Submissions) -> str:
     """Return how many submissions an update takes, and for how long if they have to be paced."""
     if submissions.per_minute and submissions.count > submissions.per_minute:
         return render_total_line(submissions.count, submissions.per_minute)
-    return count_noun(submissions.count, "submission")
+    return format_count_with_noun(submissions.count, "submission")
 
 
 def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]:
@@ -42,7 +42,7 @@ def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]
     yield f"| USD an hour | {before.hourly:,.2f} | {after.hourly:,.2f} |"
     yield f"| USD at most | {before.ceiling:,.2f} | {after.ceiling:,.2f} |"
     notes = [
-        f"{render_code_list(names, _MAX_NAMES)} {text}"
+        f"{render_code_span_list(names, _MAX_NAMES)} {text}"
         for names, text in (
             (after.endless, "without an end"),
             (after.unpriced, "without a price on file"),
@@ -52,7 +52,7 @@ def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]
     ]
     if review.unlisted_count:
         notes.append(
-            f"{count_noun(review.unlisted_count, 'unchanged resource')} not counted: "
+            f"{format_count_with_noun(review.unlisted_count, 'unchanged resource')} not counted: "
             "preview with `--show-sames` to count all jobs"
         )
     if notes:
@@ -74,7 +74,7 @@ def _render_quota(review: Review, before: Totals, after: Totals, max_items: int)
     for metric in metrics[:max_items]:
         amounts = [f"{totals.quota.get(metric, 0):,}" for totals in (before, after)]
         amounts += [granted.get(metric, "?")] if granted else []
-        yield f"| {render_code(metric)} | {' | '.join(amounts)} |"
+        yield f"| {render_code_span(metric)} | {' | '.join(amounts)} |"
     if len(metrics) > max_items:
         yield ""
         yield f"and {len(metrics) - max_items:,} more quotas"
@@ -87,5 +87,5 @@ def _get_before_column_title(review: Review) -> str:
 def _render_nearly_reached_guardrail(near: NearlyReachedGuardrail) -> str:
     digits = 2 if near.unit.startswith("USD") else 0
     amounts = f"{near.value:,.{digits}f} of {near.limit:,.{digits}f}{f' {near.unit}' if near.unit else ''}"
-    who = f", by {render_code(near.name)}" if near.name else ""
+    who = f", by {render_code_span(near.name)}" if near.name else ""
     return f"- `{near.rule}`: {amounts} ({near.value / near.limit:.0%}{who})"

@@ -4,6 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..runtime.granted_quota_table import parse_granted_amount_texts_by_metric
+from .before_and_after_estimates import (
+    NearlyReachedGuardrail,
+    StackSide,
+    Submissions,
+    Totals,
+    find_nearly_reached_guardrails,
+    get_max_submissions_per_minute_or_none,
+)
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
 from .data_loss_grant_and_other_findings import (
     DataLoss,
@@ -14,14 +22,6 @@ from .data_loss_grant_and_other_findings import (
     find_grant_changes,
 )
 from .diagnostics import list_unique_error_messages, list_unique_warning_messages
-from .estimates import (
-    NearlyReachedGuardrail,
-    StackSide,
-    Submissions,
-    Totals,
-    find_nearly_reached_guardrails,
-    get_max_submissions_per_minute_or_none,
-)
 from .job_findings import JobFinding, find_changed_jobs
 from .preview_document import PreviewDocument
 from .schedule_findings import ScheduleFinding, find_changed_schedules

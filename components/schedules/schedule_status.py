@@ -15,7 +15,7 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
-from ..jobs.pipeline_backing_jobs import fetch_tuning_job_or_itself
+from ..jobs.pipeline_backing_jobs import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.dynamic_resource import DynamicResource
@@ -105,7 +105,7 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fetch_and_attach_tuning_job(api: Target, job: Job) -> Job:
     """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
-    tuning_job = fetch_tuning_job_or_itself(api, job)
+    tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
     return job if tuning_job is job else {**job, TUNING_JOB: tuning_job}
 
 

@@ -9,7 +9,7 @@ from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID, SCH
 from vertex_api.schedules.schedule_request import ScheduledJob
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..jobs.job_resources import add_defaults, replace_output_folder
+from ..jobs.job_resources import add_foundation_defaults, replace_output_folder
 from ..runtime.foundation_protocol import Foundation
 from ..schema import interpolation
 
@@ -54,7 +54,7 @@ def build_scheduled_jobs(
         tables[interpolation.TENSORBOARD] = {"name": tensorboard_name}
     jobs = []
     for name, spec in specs_by_name.items():
-        whole = add_defaults(spec, foundation)
+        whole = add_foundation_defaults(spec, foundation)
         declared = whole.job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
         folder = declared or f"{foundation.staging_folder_uri}/{schedule_name}"
         whole = replace_output_folder(whole, f"{folder}/{RUN_ID}/{name}")

@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation
 from ..images.builder_choice_and_options import (
     build_missing_secret_version_message,
     get_pool_location,
-    is_built_remotely,
+    is_built_by_cloud_build,
     iterate_secret_names_by_id,
     merge_cloud_build_options,
 )
@@ -59,7 +59,7 @@ def find_image_builder_violations(image: config_types.Image, stack_values: Mappi
             )
             yield _CLOUD_BUILD, message
             return
-    if not is_built_remotely(stack_builder, image):
+    if not is_built_by_cloud_build(stack_builder, image):
         return
     options = merge_cloud_build_options(stack_builder["cloudBuild"], (own or {}).get("cloudBuild", {}))
     if own is not None:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from components.files.digests import MAX_UNCACHED_FILES
+from components.files.cached_digests import MAX_UNCACHED_FILES
 from components.images.build_context import DockerfileContext
 
 ROOMS = Path(__file__).parents[2]

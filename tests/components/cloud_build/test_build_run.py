@@ -56,7 +56,7 @@ def update(service: CloudBuildStandIn, **fields: Any) -> Callable[[], None]:
 def fail_to_start(service: CloudBuildStandIn) -> str:
     run, *_ = start_run(service)
     with pytest.raises(BuildFailed) as failed:
-        run.find_or_start()
+        run.find_active_or_start_build()
     (line,) = str(failed.value).splitlines()
     assert line.startswith(f"{URI}: ")
     return line
@@ -64,7 +64,7 @@ def fail_to_start(service: CloudBuildStandIn) -> str:
 
 def test_a_build_is_waited_for_with_growing_pauses(service: CloudBuildStandIn) -> None:
     run, log, waits, _ = start_run(service, *[lambda: None] * 9, update(service, **DONE))
-    assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
+    assert run.wait_for_end_or_cancel(run.find_active_or_start_build(), log, list)["status"] == "SUCCESS"
     assert waits.seconds == sorted(waits.seconds) and waits.seconds[-1] == MAX_PAUSE_SECONDS
     assert (service.count("create"), service.count("list"), service.count("get")) == (1, 1, 10)
     assert service.count("log") == 2, "a log is read every ten seconds, and at the end"
@@ -73,11 +73,11 @@ def test_a_build_is_waited_for_with_growing_pauses(service: CloudBuildStandIn) -
 def test_an_active_build_of_an_earlier_run_is_waited_for(service: CloudBuildStandIn) -> None:
     first, *_ = start_run(service)
     again, log, _, told = start_run(service, update(service, **DONE))
-    id_ = first.find_or_start()["id"]
-    assert again.wait_for_end(again.find_or_start(), log, list)["id"] == id_
+    id_ = first.find_active_or_start_build()["id"]
+    assert again.wait_for_end_or_cancel(again.find_active_or_start_build(), log, list)["id"] == id_
     assert told == [f"waits for build {id_}, which an earlier run has started"]
     third, *_ = start_run(service)
-    assert third.find_or_start()["id"] != id_, "one that has ended is not active"
+    assert third.find_active_or_start_build()["id"] != id_, "one that has ended is not active"
 
 
 def test_an_active_build_of_another_image_is_left_alone(
@@ -86,7 +86,7 @@ def test_an_active_build_of_another_image_is_left_alone(
     others = [{"id": "1", "status": "WORKING", "tags": ["other"]}, {"id": "2", "status": "WORKING"}]
     monkeypatch.setattr(CloudBuildClient, "list", lambda *_: others)
     run, *_ = start_run(service)
-    assert run.find_or_start()["id"] not in ("1", "2")
+    assert run.find_active_or_start_build()["id"] not in ("1", "2")
 
 
 def build_of(uri: str, **fields: Any) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_the_last_image_is_reused_if_asked(
     service.builds["last"] = last
     told: list[str] = []
     run = BuildRun(CloudBuildClient(service.url, service.url), BUILD, {**OPTIONS, **options}, told.append)
-    arguments = run.find_or_start()["steps"][0]["args"]
+    arguments = run.find_active_or_start_build()["steps"][0]["args"]
     assert (f"--cache-from={repository}:last" in arguments) == is_reused == bool(told)
     assert service.count("list") == 1, "the call that looks for an active build finds the last image too"
 
@@ -125,14 +125,14 @@ def test_the_last_image_is_reused_if_asked(
 def test_a_lost_answer_starts_no_second_build(service: CloudBuildStandIn) -> None:
     service.refusals["create"] = [Refusal(0)]
     run, *_ = start_run(service)
-    assert run.find_or_start()["status"] == "QUEUED"
+    assert run.find_active_or_start_build()["status"] == "QUEUED"
     assert (len(service.builds), service.count("create"), service.count("list")) == (1, 1, 2)
 
 
 def test_cancelling_a_run_cancels_its_build(service: CloudBuildStandIn) -> None:
     run, log, *_ = start_run(service, lambda: None, lambda: True)
     with pytest.raises(BuildFailed, match=r"its build was cancelled with this run; run `pulumi up` again to build it"):
-        run.wait_for_end(run.find_or_start(), log, list)
+        run.wait_for_end_or_cancel(run.find_active_or_start_build(), log, list)
     assert [build["status"] for build in service.builds.values()] == ["CANCELLED"]
 
 
@@ -140,13 +140,13 @@ def test_a_build_that_cannot_be_cancelled_is_named(service: CloudBuildStandIn) -
     service.refusals["cancel"] = [Refusal(403, "no")]
     run, log, *_ = start_run(service, lambda: True)
     with pytest.raises(BuildFailed, match=r"could not be cancelled and goes on: no; the next `pulumi up` waits for it"):
-        run.wait_for_end(run.find_or_start(), log, list)
+        run.wait_for_end_or_cancel(run.find_active_or_start_build(), log, list)
 
 
 def test_too_many_looks_and_outages_pass(service: CloudBuildStandIn) -> None:
     service.refusals["get"] = [Refusal(429, "Quota exceeded for quota metric 'Get requests'"), Refusal(503, "later")]
     run, log, *_ = start_run(service, update(service, **DONE))
-    assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
+    assert run.wait_for_end_or_cancel(run.find_active_or_start_build(), log, list)["status"] == "SUCCESS"
     assert service.count("get") == 3
 
 
@@ -201,27 +201,27 @@ def test_new_grants_and_apis_are_waited_for(service: CloudBuildStandIn) -> None:
     ]
     service.refusals["create"] = [Refusal(403, text) for text in new]
     run, *_ = start_run(service)
-    assert run.find_or_start()["status"] == "QUEUED" and service.count("create") == 3
+    assert run.find_active_or_start_build()["status"] == "QUEUED" and service.count("create") == 3
 
 
 def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> None:
     service.logs["next"] = ['Step #0 - "build": #5 [1/2] FROM scratch', "Step #0: #6 [2/2] COPY"]
     run, log, *_ = start_run(service)
-    run.find_or_start()
+    run.find_active_or_start_build()
     assert [*log.take_new_lines_if_due(is_last_read=True)] == ["#5 [1/2] FROM scratch", "#6 [2/2] COPY"]
     assert [*log.take_new_lines_if_due(is_last_read=True)] == []
 
 
 def test_last_lines_that_arrive_late_are_read(service: CloudBuildStandIn) -> None:
     run, log, *_ = start_run(service, lambda: service.logs[next(iter(service.logs))].append("exit code 1"))
-    run.find_or_start()
+    run.find_active_or_start_build()
     assert log.read_last_lines_until_stable(12) == ["exit code 1"]
 
 
 def test_an_unreadable_log_fails_nothing(service: CloudBuildStandIn) -> None:
     service.refusals["log"] = [Refusal(403, "Permission denied for all log views")]
     run, log, _, told = start_run(service, lambda: None, update(service, **DONE))
-    assert run.wait_for_end(run.find_or_start(), log, list)["status"] == "SUCCESS"
+    assert run.wait_for_end_or_cancel(run.find_active_or_start_build(), log, list)["status"] == "SUCCESS"
     assert log.read_last_lines_until_stable(12) == [] and service.count("log") == 1
     assert told == [
         "the log of its build cannot be read: Permission denied for all log views; your account needs "

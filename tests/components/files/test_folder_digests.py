@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from components.files import archives, digests, stat_signatures
-from components.files.digests import MAX_UNCACHED_FILES
+from components.files import archives, cached_digests, stat_signatures
+from components.files.cached_digests import MAX_UNCACHED_FILES
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
 from components.schema.config_types import Package
@@ -23,7 +23,7 @@ FEW_FILES = 20
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", 0)
-    monkeypatch.setattr(digests, "MAX_UNCACHED_FILES", FEW_FILES)
+    monkeypatch.setattr(cached_digests, "MAX_UNCACHED_FILES", FEW_FILES)
     return tmp_path / "cache" / "vertex-training" / "contexts"
 
 
@@ -47,8 +47,10 @@ def context(tmp_path: Path, cache: Path, request: pytest.FixtureRequest) -> Buil
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each time that the digests of files were asked for."""
     calls: list[object] = []
-    really = digests.compute_file_digests
-    monkeypatch.setattr(archives, "compute_file_digests", lambda *given: calls.append(given) or really(*given))
+    really = cached_digests.get_cached_or_compute_file_digests
+    monkeypatch.setattr(
+        archives, "get_cached_or_compute_file_digests", lambda *given: calls.append(given) or really(*given)
+    )
     return calls
 
 

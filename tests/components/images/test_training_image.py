@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.files.digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
+from components.files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.docker_image_builders import Report

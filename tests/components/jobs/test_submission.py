@@ -7,7 +7,7 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
 from components.jobs.recovery.ledger import LedgerProvider
-from components.jobs.refusal_explanations import render_quota_refusal
+from components.jobs.refusal_explanations import build_quota_refusal_message
 from components.runtime.submission_count_and_pace import get_submission_pacing
 from tests.components.fakes import FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
@@ -61,7 +61,9 @@ def test_a_missing_image_is_to_be_pushed(api: FakeClient) -> None:
 
 def test_a_quota_refusal_says_metric_region_need_and_page() -> None:
     metrics = ("aiplatform.googleapis.com/custom_model_training_cpus", "aiplatform.googleapis.com/invented")
-    assert render_quota_refusal(metrics, CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", "https://x") == (
+    assert build_quota_refusal_message(
+        metrics, CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", "https://x"
+    ) == (
         "the quota in us-central1 does not cover aiplatform.googleapis.com/custom_model_training_cpus "
         "(this job needs 4), aiplatform.googleapis.com/invented; ask for more at https://x"
     )

@@ -16,7 +16,7 @@ from components.preview import granted_quota_lookup
 from components.preview.granted_quota_lookup import (
     ENDPOINT_VARIABLE,
     explain_unknown_quotas,
-    fetch_granted_amounts,
+    fetch_granted_quota_amounts,
     get_api_or_proxy_address,
 )
 from tests.standins.gcp.functions import argument_problems, result_problems
@@ -59,7 +59,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 
 
 def test_the_call_is_the_provider_s_own(engine: Engine) -> None:
-    assert fetch_granted_amounts("acme-dev", "us-east1", {L4, f"{PREFIX}cpus"}) == {L4: 0, f"{PREFIX}cpus": 2200}
+    assert fetch_granted_quota_amounts("acme-dev", "us-east1", {L4, f"{PREFIX}cpus"}) == {L4: 0, f"{PREFIX}cpus": 2200}
     (request,) = engine.requests
     assert list(argument_problems(request.tok, dict(request.args))) == []
     assert dict(request.args) == {"parent": "projects/acme-dev", "service": SERVICE}
@@ -80,7 +80,7 @@ def test_a_missing_answer_is_not_waited_for(engine: Engine, monkeypatch: pytest.
     engine.answering.clear()
     monkeypatch.setattr(granted_quota_lookup, "ANSWER_SECONDS", 0.01)
     with pytest.raises(GrantedQuotasUnknown, match="no answer within 0 s"):
-        fetch_granted_amounts("acme-dev", "us-east1", {L4})
+        fetch_granted_quota_amounts("acme-dev", "us-east1", {L4})
 
 
 def test_without_network_the_provider_is_not_called(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_without_network_the_provider_is_not_called(engine: Engine, monkeypatch:
         port = unheard.getsockname()[1]
         monkeypatch.setenv(ENDPOINT_VARIABLE, f"http://127.0.0.1:{port}/")
         with pytest.raises(GrantedQuotasUnknown, match=f"127.0.0.1:{port} cannot be reached"):
-            fetch_granted_amounts("acme-dev", "us-east1", {L4})
+            fetch_granted_quota_amounts("acme-dev", "us-east1", {L4})
     assert engine.requests == []
 
 
@@ -103,7 +103,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(engine: Engine, monkeypatch: py
     monkeypatch.setattr(socket, "create_connection", connect)
     monkeypatch.setattr(granted_quota_lookup, "CONNECT_SECONDS", 0.01)
     with pytest.raises(GrantedQuotasUnknown, match="cannot be reached"):
-        fetch_granted_amounts("acme-dev", "us-east1", {L4})
+        fetch_granted_quota_amounts("acme-dev", "us-east1", {L4})
     released.set()
     assert engine.requests == []
 

@@ -7,7 +7,7 @@ from components.review.diagnostics import (
     list_unique_warning_messages,
     shorten_absolute_paths,
 )
-from components.review.markdown_code_spans import render_code, render_code_list
+from components.review.markdown_code_spans import render_code_span, render_code_span_list
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import Diagnostic
 from components.review.review import build_review
@@ -29,11 +29,11 @@ from tests.components.review.recorded_previews import find_step, parse, read_rec
     ],
 )
 def test_code_spans_hold_any_text(text: str, code: str) -> None:
-    assert render_code(text) == code
+    assert render_code_span(text) == code
 
 
 def test_long_lists_are_cut_with_a_count() -> None:
-    assert render_code_list(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
+    assert render_code_span_list(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
 
 
 def test_names_of_users_inject_nothing_into_a_review() -> None:

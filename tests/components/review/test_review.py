@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from components.review.before_and_after_estimates import Submissions
 from components.review.data_loss_grant_and_other_findings import DATA_BY_TYPE, DataLoss, Grant
-from components.review.estimates import Submissions
 from components.review.job_findings import Cause, JobFinding
 from components.review.markdown_rendering import render_markdown
 from components.review.markdown_totals import render_submissions

@@ -41,7 +41,8 @@ def test_a_preview_shows_cost_and_availability_of_program_jobs(tmp_path: Path) -
 @pytest.mark.parametrize("preview", [True, False])
 def test_too_small_quotas_block_jobs_of_a_program(tmp_path: Path, preview: bool) -> None:
     granted = mock.patch(
-        "components.preview.quota_check.fetch_granted_amounts", lambda _project, _region, names: dict.fromkeys(names, 0)
+        "components.preview.quota_check.fetch_granted_quota_amounts",
+        lambda _project, _region, names: dict.fromkeys(names, 0),
     )
     with granted, mock.patch("pulumi.warn"), mock.patch("pulumi.log.info"), pytest.raises(QuotaInsufficient) as refused:
         run(tmp_path, "block", preview=preview)

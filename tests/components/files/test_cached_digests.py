@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from components.files import digests, stat_signatures, user_cache_files
-from components.files.digests import compute_file_digests
+from components.files import cached_digests, stat_signatures, user_cache_files
+from components.files.cached_digests import get_cached_or_compute_file_digests
 
 ROOT = Path(__file__).parents[3]
-PATHS = [f"part/{index:03}" for index in range(digests.MAX_UNCACHED_FILES + 10)]
+PATHS = [f"part/{index:03}" for index in range(cached_digests.MAX_UNCACHED_FILES + 10)]
 FIRST, SECOND = PATHS[:2]
 
 
@@ -41,13 +41,13 @@ def folder(tmp_path: Path, cache_folder: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read."""
     names: list[str] = []
-    really = digests._compute_signature_and_digest
+    really = cached_digests._compute_signature_and_digest
 
     def noted(file: str) -> object:
         names.append(Path(file).name)
         return really(file)
 
-    monkeypatch.setattr(digests, "_compute_signature_and_digest", noted)
+    monkeypatch.setattr(cached_digests, "_compute_signature_and_digest", noted)
     return names
 
 
@@ -63,11 +63,11 @@ def true_digests(folder: Path, paths: list[str] = PATHS) -> dict[str, str]:
 
 
 def test_files_that_do_not_change_are_read_once(folder: Path, read: list[str]) -> None:
-    assert compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
     assert len(read) == len(PATHS)
     read.clear()
-    assert compute_file_digests(folder, PATHS) == true_digests(folder)
-    assert list(compute_file_digests(folder, PATHS)) == PATHS
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert list(get_cached_or_compute_file_digests(folder, PATHS)) == PATHS
     assert read == []
 
 
@@ -105,37 +105,37 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_detected(folder: Path, read: list[str], change: str) -> None:
-    before = compute_file_digests(folder, PATHS)
+    before = get_cached_or_compute_file_digests(folder, PATHS)
     CHANGES[change](folder / FIRST)
     read.clear()
-    assert compute_file_digests(folder, PATHS) == true_digests(folder) != before
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder) != before
     assert len(read) <= 2
-    assert compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_times_alone_change_no_digest(folder: Path) -> None:
-    before = compute_file_digests(folder, PATHS)
+    before = get_cached_or_compute_file_digests(folder, PATHS)
     (folder / FIRST).touch()
-    assert compute_file_digests(folder, PATHS) == before
+    assert get_cached_or_compute_file_digests(folder, PATHS) == before
 
 
 def test_a_recently_changed_file_is_read_again(folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # Its next change may bear the same times.
-    compute_file_digests(folder, PATHS)
+    get_cached_or_compute_file_digests(folder, PATHS)
     monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", 3600 * 10**9)
     (folder / FIRST).write_text("other")
     for _ in range(2):
         read.clear()
-        assert compute_file_digests(folder, PATHS) == true_digests(folder)
+        assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
         assert read == [Path(FIRST).name]
 
 
 def test_a_file_from_the_future_is_read_again(folder: Path, read: list[str]) -> None:
     # A clock that was ahead, or is behind now, says nothing about which change came first.
     os.utime(folder / FIRST, (4_000_000_000, 4_000_000_000))
-    compute_file_digests(folder, PATHS)
+    get_cached_or_compute_file_digests(folder, PATHS)
     read.clear()
-    compute_file_digests(folder, PATHS)
+    get_cached_or_compute_file_digests(folder, PATHS)
     assert read == [Path(FIRST).name]
 
 
@@ -143,7 +143,7 @@ def test_a_file_from_the_future_is_read_again(folder: Path, read: list[str]) -> 
 def test_a_file_may_have_any_time(folder: Path, seconds: int) -> None:
     os.utime(folder / FIRST, (seconds, seconds))
     for _ in range(2):
-        assert compute_file_digests(folder, PATHS) == true_digests(folder)
+        assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_a_file_changed_while_read_is_not_cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,10 +158,10 @@ def test_a_file_changed_while_read_is_not_cached(folder: Path, monkeypatch: pyte
     # As if the file's own machine had a clock that is behind.
     monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", -(10**12))
     inode = (folder / FIRST).stat().st_ino
-    monkeypatch.setattr(digests.os, "read", read)
-    before = compute_file_digests(folder, PATHS)
-    monkeypatch.setattr(digests.os, "read", really)
-    assert compute_file_digests(folder, PATHS) == true_digests(folder) != before
+    monkeypatch.setattr(cached_digests.os, "read", read)
+    before = get_cached_or_compute_file_digests(folder, PATHS)
+    monkeypatch.setattr(cached_digests.os, "read", really)
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder) != before
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -177,12 +177,12 @@ true = hashlib.sha256(f"held by {FIRST}".encode()).hexdigest().encode()
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_cache_is_ignored(folder: Path, cache_folder: Path, damage: str) -> None:
-    compute_file_digests(folder, PATHS)
+    get_cached_or_compute_file_digests(folder, PATHS)
     [file] = cache_folder.iterdir()
     damaged = DAMAGE[damage](file.read_bytes())
     assert damaged != file.read_bytes()
     file.write_bytes(damaged)
-    assert compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
     assert file.read_bytes() != damaged
 
 
@@ -195,27 +195,27 @@ def test_a_cache_of_an_earlier_release_is_ignored(folder: Path, cache_folder: Pa
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
     (cache_folder / name).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
     for _ in range(2):
-        assert compute_file_digests(folder, PATHS) == true_digests(folder)
+        assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_an_unwritable_cache_is_ignored(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     for _ in range(2):
-        assert compute_file_digests(folder, PATHS) == true_digests(folder)
+        assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_files_of_another_image_stay_cached(folder: Path, cache_folder: Path, read: list[str]) -> None:
     one, other = PATHS[:-1], PATHS[1:]
     for paths in (one, other):
-        compute_file_digests(folder, paths)
+        get_cached_or_compute_file_digests(folder, paths)
     read.clear()
-    assert compute_file_digests(folder, one) == true_digests(folder, one)
-    assert compute_file_digests(folder, other) == true_digests(folder, other)
+    assert get_cached_or_compute_file_digests(folder, one) == true_digests(folder, one)
+    assert get_cached_or_compute_file_digests(folder, other) == true_digests(folder, other)
     assert read == []
     (folder / FIRST).unlink()
     (folder / SECOND).write_text("other")
-    compute_file_digests(folder, other)
+    get_cached_or_compute_file_digests(folder, other)
     [file] = cache_folder.iterdir()
     assert FIRST.encode() not in file.read_bytes()
 
@@ -226,10 +226,10 @@ def test_the_oldest_cache_files_are_deleted(
     monkeypatch.setattr(user_cache_files, "MAX_FILES", 2)
     for name in ("two", "three", "four"):
         folder = folder.rename(folder.with_name(name))
-        compute_file_digests(folder, PATHS)
+        get_cached_or_compute_file_digests(folder, PATHS)
     assert len(list(cache_folder.iterdir())) == 2
     read.clear()
-    compute_file_digests(folder, PATHS)
+    get_cached_or_compute_file_digests(folder, PATHS)
     assert read == []
 
 
@@ -237,22 +237,22 @@ def test_several_processes_can_share_the_cache(folder: Path, cache_folder: Path)
     program = f"""
 import sys
 from pathlib import Path
-from components.files import digests, stat_signatures
+from components.files import cached_digests, stat_signatures
 stat_signatures.STABLE_AFTER_NS = 0
 for _ in range(20):
     for file in Path({str(cache_folder)!r}).glob("?" * 32):
         file.unlink(missing_ok=True)
-    found = digests.compute_file_digests(Path(sys.argv[1]), {PATHS!r})
+    found = cached_digests.get_cached_or_compute_file_digests(Path(sys.argv[1]), {PATHS!r})
     assert found == {true_digests(folder)!r}
 """
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(folder)]
     processes = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1] for process in processes] == [b"", b"", b""]
-    assert compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
     assert len(list(cache_folder.iterdir())) == 1
 
 
 def test_small_folders_leave_nothing_behind(folder: Path, cache_folder: Path) -> None:
-    assert compute_file_digests(folder, PATHS[:10]) == true_digests(folder, PATHS[:10])
+    assert get_cached_or_compute_file_digests(folder, PATHS[:10]) == true_digests(folder, PATHS[:10])
     assert not cache_folder.exists()

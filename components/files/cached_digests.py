@@ -59,7 +59,7 @@ def get_cached_or_compute_digest(
     return digest
 
 
-def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]:
+def get_cached_or_compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]:
     """Return the SHA-256 of each of a folder's files by relative path, in the order of `paths`. Raises OSError.
 
     An executable file's digest starts with `x:`. A link's starts with `link:` and is that of its target's path.
