@@ -100,7 +100,14 @@ def _run_server(
     secrets = SecretServerForContainers(database, executor, SecretValues(data.secrets), token)
     debugging = DebugPorts(database, executor)
     scheduler = Scheduler(
-        database, executor, data, queue, capacity, secrets.listen_and_build_environment, debugging.open, debugging.close
+        database,
+        executor,
+        data,
+        queue,
+        capacity,
+        secrets.listen_and_build_environment,
+        debugging.open_and_log_addresses,
+        debugging.close_ports_of_job,
     )
     allowed_host = host if allow_remote else None
     app = App(database, executor, data, capacity, scheduler.wake, Access(token), endpoint.url, allowed_host)
@@ -110,7 +117,7 @@ def _run_server(
             await super().startup(sockets)
             endpoint.write(data.endpoint)
             secrets.listen_on_earlier_address_if_any()
-            debugging.resume()
+            debugging.reopen_for_running_jobs()
             scheduler.start()
             app.schedule_loop.start_if_needed()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)

@@ -11,8 +11,8 @@ from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
+from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
-from vertex_emulator.event_files.log_folders import list_log_folders
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs
@@ -73,7 +73,7 @@ class CommandLineService:
         """Return the replicas behind a job, see `get_job_state_and_replicas`. Raises ApiError."""
         return get_job_state_and_replicas(self.database, self.executor, job_id)
 
-    def list_log_folders(self, job_id: str) -> dict[str, Any]:
+    def get_job_name_and_event_file_folders(self, job_id: str) -> dict[str, Any]:
         """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.
 
         A study has one for each trial, with the trial's name. Raises ApiError NOT_FOUND.
@@ -82,7 +82,7 @@ class CommandLineService:
             job = transaction.get_job(job_id)
             if job is None:
                 raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
-            folders = list_log_folders(transaction, job)
+            folders = list_event_file_folders(transaction, job)
         tree = BucketTree(self.data.buckets)
         return {
             "name": job.name,

@@ -92,7 +92,12 @@ def build_routes(
         _create_route(
             "GET", "/vertex_emulator/jobs/{job_id}/replicas", emulator.get_job_state_and_replicas, parameters=None
         ),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}/log_folders", emulator.list_log_folders, parameters=None),
+        _create_route(
+            "GET",
+            "/vertex_emulator/jobs/{job_id}/log_folders",
+            emulator.get_job_name_and_event_file_folders,
+            parameters=None,
+        ),
         _create_route("POST", "/vertex_emulator/faults", emulator.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", emulator.clear_faults, parameters=None),
         *_build_schedule_routes(schedules),

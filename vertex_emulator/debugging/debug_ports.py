@@ -38,7 +38,7 @@ class DebugPorts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listeners: dict[str, dict[str, _Listener]] = field(default_factory=dict)
 
-    def open(self, job: Job) -> None:
+    def open_and_log_addresses(self, job: Job) -> None:
         """Open a port for each debugged replica of a job unless it has one, and write the addresses to the job's log.
 
         Replica N gets the N-th port from that of the fault on, or the next free one.
@@ -53,22 +53,24 @@ class DebugPorts:
                 if replica.task_name in listeners:
                     listeners[replica.task_name].replica = replica
                     continue
-                listener = listeners[replica.task_name] = _Listener(replica, _listen_from(port))
+                listener = listeners[replica.task_name] = _Listener(replica, _listen_on_first_free_port(port))
                 used_port = listener.socket.getsockname()[1]
                 port = used_port + 1
-                self._serve_in_thread(job.id, listener)
+                self._accept_in_thread(job.id, listener)
                 waits = "; it waits for one" if job.fault.wait else ""
-                self._log_message(job.id, f"Attach a debugger to {replica.task_name} at {_HOST}:{used_port}{waits}.")
+                self._log_service_message(
+                    job.id, f"Attach a debugger to {replica.task_name} at {_HOST}:{used_port}{waits}."
+                )
 
-    def resume(self) -> None:
+    def reopen_for_running_jobs(self) -> None:
         """Open the ports of the jobs that run already, after a restart of the emulator."""
         with self.database.read_transaction() as transaction:
             jobs = [transaction.get_job(job_id) for job_id in transaction.list_unfinished_job_ids()]
         for job in jobs:
             if job is not None and job.state == RUNNING:
-                self.open(job)
+                self.open_and_log_addresses(job)
 
-    def close(self, job_id: str) -> None:
+    def close_ports_of_job(self, job_id: str) -> None:
         """Close the ports of a job; do nothing if it has none."""
         with self._lock:
             listeners = self._listeners.pop(job_id, {})
@@ -76,22 +78,24 @@ class DebugPorts:
             listener.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
             listener.socket.close()
 
-    def _serve_in_thread(self, job_id: str, listener: _Listener) -> None:
-        threading.Thread(target=self._accept, args=(job_id, listener), daemon=True, name="debugger").start()
+    def _accept_in_thread(self, job_id: str, listener: _Listener) -> None:
+        threading.Thread(target=self._accept_connections, args=(job_id, listener), daemon=True, name="debugger").start()
 
-    def _accept(self, job_id: str, listener: _Listener) -> None:
+    def _accept_connections(self, job_id: str, listener: _Listener) -> None:
         while True:
             try:
                 client, address = listener.socket.accept()
             except OSError:  # closed
                 return
-            if not _may_connect(address, listener.socket.getsockname()):
+            if not _is_peer_own_user_or_root(address, listener.socket.getsockname()):
                 _log.warning("a debugger of another user was refused at job %s", job_id)
                 client.close()
                 continue
-            threading.Thread(target=self._relay, args=(client, job_id, listener), daemon=True, name="relay").start()
+            threading.Thread(
+                target=self._relay_to_replica, args=(client, job_id, listener), daemon=True, name="relay"
+            ).start()
 
-    def _relay(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
+    def _relay_to_replica(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
         task = listener.replica.task_name
         try:
             relay_connection(client, self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT))
@@ -100,20 +104,20 @@ class DebugPorts:
         finally:
             client.close()
 
-    def _log_message(self, job_id: str, text: str) -> None:
+    def _log_service_message(self, job_id: str, text: str) -> None:
         with self.database.write_transaction() as transaction:
             transaction.log_service_message(job_id, text)
 
 
-def _listen_from(port: int) -> socket.socket:
-    """Listen on the first free port from `port` on, else on any."""
-    for candidate in range(port, _MAX_PORT + 1):
+def _listen_on_first_free_port(first_port: int) -> socket.socket:
+    """Listen on the first free port from `first_port` on, else on any."""
+    for candidate in range(first_port, _MAX_PORT + 1):
         with contextlib.suppress(OSError):
             return socket.create_server((_HOST, candidate))
     return socket.create_server((_HOST, 0))
 
 
-def _may_connect(peer_address: tuple[str, int], own_address: tuple[str, int]) -> bool:
+def _is_peer_own_user_or_root(peer_address: tuple[str, int], own_address: tuple[str, int]) -> bool:
     """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
     user_id = find_user_id_of_peer(peer_address, own_address)
     if user_id is None:

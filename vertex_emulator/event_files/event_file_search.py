@@ -40,29 +40,29 @@ def _iterate_event_files(tree: BucketTree, folder_uri: str) -> Iterator[EventFil
             return
         run = pending.popleft()
         folder = f"{base}/{run}" if run else base
-        names, subfolders = _list_names(tree, folder)
+        names, subfolders = _list_file_and_folder_names(tree, folder)
         # The names hold the time at which a file was begun.
         yield from (EventFile(run, f"{folder}/{name}") for name in sorted(names) if _NAME_PART in name)
         pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))
 
 
-def _list_names(tree: BucketTree, uri: str) -> tuple[list[str], list[str]]:
-    """Return the names of files and of folders."""
-    files: list[str] = []
-    folders: list[str] = []
+def _list_file_and_folder_names(tree: BucketTree, uri: str) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the folders in a folder; none if it cannot be read."""
+    file_names: list[str] = []
+    folder_names: list[str] = []
     try:
         with tree.open_folder_scan(uri) as entries:
             for entry in islice(entries, MAX_ENTRIES):
-                _add_name(entry, files, folders)
+                _append_file_or_folder_name(entry, file_names, folder_names)
     except (OSError, InvalidBucketUri):
         return [], []
-    return files, folders
+    return file_names, folder_names
 
 
-def _add_name(entry: os.DirEntry[str], files: list[str], folders: list[str]) -> None:
+def _append_file_or_folder_name(entry: os.DirEntry[str], file_names: list[str], folder_names: list[str]) -> None:
     if not is_utf8_encodable(entry.name):
         return
     if entry.is_dir(follow_symlinks=False):
-        folders.append(entry.name)
+        folder_names.append(entry.name)
     elif entry.is_file(follow_symlinks=False):
-        files.append(entry.name)
+        file_names.append(entry.name)

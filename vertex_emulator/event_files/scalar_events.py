@@ -22,10 +22,10 @@ class Scalar(NamedTuple):
     value: float
 
 
-def iterate_scalars(record: bytes) -> Iterator[Scalar]:
-    """Yield the scalars of the event that a record holds. Raises ValueError if it holds no event."""
+def iterate_scalars(serialized_event: bytes) -> Iterator[Scalar]:
+    """Yield the scalars of an event. Raises ValueError for bytes that are no event."""
     try:
-        event = Event.FromString(record)
+        event = Event.FromString(serialized_event)
     except DecodeError as error:
         raise ValueError("the record is no event") from error
     wall_time = event.wall_time if 0 <= event.wall_time < _MAX_WALL_TIME else 0.0

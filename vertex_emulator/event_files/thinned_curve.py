@@ -41,9 +41,9 @@ class ThinnedCurve:
             return
         self._points_in_last_bucket += 1
         if point.value < self._values[-2]:
-            self._replace(-2, point)
+            self._replace_point(-2, point)
         if point.value > self._values[-1]:
-            self._replace(-1, point)
+            self._replace_point(-1, point)
 
     def serialize(self) -> dict[str, Any]:
         """Return `count` (of all finite points), `steps` in order, `seconds` since the first point, `values`, and
@@ -63,12 +63,12 @@ class ThinnedCurve:
 
     def _begin_bucket(self, point: Scalar) -> None:
         if len(self._values) == 2 * MAX_BUCKETS:
-            self._merge_buckets()
-        for column, number in self._columns_of(point):
+            self._merge_bucket_pairs()
+        for column, number in self._pair_columns_with_numbers(point):
             column.extend((number, number))
         self._points_in_last_bucket = 1
 
-    def _merge_buckets(self) -> None:
+    def _merge_bucket_pairs(self) -> None:
         values = self._values
         pairs = range(0, len(values), 4)
         kept = [
@@ -81,9 +81,9 @@ class ThinnedCurve:
         )
         self._points_per_bucket *= 2
 
-    def _replace(self, at: int, point: Scalar) -> None:
-        for column, number in self._columns_of(point):
-            column[at] = number
+    def _replace_point(self, index: int, point: Scalar) -> None:
+        for column, number in self._pair_columns_with_numbers(point):
+            column[index] = number
 
-    def _columns_of(self, point: Scalar) -> "tuple[tuple[array[float], float], ...]":
+    def _pair_columns_with_numbers(self, point: Scalar) -> "tuple[tuple[array[float], float], ...]":
         return (self._steps, float(point.step)), (self._times, point.wall_time), (self._values, point.value)

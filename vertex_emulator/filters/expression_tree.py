@@ -56,7 +56,7 @@ def matches(condition: Filter | None, get_field: Callable[[str], str | None]) ->
         case Not(term):
             return not matches(term, get_field)
         case Comparison(field, operator, value):
-            return _compare(get_field(field), operator, value)
+            return _is_comparison_true(get_field(field), operator, value)
 
 
 def iterate_comparisons(condition: Filter | None) -> Iterator[Comparison]:
@@ -92,9 +92,9 @@ def find_required_value(condition: Filter | None, field: str) -> str | None:
     return None
 
 
-def _compare(actual: str | None, operator: str, expected: str) -> bool:
+def _is_comparison_true(actual: str | None, operator: str, expected: str) -> bool:
     if operator in ("!=", "!~"):
-        return not _compare(actual, "=" if operator == "!=" else "=~", expected)
+        return not _is_comparison_true(actual, "=" if operator == "!=" else "=~", expected)
     if actual is None:
         return False
     if operator == ":":

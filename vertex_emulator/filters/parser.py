@@ -29,7 +29,7 @@ def parse_filter_unless_empty(text: str) -> Filter | None:
         return None
     parser = _Parser(text, tokens)
     condition = parser.parse_conjunction(0)
-    parser.expect_end()
+    parser.require_end()
     return condition
 
 
@@ -55,15 +55,15 @@ class _Parser:
 
     def parse_conjunction(self, depth: int) -> Filter:
         terms = [self.parse_disjunction(depth)]
-        while self._peek() is not None and self._peek() != ("punctuation", ")"):
-            if self._peek() == ("word", "AND"):
+        while self._peek_or_none() is not None and self._peek_or_none() != ("punctuation", ")"):
+            if self._peek_or_none() == ("word", "AND"):
                 self._index += 1
             terms.append(self.parse_disjunction(depth))
         return terms[0] if len(terms) == 1 else And(tuple(terms))
 
     def parse_disjunction(self, depth: int) -> Filter:
         terms = [self.parse_term(depth)]
-        while self._peek() == ("word", "OR"):
+        while self._peek_or_none() == ("word", "OR"):
             self._index += 1
             terms.append(self.parse_term(depth))
         return terms[0] if len(terms) == 1 else Or(tuple(terms))
@@ -71,21 +71,21 @@ class _Parser:
     def parse_term(self, depth: int) -> Filter:
         if depth > _MAX_DEPTH:
             raise InvalidFilter(f"the filter nests more than {_MAX_DEPTH} deep")
-        if self._peek() == ("word", "NOT"):
+        if self._peek_or_none() == ("word", "NOT"):
             self._index += 1
             return Not(self.parse_term(depth + 1))
-        if self._skip_minus():
+        if self._skip_minus_if_present():
             return Not(self.parse_term(depth + 1))
-        if self._peek() == ("punctuation", "("):
+        if self._peek_or_none() == ("punctuation", "("):
             self._index += 1
             inner = self.parse_conjunction(depth + 1)
-            self._require_token("punctuation", ")")
+            self._take_token_text_or_raise("punctuation", ")")
             return inner
         return self.parse_comparison()
 
-    def _skip_minus(self) -> bool:
+    def _skip_minus_if_present(self) -> bool:
         """Skip a leading `-`, which is another way to write NOT; return whether there was one."""
-        kind, text = self._peek() or ("", "")
+        kind, text = self._peek_or_none() or ("", "")
         if kind != "word" or not text.startswith("-"):
             return False
         start = self._tokens[self._index][2]
@@ -94,32 +94,32 @@ class _Parser:
 
     def parse_comparison(self) -> Comparison:
         field = self._parse_field_name()
-        operator = self._require_token("operator")
-        kind, value = self._take_next_token("a value")
+        operator = self._take_token_text_or_raise("operator")
+        kind, value = self._take_next_token_or_raise("a value")
         if kind == "quoted":
             is_pattern = operator in REGULAR_EXPRESSION_OPERATORS
             return Comparison(field, operator, _unquote_pattern(value) if is_pattern else _unquote(value))
         if kind != "word":
-            raise self._build_missing_token_error(f"a value after {field}{operator}", back=1)
+            raise self._build_missing_token_error(f"a value after {field}{operator}", tokens_back=1)
         # An unquoted time contains colons, which are operators elsewhere.
-        while (adjacent := self._take_adjacent()) is not None:
+        while (adjacent := self._take_adjacent_token_or_none()) is not None:
             value += adjacent
         return Comparison(field, operator, value)
 
-    def expect_end(self) -> None:
+    def require_end(self) -> None:
         if self._index < len(self._tokens):
             raise self._build_missing_token_error("the end")
 
     def _parse_field_name(self) -> str:
-        kind, text = self._take_next_token("a field name")
+        kind, text = self._take_next_token_or_raise("a field name")
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
-            raise self._build_missing_token_error("a field name", back=1)
+            raise self._build_missing_token_error("a field name", tokens_back=1)
         field = _unquote(text) if kind == "quoted" else text
-        while field.endswith(".") and (self._peek() or ("",))[0] == "quoted":
-            field += _unquote(self._require_token("quoted"))
+        while field.endswith(".") and (self._peek_or_none() or ("",))[0] == "quoted":
+            field += _unquote(self._take_token_text_or_raise("quoted"))
         return field
 
-    def _take_adjacent(self) -> str | None:
+    def _take_adjacent_token_or_none(self) -> str | None:
         """Take the next token if no space precedes it: the rest of an unquoted value such as a time."""
         if self._index >= len(self._tokens):
             return None
@@ -130,24 +130,24 @@ class _Parser:
         self._index += 1
         return text
 
-    def _peek(self) -> tuple[str, str] | None:
+    def _peek_or_none(self) -> tuple[str, str] | None:
         return self._tokens[self._index][:2] if self._index < len(self._tokens) else None
 
-    def _take_next_token(self, missing_description: str) -> tuple[str, str]:
-        token = self._peek()
+    def _take_next_token_or_raise(self, missing_description: str) -> tuple[str, str]:
+        token = self._peek_or_none()
         if token is None:
             raise self._build_missing_token_error(missing_description)
         self._index += 1
         return token
 
-    def _require_token(self, kind: str, text: str | None = None) -> str:
-        actual_kind, value = self._take_next_token(text or f"an {kind}")
+    def _take_token_text_or_raise(self, kind: str, text: str | None = None) -> str:
+        actual_kind, value = self._take_next_token_or_raise(text or f"an {kind}")
         if actual_kind != kind or (text is not None and value != text):
-            raise self._build_missing_token_error(text or f"an {kind}", back=1)
+            raise self._build_missing_token_error(text or f"an {kind}", tokens_back=1)
         return value
 
-    def _build_missing_token_error(self, missing_description: str, back: int = 0) -> InvalidFilter:
-        index = self._index - back
+    def _build_missing_token_error(self, missing_description: str, tokens_back: int = 0) -> InvalidFilter:
+        index = self._index - tokens_back
         where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
         return InvalidFilter(f"the filter lacks {missing_description} {where}")
 

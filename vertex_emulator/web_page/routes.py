@@ -21,7 +21,7 @@ from vertex_emulator.web_page.job_view import JobViews
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
 if TYPE_CHECKING:
-    from vertex_emulator.event_files.event_log_cache import EventLogCache
+    from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class Page:
         return JobViews(self.database, self.executor, self.buckets)
 
     @cached_property
-    def _event_log_cache(self) -> "EventLogCache":
+    def _curve_reader_cache(self) -> "CurveReaderCache":
         # Imported here, and in `_get_scalars`, because most jobs write no event files, and their messages take 20 MB.
-        from vertex_emulator.event_files.event_log_cache import EventLogCache
+        from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 
-        return EventLogCache(BucketTree(self.buckets))
+        return CurveReaderCache(BucketTree(self.buckets))
 
     def _get_scalars(self, request: Request) -> Response:
         from vertex_emulator.web_page.scalars_view import build_scalars_view
@@ -92,7 +92,7 @@ class Page:
         if job is None or job.kind != KINDS.get(collection):
             raise _build_no_job_error(collection, job_id)
         tags = request.query_params.getlist("tag")
-        return JSONResponse(build_scalars_view(self.database, self._event_log_cache, job, tags))
+        return JSONResponse(build_scalars_view(self.database, self._curve_reader_cache, job, tags))
 
     def _list_folder_entries(self, request: Request) -> Response:
         return JSONResponse(bucket_files.build_folder_view(self.buckets, _get_uri_parameter_or_root(request)))

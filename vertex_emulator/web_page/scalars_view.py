@@ -6,16 +6,16 @@ from typing import Any
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.event_files.event_log import EventLog
-from vertex_emulator.event_files.event_log_cache import EventLogCache
-from vertex_emulator.event_files.log_folders import LogFolder, list_log_folders
+from vertex_emulator.event_files.curve_reader import CurveReader
+from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
+from vertex_emulator.event_files.event_file_folders import EventFileFolder, list_event_file_folders
 
 MAX_TRIALS = 60  # as many as can be told apart
 MAX_TAGS_PER_REQUEST = 100
 _MAX_PROBLEMS = 5
 
 
-def build_scalars_view(database: Database, cache: EventLogCache, job: Job, tags: Sequence[str]) -> dict[str, Any]:
+def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, tags: Sequence[str]) -> dict[str, Any]:
     """Return what is written so far in the event files of a job, of a study's latest trials, or of a pipeline's job.
 
     The fields are `folder`, the gs:// URI of a job's log folder (null without one, and for a study), `tags`, `runs`,
@@ -26,11 +26,11 @@ def build_scalars_view(database: Database, cache: EventLogCache, job: Job, tags:
     if len(tags) > MAX_TAGS_PER_REQUEST:
         raise ApiError("INVALID_ARGUMENT", f"tag is given {len(tags)} times; at most {MAX_TAGS_PER_REQUEST} are read")
     with database.read_transaction() as transaction:
-        folders = list_log_folders(transaction, job)
+        folders = list_event_file_folders(transaction, job)
     shown = folders[-MAX_TRIALS:]
-    with cache.read_logs([folder.uri for folder in shown]) as logs:
-        curves = dict(_iterate_run_names_and_curves(shown, logs))
-        problems = [problem for log in logs for problem in log.problems]
+    with cache.read_new_data_of_folders([folder.uri for folder in shown]) as readers:
+        curves = dict(_iterate_run_names_and_curves(shown, readers))
+        problems = [problem for reader in readers for problem in reader.problems]
         return {
             "folder": shown[0].uri if shown and not shown[0].name else None,
             "tags": sorted({tag for by_tag in curves.values() for tag in by_tag}),
@@ -41,16 +41,18 @@ def build_scalars_view(database: Database, cache: EventLogCache, job: Job, tags:
                 for run, by_tag in curves.items()
                 if tag in by_tag
             ],
-            "has_files": any(log.has_files for log in logs),
-            "has_more": any(log.has_unread_data for log in logs),
+            "has_files": any(reader.has_files for reader in readers),
+            "has_more": any(reader.has_unread_data for reader in readers),
             "problems": problems[:_MAX_PROBLEMS],
             "left_out": len(folders) - len(shown),
         }
 
 
-def _iterate_run_names_and_curves(folders: Sequence[LogFolder], logs: Sequence[EventLog]) -> Iterable[tuple[str, Any]]:
+def _iterate_run_names_and_curves(
+    folders: Sequence[EventFileFolder], readers: Sequence[CurveReader]
+) -> Iterable[tuple[str, Any]]:
     """Yield the name of each run that has scalars, such as `train` or `trial-3/train`, and its curves by tag."""
-    for folder, log in zip(folders, logs, strict=True):
-        for run, curves in sorted(log.curves.items()):
+    for folder, reader in zip(folders, readers, strict=True):
+        for run, curves in sorted(reader.curves.items()):
             if curves:
                 yield "/".join(filter(None, [folder.name, run])), curves

@@ -20,7 +20,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.filters import expression_tree, parser
-from vertex_emulator.filters.regular_expression import compile_pattern
+from vertex_emulator.filters.regular_expression import compile_pattern_as_validator
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
@@ -179,7 +179,7 @@ def _require_valid_regular_expression(comparison: expression_tree.Comparison) ->
         message = f"{comparison.field} is not a text; it cannot be compared with a regular expression"
         raise ApiError("INVALID_ARGUMENT", message)
     try:
-        compile_pattern(comparison.value)
+        compile_pattern_as_validator(comparison.value)
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
 

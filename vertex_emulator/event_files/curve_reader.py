@@ -1,4 +1,4 @@
-"""The scalars of a log folder, kept between requests, so that each reads only what was written since the last one."""
+"""The curves of a folder of event files, kept between requests: each reads only what was written since the last one."""
 
 import os
 from contextlib import closing
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.event_files.event_file_search import EventFile, list_event_files
-from vertex_emulator.event_files.record_file import read_records
 from vertex_emulator.event_files.scalar_events import iterate_scalars
+from vertex_emulator.event_files.tfrecord_reader import read_complete_records
 from vertex_emulator.event_files.thinned_curve import ThinnedCurve
 from vertex_emulator.gcs.bucket_tree import BucketTree
 
@@ -22,10 +22,10 @@ class _FilePosition:
 
 
 @dataclass
-class EventLog:
-    """The event files of a log folder as far as they were read.
+class CurveReader:
+    """The curves of the event files of a folder, as far as these were read.
 
-    `curves` are by run (see EventFile) and tag; `has_files` and `has_unread_data` are as of the last `read_more`.
+    `curves` are by run (see EventFile) and tag; `has_files` and `has_unread_data` are as of the last `read_new_data`.
     """
 
     tree: BucketTree
@@ -36,7 +36,7 @@ class EventLog:
     _positions: dict[str, _FilePosition] = field(default_factory=dict)
     _runs_with_too_many_tags: set[str] = field(default_factory=set)
 
-    def read_more(self, max_bytes: int) -> int:
+    def read_new_data(self, max_bytes: int) -> int:
         """Read what was written since the last time, some `max_bytes` at most, and return the number of bytes read.
 
         If a file was replaced or cut off, all is read again.
@@ -46,9 +46,9 @@ class EventLog:
         total = 0
         for file in files:
             try:
-                total += self._read_file(file, max_bytes - total)
+                total += self._read_new_records(file, max_bytes - total)
             except _FileReplaced:
-                self._forget_everything()
+                self._reset()
                 self.has_unread_data = True
                 return total
             except (OSError, InvalidBucketUri) as error:
@@ -63,7 +63,7 @@ class EventLog:
         runs = [f"{run or self.folder_uri} has more than {MAX_TAGS} tags" for run in self._runs_with_too_many_tags]
         return [*files, *runs]
 
-    def _read_file(self, file: EventFile, max_bytes: int) -> int:
+    def _read_new_records(self, file: EventFile, max_bytes: int) -> int:
         with closing(self.tree.open_regular_file(file.uri)) as opened:
             status = os.fstat(opened.fileno())
             identity = (status.st_dev, status.st_ino)
@@ -76,7 +76,7 @@ class EventLog:
                 self.has_unread_data = True
                 return 0
             begin = position.offset
-            batch = read_records(opened, begin, max_bytes)
+            batch = read_complete_records(opened, begin, max_bytes)
         curves = self.curves.setdefault(file.run, {})
         position.problem = batch.problem
         for record in batch.records:
@@ -98,7 +98,7 @@ class EventLog:
                 curve = curves[scalar.tag] = ThinnedCurve()
             curve.add(scalar)
 
-    def _forget_everything(self) -> None:
+    def _reset(self) -> None:
         self.curves.clear()
         self._positions.clear()
         self._runs_with_too_many_tags.clear()

@@ -13,14 +13,14 @@ _VARIABLE = "AIP_TENSORBOARD_LOG_DIR"
 
 
 @dataclass(frozen=True)
-class LogFolder:
+class EventFileFolder:
     """A folder of event files: its gs:// URI, and `name`, `trial-3` for a trial of a study, else empty."""
 
     name: str
     uri: str
 
 
-def list_log_folders(transaction: Transaction, job: Job) -> list[LogFolder]:
+def list_event_file_folders(transaction: Transaction, job: Job) -> list[EventFileFolder]:
     """Return the log folders of a job, of a study's trials in order, or of the job that a pipeline has started.
 
     There are none without a base output directory, and before a pipeline has a job.
@@ -28,14 +28,16 @@ def list_log_folders(transaction: Transaction, job: Job) -> list[LogFolder]:
     if job.kind == TRAINING_PIPELINE:
         progress = transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id)
         backing_job = transaction.get_job(progress.job) if progress else None
-        return list_log_folders(transaction, backing_job) if backing_job else []
+        return list_event_file_folders(transaction, backing_job) if backing_job else []
     if job.kind == HYPERPARAMETER_TUNING_JOB:
         numbers = [trial.number for trial in transaction.list_trials_omitting_measurements(job.id)]
         spec = job.spec["trialJobSpec"]
-        return [folder for number in numbers for folder in _list_folder(spec, f"trial-{number}", str(number))]
-    return _list_folder(job.spec["jobSpec"])
+        return [
+            folder for number in numbers for folder in _list_at_most_one_folder(spec, f"trial-{number}", str(number))
+        ]
+    return _list_at_most_one_folder(job.spec["jobSpec"])
 
 
-def _list_folder(job_spec: Mapping[str, Any], name: str = "", trial_id: str = "") -> list[LogFolder]:
+def _list_at_most_one_folder(job_spec: Mapping[str, Any], name: str = "", trial_id: str = "") -> list[EventFileFolder]:
     uri = get_output_directories_by_variable(job_spec, trial_id).get(_VARIABLE)
-    return [LogFolder(name, uri)] if uri else []
+    return [EventFileFolder(name, uri)] if uri else []

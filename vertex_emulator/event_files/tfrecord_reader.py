@@ -25,7 +25,7 @@ class RecordBatch(NamedTuple):
     problem: str = ""
 
 
-def read_records(file: FileIO, offset: int, max_bytes: int) -> RecordBatch:
+def read_complete_records(file: FileIO, offset: int, max_bytes: int) -> RecordBatch:
     """Read the complete records from an offset on, as far as `max_bytes` go, but one at least.
 
     A record that is still being written is left for the next time. Records of more than `MAX_RECORD_BYTES` are skipped.

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.event_files.events import raw_records
-from vertex_emulator.event_files import record_file
-from vertex_emulator.event_files.record_file import RecordBatch, read_records
+from vertex_emulator.event_files import tfrecord_reader
+from vertex_emulator.event_files.tfrecord_reader import RecordBatch, read_complete_records
 
 
 def read(path: Path, offset: int = 0, max_bytes: int = 10**9) -> RecordBatch:
     with FileIO(path) as file:
-        return read_records(file, offset, max_bytes)
+        return read_complete_records(file, offset, max_bytes)
 
 
 def test_reading_at_any_cut_loses_and_repeats_nothing(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_changed_byte_stops_reading_at_its_record(tmp_path: Path, at: int) -> 
 
 
 def test_long_records_are_skipped_once_they_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_file, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(tfrecord_reader, "MAX_RECORD_BYTES", 10)
     before, image, after = (raw_records([content]) for content in (b"before", b"i" * 1000, b"after"))
     path = tmp_path / "file"
     path.write_bytes(before + image[:-1])
@@ -49,7 +49,7 @@ def test_long_records_are_skipped_once_they_are_complete(tmp_path: Path, monkeyp
 
 
 def test_one_call_reads_a_limited_number_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_file, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(tfrecord_reader, "MAX_RECORD_BYTES", 10)
     one = raw_records([b"0123456789"])
     (tmp_path / "file").write_bytes(one * 1000)
     batch = read(tmp_path / "file", max_bytes=5 * len(one))
