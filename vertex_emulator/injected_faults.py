@@ -14,16 +14,19 @@ FAULT_KINDS = {
     "preempt": "the job's machines are preempted: a SPOT job is restarted, any other fails for lack of resources",
     "oom": "a replica runs out of memory",
     "stockout": "a job with a machine of this type fails before it starts, as its region is out of such machines",
+    "second-start": "a container that fails the job is started again in place some time before the job is torn down",
     "debug": "Python in the job's replicas starts under debugpy, and the job's log says where a debugger attaches",
     "rate": "creating and deleting jobs is limited to a number a minute for a project and region (429), until cleared",
     "unavailable": "a request about jobs is rejected with 503 UNAVAILABLE",
     "lost-answer": "a job is created, and the connection is cut before the answer",
     "slow": "the answer to a request about jobs is late by some seconds",
 }
-RUN_FAULT_KINDS = ("fail", "preempt", "oom", "stockout", "debug")
+RUN_FAULT_KINDS = ("fail", "preempt", "oom", "stockout", "second-start", "debug")
 REQUEST_FAULT_KINDS = ("rate", "unavailable", "lost-answer", "slow")
-_OWN_FIELDS = {"per_minute": "rate", "seconds": "slow", "machine_type": "stockout"}
+_OWN_FIELDS = {"per_minute": "rate", "seconds": "slow", "machine_type": "stockout", "run_for": "second-start"}
 """Fields that one kind of fault needs, and that belong to no other."""
+_DEFAULTS_BY_KIND: Mapping[str, dict[str, Any]] = {"second-start": {"after": 70.0, "run_for": 30.0}}
+"""Defaults that differ from those of all kinds: the first is a capture's (docs/fidelity.md), the second is inferred."""
 _HIT_BY_KIND = {"unavailable": "request", "slow": "request"}
 _MAX_TIMES = 1000
 DEFAULT_DEBUG_PORT = 5678
@@ -39,8 +42,10 @@ class InjectedFault:
     It hits a job `after` seconds after its start or restart, `times` times if the job is restarted. Kind `fail` has
     either the `code` and `message` of the job's error, or the `exit_code` of `replica`; kind `oom` has `replica`, too,
     by default the first. Kind `stockout` hits jobs with a machine of `machine_type`, `after` seconds after their
-    creation. Kind `debug` debugs `replica`, by default all of them, on ports of this machine from `port` on; with
-    `wait`, Python waits for a debugger before it runs the program.
+    creation. Kind `second-start` starts a container again in place whose exit fails the job, `after` seconds later, and
+    tears the job down `run_for` seconds after that; only that of `replica`, by default any. Kind `debug` debugs
+    `replica`, by default all of them, on ports of this machine from `port` on; with `wait`, Python waits for a debugger
+    before it runs the program.
 
     Faults of requests: kind `rate` stays until it is cleared and allows `per_minute` submissions; `unavailable` and
     `slow`, by `seconds`, hit the next `count` requests about jobs, whatever their names.
@@ -58,6 +63,7 @@ class InjectedFault:
     per_minute: int | None = None
     seconds: float | None = None
     machine_type: str | None = None
+    run_for: float | None = None
     wait: bool = False
     port: int | None = None
 
@@ -81,7 +87,7 @@ class InjectedFault:
         if body.get("kind") not in FAULT_KINDS:
             source = f"kind is {body['kind']!r}" if "kind" in body else "kind is missing"
             raise InvalidFault(f"{source}; it must be {', '.join(FAULT_KINDS)}")
-        fault = cls(**body)
+        fault = cls(**_DEFAULTS_BY_KIND.get(body["kind"], {}) | dict(body))
         fault._validate()
         return fault
 
@@ -89,8 +95,9 @@ class InjectedFault:
         for field, value in (("count", self.count), ("times", self.times)):
             if not 1 <= value <= _MAX_TIMES:
                 raise InvalidFault(f"{field} is {value}; it must be from 1 to {_MAX_TIMES}")
-        if not 0 <= self.after < 10**9:
-            raise InvalidFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
+        for field, seconds in (("after", self.after), ("run_for", self.run_for)):
+            if seconds is not None and not 0 <= seconds < 10**9:
+                raise InvalidFault(f"{field} is {seconds}; it must be a number of seconds, 0 or more")
         if self.replica is not None and not _TASK.fullmatch(self.replica):
             raise InvalidFault(f"replica is {self.replica}; it must be a task such as workerpool1-0")
         if self.kind != "fail" and (self.code is not None or self.message is not None or self.exit_code is not None):
@@ -122,8 +129,22 @@ class InjectedFault:
 
     def to_json_without_defaults(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as JSON."""
-        default = asdict(InjectedFault(self.kind))  # without a check: some kinds need more fields
+        # Without a check: some kinds need more fields.
+        default = asdict(InjectedFault(self.kind, **_DEFAULTS_BY_KIND.get(self.kind, {})))
         return {key: value for key, value in asdict(self).items() if key == "kind" or value != default[key]}
+
+
+@dataclass(frozen=True)
+class UnnoticedFailure:
+    """The failure of a job under kind `second-start` until its tear-down begins: `code` and `message` are its error.
+
+    The container of `task_name` exited at `exited` (ns); if it has started later, that is its second start.
+    """
+
+    task_name: str
+    exited: int
+    code: int
+    message: str
 
 
 FAULT_FIELDS = tuple(field.name for field in fields(InjectedFault))

@@ -124,6 +124,15 @@ class Machine:
             self.most_at_once = max(self.most_at_once, len(self._running()))
         self.fuse.step()
 
+    def start_exited_replica_if_possible(self, job: str, replica: Replica) -> bool:
+        self._reach()
+        container = self.containers.get((job, replica))
+        if container is not None and container.status.phase == "exited":
+            container.status = ReplicaStatus("running", started=self.clock.now_ns())
+            self.started[job, replica] += 1
+        self.fuse.step()
+        return container is not None
+
     def get_container_name(self, job: str, replica: Replica) -> str:
         return f"container-{job}-{replica.task_name}-{replica.attempt}"
 

@@ -1,9 +1,21 @@
 import signal
 
-from tests.vertex_emulator.running import RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import RunningEmulator, command, custom_job, labelled, line_of, pool, until
 from tests.vertex_emulator.test_studies import REPORT, study
 
 SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(3)\nopen('/gcs/runs/x', 'a').write('ran\\n')"
+
+FAILS_HALFWAY = """
+import os, signal, sys, time
+path, job = "/half-written", os.environ["CLOUD_ML_JOB_ID"]
+if not os.path.exists(path):
+    open(path, "w").write(job)
+    print("first start", flush=True)
+    sys.exit(1)
+print("second start, over its own files" if open(path).read() == job else "of another job", flush=True)
+signal.signal(signal.SIGTERM, lambda *_: (print("torn down", flush=True), sys.exit(0)))
+time.sleep(600)
+"""
 
 
 def test_restarted_emulator_finds_running_containers(own: RunningEmulator) -> None:
@@ -45,6 +57,24 @@ def test_kill_loses_nothing_and_nothing_runs_twice(own: RunningEmulator) -> None
     assert sorted((own.data / "gcs/runs/trials").read_text().split()) == ["1", "2", "3", "4"]
     assert (own.data / "gcs/runs/x").read_text() == "ran\n" * 2
     until(lambda: not [each for name in jobs for each in labelled(name)], "removal of the containers")
+
+
+def test_a_failed_container_starts_again_in_place_after_a_kill(own: RunningEmulator) -> None:
+    plain = own.create(custom_job(pool(FAILS_HALFWAY)))
+    error = own.ended(plain)["error"]
+    assert own.lines(plain) == ["first start"]
+
+    assert command("inject", "second-start", "--after", "2", "--run-for", "0.5", data=own.data).returncode == 0
+    name = own.create(custom_job(pool(FAILS_HALFWAY)))
+    until(lambda: any("started again in place 2 s later" in line_of(entry) for entry in own.entries(name)), "the exit")
+    own.end(signal.SIGKILL)
+    own.start()
+    job = own.ended(name)
+    assert job["state"] == "JOB_STATE_FAILED"
+    assert job["error"]["code"] == error["code"] == 3
+    plain_id, job_id = (each.rpartition("/")[2] for each in (plain, name))
+    assert job["error"]["message"] == error["message"].replace(plain_id, job_id)
+    assert own.lines(name) == ["first start", "second start, over its own files", "torn down"]
 
 
 def test_one_emulator_leaves_the_containers_of_another_alone(own: RunningEmulator, shared: RunningEmulator) -> None:

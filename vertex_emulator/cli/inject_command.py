@@ -24,6 +24,7 @@ examples:
   vertex-emulator inject preempt --after 10 --times 2
   vertex-emulator inject oom --count 3
   vertex-emulator inject stockout --machine-type a2-highgpu-1g
+  vertex-emulator inject second-start --after 5 --run-for 10 --name 'train-*'
   vertex-emulator inject debug --wait --name 'train-*'
   vertex-emulator inject rate --per-minute 60
   vertex-emulator inject unavailable --count 5
@@ -55,7 +56,18 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--machine-type", metavar="TYPE", help="stockout: the machine type that is not to be had")
     parser.add_argument("--name", metavar="PATTERN", help="only jobs whose display name matches; * and ? stand for any")
     parser.add_argument("--count", type=int, metavar="N", help="how many jobs or requests the fault hits (default: 1)")
-    parser.add_argument("--after", type=float, metavar="SECONDS", help="how long the job runs before (default: 0)")
+    parser.add_argument(
+        "--after",
+        type=float,
+        metavar="SECONDS",
+        help="how long the job runs before (default: 0); second-start: how long the container waits (default: 70)",
+    )
+    parser.add_argument(
+        "--run-for",
+        type=float,
+        metavar="SECONDS",
+        help="second-start: how long the container runs again until the tear-down (default: 30)",
+    )
     parser.add_argument(
         "--times", type=int, metavar="N", help="how often the fault hits a job that is restarted (default: 1)"
     )
@@ -67,7 +79,7 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replica",
         metavar="TASK",
-        help="fail, oom: which replica (default: workerpool0-0); debug: the only one (default: all)",
+        help="fail, oom: which replica (default: workerpool0-0); debug, second-start: the only one (default: all)",
     )
     parser.add_argument(
         "--wait",

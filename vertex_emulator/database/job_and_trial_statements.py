@@ -16,7 +16,7 @@ from vertex_emulator.database.job_queue_statements import ACTIVE
 from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
 from vertex_emulator.database.service_log_texts import iterate_closing_severities_and_texts
 from vertex_emulator.database.statement_base import Statements, encode_values
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.timestamps import now_ns
 
@@ -205,9 +205,15 @@ def _parse_job(row: sqlite3.Row) -> Job:
         spec=from_json(row["spec"]),
         ending=Ending(*from_json(row["ending"])) if row["ending"] else None,
         replica_outcomes=tuple(from_json(row["replica_outcomes"])),
-        restarts=RestartHistory(**from_json(row["restarts"])) if row["restarts"] != "{}" else _NO_RESTARTS,
+        restarts=_parse_restart_history(row["restarts"]) if row["restarts"] != "{}" else _NO_RESTARTS,
         fault=InjectedFault(**from_json(row["fault"])) if row["fault"] else None,
     )
+
+
+def _parse_restart_history(text: str) -> RestartHistory:
+    columns = from_json(text)
+    failure = columns.pop("unnoticed_failure", None)  # absent in the database of an earlier checkout
+    return RestartHistory(**columns, unnoticed_failure=UnnoticedFailure(**failure) if failure else None)
 
 
 def _parse_trial(row: sqlite3.Row) -> Trial:

@@ -8,7 +8,7 @@ from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.locations_and_ids import Location
 
 QUEUED = "JOB_STATE_QUEUED"
@@ -66,7 +66,8 @@ class RestartHistory:
 
     `retries` and `preemptions` count restarts of the whole job after transient errors and preemptions. By task,
     `workers` counts restarts of single replicas since the last retry, and `attempts` has the current attempts above 0.
-    `restarting_since` is when the current restart was decided (ns), None without one.
+    `restarting_since` is when the current restart was decided (ns), None without one. `unnoticed_failure` is set from a
+    container's first exit on if an injected fault starts it again in place.
     """
 
     retries: int = 0
@@ -74,6 +75,7 @@ class RestartHistory:
     workers: Mapping[str, int] = field(default_factory=dict)
     attempts: Mapping[str, int] = field(default_factory=dict)
     restarting_since: int | None = None
+    unnoticed_failure: UnnoticedFailure | None = None
 
 
 @dataclass(frozen=True)

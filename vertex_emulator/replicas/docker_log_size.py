@@ -24,6 +24,14 @@ class DockerLogSizeCounter:
             yield line
 
 
+def render_log_limit_warning(task_name: str, limit_bytes: int) -> str:
+    """Render the service's line for a log that may have lost lines."""
+    return (
+        f"The log of {task_name} reached its limit of {limit_bytes >> 20} MB, beyond which Docker drops the oldest "
+        "lines. To keep more, start the emulator with a higher --log-limit-mb."
+    )
+
+
 def compute_docker_log_bytes(line: LogLine) -> int:
     """Compute the size of a line in Docker's file; too high by a few bytes at most."""
     text = line.text

@@ -119,6 +119,9 @@ class Executor(Protocol):
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""
 
+    def start_exited_replica_if_possible(self, job_id: str, replica: Replica) -> bool:
+        """Start a replica's container that has exited again, with its files; return False if it cannot start."""
+
     def get_container_name(self, job_id: str, replica: Replica) -> str:
         """Return the name of a replica's container, whether it exists or not."""
 

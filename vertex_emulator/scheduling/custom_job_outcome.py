@@ -7,7 +7,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling import failure_messages, injected_fault_effects, restart_rules
-from vertex_emulator.scheduling.restart_rules import RestartPlan
+from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 from vertex_emulator.timestamps import now_ns
 
 _DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
@@ -18,7 +18,7 @@ _CODE_RESOURCE_EXHAUSTED = 8
 CODE_FAILED_PRECONDITION = 9
 CODE_INTERNAL = 13
 
-JobOutcome = Ending | RestartPlan | None
+JobOutcome = Ending | RestartPlan | SecondStart | None
 ReadTraceback = Callable[[Replica], str]
 
 
@@ -33,6 +33,9 @@ def decide_ending_or_restart(
     Replicas are checked in the order in which they ended, so the outcome does not depend on when this is called.
     """
     current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
+    if (failure := job.restarts.unnoticed_failure) is not None:
+        step = injected_fault_effects.decide_second_start_or_teardown(job, failure, current, now)
+        return step or build_timeout_ending_if_due(job, now)
     fault_time = injected_fault_effects.compute_fault_time_or_none(job, current)
     if job.fault is not None and fault_time is not None and now >= fault_time:
         match job.fault.kind:
@@ -73,6 +76,11 @@ def compute_queue_deadline_or_none(job: Job) -> int | None:
     return job.created + int(wait * 10**9) if wait else None
 
 
+def select_running_replicas(statuses: Mapping[Replica, ReplicaStatus]) -> set[Replica]:
+    """Return the replicas whose containers run."""
+    return {replica for replica, status in statuses.items() if status.phase == "running"}
+
+
 def render_stockout_message(region: str) -> str:
     """Render the service's error message for missing machines (Google's page on troubleshooting)."""
     return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
@@ -99,7 +107,10 @@ def _decide_outcome_of_exits(
             can_retry = restart_rules.is_abort_or_segmentation_fault(status)
             cause = f"The replica {replica.task_name} exited with a non-zero status of {status.exit_code}."
             restart = restart_rules.plan_job_retry(job, cause, now) if can_retry else None
-            return restart or _build_failed_exit_ending(job, replica, status, now, read_traceback)
+            if restart is not None:
+                return restart
+            failure = _build_failed_exit_ending(job, replica, status, now, read_traceback)
+            return injected_fault_effects.plan_second_start_or_none(job, replica, status, failure) or failure
         if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None

@@ -15,14 +15,14 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, E
 from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.docker_log_size import MIN_LOG_LIMIT_BYTES, DockerLogSizeCounter
+from vertex_emulator.replicas.docker_log_size import MIN_LOG_LIMIT_BYTES, DockerLogSizeCounter, render_log_limit_warning
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.replica_debugger import add_debugger_if_injected
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_outcome, failure_messages, injected_fault_effects
 from vertex_emulator.scheduling.custom_job_outcome import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
-from vertex_emulator.scheduling.restart_rules import RestartPlan
+from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 from vertex_emulator.timestamps import now_ns
 
 STOP_GRACE_SECONDS = 5.0
@@ -92,7 +92,7 @@ class CustomJobReconciler:
             ending = custom_job_outcome.build_timeout_ending_if_due(job, now_ns())
             if ending is not None:
                 return self._record_and_end_or_get_delay(job, ending, statuses)
-            earlier_attempts = _select_running_replicas(statuses) - set(job.current_replicas)
+            earlier_attempts = custom_job_outcome.select_running_replicas(statuses) - set(job.current_replicas)
             delay = self._signal_replicas_and_get_delay(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
@@ -145,6 +145,10 @@ class CustomJobReconciler:
         statuses = self.executor.get_replica_statuses(job.id)
         read_traceback = partial(self._read_last_traceback, job)
         outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, read_traceback)
+        if isinstance(outcome, SecondStart):
+            if self.executor.start_exited_replica_if_possible(job.id, outcome.replica):
+                return 0.0
+            outcome = outcome.ending_if_impossible
         if isinstance(outcome, Ending):
             return self._record_and_end_or_get_delay(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
@@ -173,7 +177,7 @@ class CustomJobReconciler:
 
     def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_replica_statuses(job.id) if statuses is None else statuses
-        if _select_running_replicas(statuses):
+        if custom_job_outcome.select_running_replicas(statuses):
             recorded_ending = self.record_ending_or_find_earlier_one(job, ending)
             if recorded_ending is None:
                 return None
@@ -181,7 +185,9 @@ class CustomJobReconciler:
         return self._end_job_or_get_stop_delay(job, ending, statuses)
 
     def _end_job_or_get_stop_delay(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
-        delay = self._signal_replicas_and_get_delay(job, _select_running_replicas(statuses), ending.at)
+        delay = self._signal_replicas_and_get_delay(
+            job, custom_job_outcome.select_running_replicas(statuses), ending.at
+        )
         if delay is not None:
             return delay
         with self.database.write_transaction() as transaction:
@@ -218,10 +224,7 @@ class CustomJobReconciler:
             return
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
         if limit is not None and counter.counted_bytes >= limit:
-            text = (
-                f"The log of {replica.task_name} reached its limit of {limit >> 20} MB, beyond which Docker drops the "
-                "oldest lines. To keep more, start the emulator with a higher --log-limit-mb."
-            )
+            text = render_log_limit_warning(replica.task_name, limit)
             with self.database.write_transaction() as transaction:
                 transaction.log_service_message(job.id, text, "WARNING")
 
@@ -244,7 +247,3 @@ class CustomJobReconciler:
         with self.database.read_transaction() as transaction:
             study = transaction.get_job(job.study)
         return study.spec["studySpec"]["metrics"][0]["metricId"] if study is not None else None
-
-
-def _select_running_replicas(statuses: _Statuses) -> set[Replica]:
-    return {replica for replica, status in statuses.items() if status.phase == "running"}

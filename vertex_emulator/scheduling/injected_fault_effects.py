@@ -1,19 +1,30 @@
-"""The effect of an injected fault on a running job: when it hits, and which replica statuses it simulates."""
+"""The effect of an injected fault on a running job: when it hits, and which replica statuses it simulates.
+
+Of kind `second-start`, a capture shows this: after exit 1 a container was started again in place some 70 s later, until
+the tear-down (docs/fidelity.md). That the job runs on in between, as nobody has noticed its failure, is inferred.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.database.records import FAILED, Ending, Job, Replica
+from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
+from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 
 _OUT_OF_MEMORY = 137
+_Statuses = Mapping[Replica, ReplicaStatus]
 
 
-def compute_fault_time_or_none(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
-    """Return when the job's fault hits (ns), counted from the start of its primary replica; None if none is left."""
+def compute_fault_time_or_none(job: Job, statuses: _Statuses) -> int | None:
+    """Return when the job's fault hits next (ns); None if none is left.
+
+    Time counts from the start of the primary replica, or from the exit of the container that is started again.
+    """
     fault = job.fault
-    if fault is None or fault.kind in ("stockout", "debug") or _is_used_up(job, fault):
+    if fault is not None and job.restarts.unnoticed_failure is not None:
+        return _compute_second_start_or_teardown_time(fault, job.restarts.unnoticed_failure, statuses)
+    if fault is None or fault.kind in ("stockout", "second-start", "debug") or _is_used_up(job, fault):
         return None
     primary = statuses.get(job.current_replicas[0])
     if primary is None or primary.started is None:
@@ -29,9 +40,41 @@ def compute_stockout_time_or_none(job: Job) -> int | None:
     return job.created + int(job.fault.after * 10**9)
 
 
-def simulate_fault_exit(
-    fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], exit_time: int
-) -> dict[Replica, ReplicaStatus]:
+def plan_second_start_or_none(job: Job, replica: Replica, status: ReplicaStatus, failure: Ending) -> RestartPlan | None:
+    """Plan to start the container of a replica again whose exit fails the job; None without such a fault."""
+    fault = job.fault
+    if fault is None or fault.kind != "second-start" or fault.replica not in (None, replica.task_name):
+        return None
+    unnoticed = UnnoticedFailure(replica.task_name, status.finished or failure.at, failure.code, failure.message)
+    text = (
+        f"The replica {replica.task_name} exited with a non-zero status of {status.exit_code}. As injected, its "
+        f"container is started again in place {fault.after:g} s later, and the job is torn down after that."
+    )
+    return RestartPlan(replace(job.restarts, unnoticed_failure=unnoticed), False, text)
+
+
+def decide_second_start_or_teardown(
+    job: Job, failure: UnnoticedFailure, statuses: _Statuses, now: int
+) -> SecondStart | Ending | None:
+    """Decide what to do with a job whose failure is unnoticed; None while it waits.
+
+    It is torn down `run_for` seconds after the second start, or earlier if the container exits again or is removed.
+    """
+    assert job.fault is not None
+    ending = Ending(FAILED, failure.code, failure.message, now)
+    found = [(replica, status) for replica, status in statuses.items() if replica.task_name == failure.task_name]
+    if not found:
+        return ending
+    [(replica, status)] = found
+    has_started_again = (status.started or 0) > failure.exited
+    if has_started_again and status.phase == "exited":
+        return ending
+    if now < _compute_second_start_or_teardown_time(job.fault, failure, statuses):
+        return None
+    return ending if has_started_again else SecondStart(replica, ending)
+
+
+def simulate_fault_exit(fault: InjectedFault, statuses: _Statuses, exit_time: int) -> dict[Replica, ReplicaStatus]:
     """Return the statuses as if the fault's replica had exited at `exit_time` (ns)."""
     out_of_memory = fault.kind == "oom"
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
@@ -41,6 +84,14 @@ def simulate_fault_exit(
         else status
         for replica, status in statuses.items()
     }
+
+
+def _compute_second_start_or_teardown_time(fault: InjectedFault, failure: UnnoticedFailure, statuses: _Statuses) -> int:
+    started = [status.started or 0 for replica, status in statuses.items() if replica.task_name == failure.task_name]
+    last_start = max(started, default=0)
+    if last_start > failure.exited:
+        return last_start + int((fault.run_for or 0.0) * 10**9)
+    return failure.exited + int(fault.after * 10**9)
 
 
 def _is_used_up(job: Job, fault: InjectedFault) -> bool:

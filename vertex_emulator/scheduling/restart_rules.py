@@ -8,7 +8,7 @@ is reset when the whole job is retried is not documented; here it is.
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from vertex_emulator.database.records import Job, Replica, RestartHistory
+from vertex_emulator.database.records import Ending, Job, Replica, RestartHistory
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 
 MAX_WORKER_RESTARTS = 5
@@ -25,6 +25,14 @@ class RestartPlan:
     restarts: RestartHistory
     whole_job: bool
     log_message: str
+
+
+@dataclass(frozen=True)
+class SecondStart:
+    """The start of a replica's exited container in place, and how its job ends if that is impossible."""
+
+    replica: Replica
+    ending_if_impossible: Ending
 
 
 def is_abort_or_segmentation_fault(status: ReplicaStatus) -> bool:

@@ -81,6 +81,11 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
         ({"kind": "slow", "seconds": -1}, "seconds is -1"),
         ({"kind": "slow", "seconds": "1"}, "seconds is '1'; it must be of type float"),
         ({"kind": "stockout"}, "kind stockout needs machine_type"),
+        ({"kind": "oom", "run_for": 5}, "kind oom has no run_for"),
+        ({"kind": "second-start", "run_for": -1}, "run_for is -1"),
+        ({"kind": "second-start", "run_for": "5"}, "run_for is '5'; it must be of type float"),
+        ({"kind": "second-start", "after": float("inf")}, "after is inf"),
+        ({"kind": "second-start", "exit_code": 1}, "belong to kind fail, not to second-start"),
         ({"kind": "oom", "wait": True}, "wait and port belong to kind debug, not to oom"),
         ({"kind": "debug", "wait": "yes"}, "wait is 'yes'; it must be of type bool"),
         ({"kind": "debug", "port": 65536}, "port is 65536"),
@@ -90,6 +95,14 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
 def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidFault, match=told):
         InjectedFault.parse(body)
+
+
+def test_defaults_of_a_second_start_are_those_of_the_capture() -> None:
+    fault = InjectedFault.parse({"kind": "second-start"})
+    assert (fault.after, fault.run_for) == (70, 30)
+    assert fault.to_json_without_defaults() == {"kind": "second-start"}
+    at_once = InjectedFault.parse({"kind": "second-start", "after": 0, "run_for": 5})
+    assert InjectedFault.parse(at_once.to_json_without_defaults()) == at_once
 
 
 def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> None:

@@ -85,6 +85,15 @@ def a_job_cancelled_while_it_restarts(emulator: Emulator) -> list[str]:
     return [job]
 
 
+def a_job_whose_container_starts_a_second_time(emulator: Emulator) -> list[str]:
+    inject(emulator, "second-start")
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.run_ready_steps()
+    emulator.machine.end(job, WORKER, 1)
+    emulator.queue.add(job)
+    return [job]
+
+
 def a_job_deleted(emulator: Emulator) -> list[str]:
     kept, gone = submit(emulator), submit(emulator)
     emulator.run()
@@ -121,6 +130,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         a_job_that_loses_a_worker,
         a_job_that_is_preempted_twice,
         a_job_cancelled_while_it_restarts,
+        a_job_whose_container_starts_a_second_time,
         a_study,
         a_study_cancelled_while_it_runs,
         a_job_deleted,

@@ -14,6 +14,7 @@ from vertex_emulator.replicas.container_limit_and_egress_settings import Contain
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.container_options import build_environment, build_host_config
+from vertex_emulator.replicas.docker.container_status import build_replica_status
 from vertex_emulator.replicas.docker.docker_client import create_docker_client
 from vertex_emulator.replicas.docker.docker_errors import (
     get_docker_error_text,
@@ -35,18 +36,15 @@ from vertex_emulator.replicas.executor_protocol import (
     ByteStream,
     HostResources,
     LogLine,
-    Phase,
     ReplicaSpec,
     ReplicaStatus,
 )
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 if TYPE_CHECKING:
     import docker
 
 _CALL_SECONDS = 60
 _DEFAULTS = ContainerSettings()
-_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
 
 
 class DockerExecutor:
@@ -94,6 +92,14 @@ class DockerExecutor:
             if status is not None and status.phase != "created":
                 return
         self._connect_and_call(lambda client: self._start_container(client, name))
+
+    def start_exited_replica_if_possible(self, job_id: str, replica: Replica) -> bool:
+        name = self.get_container_name(job_id, replica)
+        try:
+            self._connect_and_call(lambda client: self._start_container(client, name))
+        except ReplicaCannotStart:
+            return False
+        return True
 
     def get_container_name(self, job_id: str, replica: Replica) -> str:
         return f"vertex-{self._id}-{job_id}-{replica.task_name}-{replica.attempt}"
@@ -218,14 +224,7 @@ class DockerExecutor:
             state = self._connect_and_call(lambda client: client.inspect_container(container_name_or_id))["State"]
         except NotFound:
             return None
-        phase = _PHASES.get(state["Status"], "running")
-        return ReplicaStatus(
-            phase=phase,
-            exit_code=state["ExitCode"],
-            out_of_memory=state["OOMKilled"],
-            started=None if phase == "created" else parse_time_to_ns_or_none(state["StartedAt"]),
-            finished=parse_time_to_ns_or_none(state["FinishedAt"]) if phase == "exited" else None,
-        )
+        return build_replica_status(state)
 
     def _list_containers(self, filters: Mapping[str, list[str]]) -> Any:
         return self._connect_and_call(lambda client: client.containers(all=True, filters=filters))
