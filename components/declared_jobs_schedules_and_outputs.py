@@ -182,7 +182,7 @@ def _resolve_references_now_or_when_known(
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return call_now_or_when_known(
-        lambda tables: spec.replace_fields(interpolation.resolve_known_references(spec.fields, tables)), tables
+        lambda tables: spec.copy_with_fields(interpolation.resolve_known_references(spec.fields, tables)), tables
     )
 
 

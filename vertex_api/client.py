@@ -100,20 +100,20 @@ class RestClient:
         request = {"parent": parent, to_snake(kind.type): self._build_proto_message(kind, job)}
         return self._caller.call(
             "create",
-            lambda: _to_job(self._send("create", kind, request)),
+            lambda: _convert_to_job_json(self._send("create", kind, request)),
             check_before=check_before,
-            find_done=find_created,
+            find_earlier_result=find_created,
         )
 
     def require(self, name: ResourceName) -> Job:
-        return self._caller.call("get", lambda: _to_job(self._send("get", name.kind, {"name": str(name)})))
+        return self._caller.call("get", lambda: _convert_to_job_json(self._send("get", name.kind, {"name": str(name)})))
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         request = {"parent": parent, "filter": filter, "page_size": 100}
 
         def list_all_pages() -> Sequence[Job]:
             with translate_errors():
-                return list(map(_to_job, self._send("list", kind, request)))
+                return list(map(_convert_to_job_json, self._send("list", kind, request)))
 
         return self._caller.call("list", list_all_pages)
 
@@ -142,9 +142,9 @@ class RestClient:
             self._caller.call("get", wait_for_end)
 
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
-        return self._caller.call("read_log", lambda: self._send_log_query(name, count, replica))
+        return self._caller.call("read_log", lambda: self._query_log_lines(name, count, replica))
 
-    def _send_log_query(self, name: ResourceName, count: int, replica: str | None) -> Sequence[str]:
+    def _query_log_lines(self, name: ResourceName, count: int, replica: str | None) -> Sequence[str]:
         from google.api_core.exceptions import from_http_response
 
         task = f'="{replica}"' if replica else '!="service"'
@@ -226,7 +226,7 @@ def _import_aiplatform_module_alone(module: str) -> ModuleType:
     return import_module(f"google.cloud.aiplatform_v1.{module}")
 
 
-def _to_job(message: Any) -> Job:
+def _convert_to_job_json(message: Any) -> Job:
     from google.protobuf import json_format
 
     return dict(json_format.MessageToDict(type(message).pb(message)))

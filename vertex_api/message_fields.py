@@ -65,11 +65,11 @@ def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dic
             if field.is_int64 and field.cardinality == "one":  # a study has this in each of its measurements
                 converted[name] = str(value[name])
             else:
-                converted[name] = _map_values(field, value[name], partial(_convert_field_int64_to_strings, field))
+                converted[name] = _map_values(field, value[name], partial(_convert_int64_in_field_to_strings, field))
     return converted
 
 
-def convert_scalars_to_texts(message_type: Any, value: Any) -> Any:
+def convert_scalars_in_string_fields_to_texts(message_type: Any, value: Any) -> Any:
     """Return a JSON value with texts in place of numbers and booleans where its message has texts.
 
     It is that of a google.protobuf.Value, in which every number is a double: 7 becomes "7.0", True becomes "true".
@@ -78,16 +78,14 @@ def convert_scalars_to_texts(message_type: Any, value: Any) -> Any:
         return value
     fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
     return {
-        key: _map_values(field, value[key], partial(_convert_scalars_to_texts_in_string_field, field))
-        if field
-        else value[key]
+        key: _map_values(field, value[key], partial(_convert_scalars_in_field_to_texts, field)) if field else value[key]
         for key, field in fields.items()
     }
 
 
-def _convert_scalars_to_texts_in_string_field(field: Field, value: Any) -> Any:
+def _convert_scalars_in_field_to_texts(field: Field, value: Any) -> Any:
     if field.message_type is not None:
-        return convert_scalars_to_texts(field.message_type, value)
+        return convert_scalars_in_string_fields_to_texts(field.message_type, value)
     if not field.is_string or not isinstance(value, bool | int | float):
         return value
     return str(value).lower() if isinstance(value, bool) else str(float(value))
@@ -102,7 +100,7 @@ def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
     return convert(value)
 
 
-def _convert_field_int64_to_strings(field: Field, value: Any) -> Any:
+def _convert_int64_in_field_to_strings(field: Field, value: Any) -> Any:
     return str(value) if field.is_int64 else convert_int64_to_strings(field.message_type, value)
 
 

@@ -47,7 +47,7 @@ class CloudBuildClient:
             operation = self._send_and_parse_json("POST", f"{self._build_url}/v1/{parent}/builds", request)
             return dict(operation["metadata"]["build"])
 
-        return self._caller.call("create", start_build, check_before=check_before, find_done=find_created)
+        return self._caller.call("create", start_build, check_before=check_before, find_earlier_result=find_created)
 
     def require(self, name: str) -> Build:
         """Return a build, `projects/P/locations/R/builds/ID`, as it is now."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
-from vertex_api.validation.shape_validation import get_value_at
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..schema import config_types, interpolation
 from .package_context import find_package_violations
@@ -55,7 +55,7 @@ def find_bare_image_name_violations(spec: CanonicalSpec, image_names: Container[
         pool = (*spec.job_spec_path, "workerPoolSpecs", index)
         paths += [(*pool, "containerSpec", "imageUri"), (*pool, "pythonPackageSpec", "executorImageUri")]
     for path in paths:
-        uri = get_value_at(spec.fields, path) or ""
+        uri = get_value_at_path_or_none(spec.fields, path) or ""
         name = uri.removeprefix("images.")
         if name in image_names:
             remedy = f"write ${{images.{name}}}; for an image in a registry, write its tag, {name}:latest"

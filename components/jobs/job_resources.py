@@ -182,7 +182,7 @@ def add_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> Cano
 def replace_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
     """Return the spec with another output folder."""
     job_spec = {**spec.job_spec, "baseOutputDirectory": {"outputUriPrefix": folder_uri}}
-    return spec.replace_fields(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
+    return spec.copy_with_fields(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
 
 
 def _has_tensorboard_reference(spec: CanonicalSpec) -> bool:

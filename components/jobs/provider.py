@@ -13,7 +13,7 @@ from vertex_api.studies import trial_results
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
-from vertex_api.validation.shape_validation import get_value_at
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
@@ -46,7 +46,7 @@ class JobProvider(Provider):
         failures = [
             dynamic.CheckFailure(f"spec.{problem.path_text}", problem.message)
             for problem in problems
-            if not isinstance(get_value_at(declared, problem.path), Unknown)
+            if not isinstance(get_value_at_path_or_none(declared, problem.path), Unknown)
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]

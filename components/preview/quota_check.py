@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.estimates.granted_quota import QuotaShortage, find_shortages
+from vertex_api.estimates.granted_quota import QuotaShortage, find_quota_shortages
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
@@ -50,7 +50,7 @@ def _look_up_granted_and_warn_or_block(settings: Settings, needed: NeededByJob) 
         pulumi.log.info(f"Quota in {region}: what {project} is granted is unknown: {error}")
         return
     granted = {metrics[name]: amount for name, amount in amounts.items()}
-    shortages = find_shortages(needed, granted)
+    shortages = find_quota_shortages(needed, granted)
     is_blocking = settings.guardrails.get("quotaCheck") == "block"
     refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
     lines = {each.metric: render_shortage_line(project, region, each) for each in shortages}

@@ -62,7 +62,9 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
     def __init__(
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        fields: Any = call_now_or_when_known(lambda known: {"scheduleId": known.id, **known.build_json()}, request)
+        fields: Any = call_now_or_when_known(
+            lambda known: {"scheduleId": known.id, **known.build_json_fields_without_id()}, request
+        )
         inputs = {key: get_item_now_or_when_known(fields, key) for key in ("scheduleId", *_REQUEST)}
         ours = pulumi.ResourceOptions(replace_on_changes=list(_IDENTITY), delete_before_replace=True)
         super().__init__(

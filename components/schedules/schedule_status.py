@@ -111,5 +111,5 @@ def _fetch_and_attach_tuning_job(api: Target, job: Job) -> Job:
 
 def _build_inputs(request: ScheduleRequest) -> dict[str, Any]:
     jobs = [{"name": job.name, "collection": job.collection} for job in request.jobs]
-    fields = request.build_json()
+    fields = request.build_json_fields_without_id()
     return {"scheduleId": request.id, **{key: fields[key] for key in ("cron", "timeZone", "paused")}, "jobs": jobs}

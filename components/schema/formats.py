@@ -109,16 +109,16 @@ def _raise_if_problem(problem: str | None) -> None:
 
 def _validate_cron(text: str) -> str:
     # Imported here and below, because most stacks have no schedules.
-    from vertex_api.schedules.cron import find_cron_problem_or_none
+    from vertex_api.schedules.cron import describe_cron_problem_or_none
 
-    _raise_if_problem(find_cron_problem_or_none(text))
+    _raise_if_problem(describe_cron_problem_or_none(text))
     return text
 
 
 def _validate_time_zone(text: str) -> str:
-    from vertex_api.schedules.time_zones import find_time_zone_problem_or_none
+    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
 
-    _raise_if_problem(find_time_zone_problem_or_none(text))
+    _raise_if_problem(describe_time_zone_problem_or_none(text))
     return text
 
 

@@ -15,7 +15,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     canonicalize_and_find_shape_problems,
-    get_value_at,
+    get_value_at_path_or_none,
 )
 
 from ..errors import Problem
@@ -81,7 +81,7 @@ def parse_declarations(
         "secrets": stack_values.get("secrets", {}),
     }
     # A secret that only builds read may be in Secret Manager alone.
-    remote_secrets = get_value_at(stack_values, ("builder", "cloudBuild", "secrets")) or {}
+    remote_secrets = get_value_at_path_or_none(stack_values, ("builder", "cloudBuild", "secrets")) or {}
     image_names = {**names, "secrets": {**remote_secrets, **stack_values.get("secrets", {})}}
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]

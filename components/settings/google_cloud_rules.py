@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
-from vertex_api.validation.shape_validation import get_value_at
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..jobs.recovery.labels import find_reserved_label_violations
 from .image_builder_rules import find_stack_builder_violations
@@ -46,7 +46,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
             yield (key,), "is required by the target gcp"
     yield from _find_project_and_region_violations(stack_values)
     for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
-        yield from common_fields.find_label_violations(get_value_at(stack_values, path) or {}, path)
+        yield from common_fields.find_label_violations(get_value_at_path_or_none(stack_values, path) or {}, path)
     reserved = find_reserved_label_violations(stack_values.get("labels", {}))
     yield from ((("labels", *path), message) for path, message in reserved)
     for key, choices in _CHOICES.items():
@@ -146,6 +146,6 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
         message = f"is required with tensorboard, whose bucket must be in the region of the jobs, {region}"
         yield ("bucket", "location"), message
     for path, noun in _REGIONAL_RESOURCES.items():
-        name = get_value_at(values, path)
+        name = get_value_at_path_or_none(values, path)
         if name and (location := name.split("/")[3]) != region:
             yield path, f'the {noun} is in "{location}"; it must be in the region of the jobs, {region}'

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
 from vertex_api.estimates.cost import Cost
 from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import join_with_or
@@ -195,7 +195,7 @@ def _find_limit_violations(
 
 
 def _find_timeout_violations(rules: Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    timeout, limit = find_explicit_timeout_duration(job_spec), rules.get("maxTimeout")
+    timeout, limit = get_explicit_timeout_duration_or_none(job_spec), rules.get("maxTimeout")
     if timeout is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{limit or "3600s"}"'
     elif limit is not None and parse_seconds(timeout or DEFAULT_TIMEOUT) > parse_seconds(limit):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_and_rule_validation import check_partially, extract_valid_part
+from vertex_api.validation.shape_and_rule_validation import extract_valid_part, find_problems_of_valid_part
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..schema import config_types
@@ -37,7 +37,7 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     values, misshapen = canonicalize_and_find_shape_problems(config_types.Stack, without_sections)
     valid_part = extract_valid_part(config_types.Stack, values, misshapen)
     has_target = ("target",) not in valid_part.removed_paths
-    problems = check_partially(_find_violations_of_chosen_target, valid_part) if has_target else []
+    problems = find_problems_of_valid_part(_find_violations_of_chosen_target, valid_part) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
     violations = [(each.path, "must be a string" if _is_in_secrets(each.path) else each.message) for each in misshapen]
     violations += [(each.path, each.message) for each in problems]

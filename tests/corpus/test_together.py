@@ -69,7 +69,7 @@ def problems(case: Case) -> list[FieldProblem]:
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipeline_validation.canonicalize_pipeline_and_find_problems(job).headline:
+    if kind == TRAINING_PIPELINE and pipeline_validation.validate_pipeline(job).headline:
         return True
     return bool(canonicalize_and_find_shape_problems(kind.typed_dict, job)[1])
 

@@ -1,7 +1,7 @@
 from vertex_api import types
 from vertex_api.message_fields import (
     convert_int64_to_strings,
-    convert_scalars_to_texts,
+    convert_scalars_in_string_fields_to_texts,
     copy_without_unknown_fields,
     get_fields_by_name,
 )
@@ -81,8 +81,8 @@ def test_scalars_become_texts_where_the_message_has_texts() -> None:
     env = [{"name": "WANDB_DISABLED", "value": True}, {"name": "EPOCHS", "value": 7}]
     pool = {"replica_count": 1.0, "containerSpec": {"imageUri": "a", "args": [7, 0.5, "x", None], "env": env}}
     spec = {"worker_pool_specs": [pool], "enableWebAccess": True, "scheduling": {"timeout": 5}, "unknown": 1}
-    found = convert_scalars_to_texts(types.CustomJobSpec, spec)
+    found = convert_scalars_in_string_fields_to_texts(types.CustomJobSpec, spec)
     converted = [{"name": "WANDB_DISABLED", "value": "true"}, {"name": "EPOCHS", "value": "7.0"}]
     container = {"imageUri": "a", "args": ["7.0", "0.5", "x", None], "env": converted}
     assert found == {**spec, "worker_pool_specs": [{"replica_count": 1.0, "containerSpec": container}]}
-    assert spec["enableWebAccess"] is True and convert_scalars_to_texts(types.CustomJobSpec, 3) == 3
+    assert spec["enableWebAccess"] is True and convert_scalars_in_string_fields_to_texts(types.CustomJobSpec, 3) == 3

@@ -27,7 +27,7 @@ def translate_errors() -> Iterator[None]:
     except (api.Unauthorized, api.Forbidden) as error:
         raise client_errors.PermissionDenied(_shorten_error_message(error)) from error
     except api.TooManyRequests as error:
-        raise _translate_too_many_requests(error) from error
+        raise _translate_to_quota_or_rate_error(error) from error
     except api.ClientError as error:
         raise client_errors.InvalidRequest(_shorten_error_message(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
@@ -46,7 +46,7 @@ def translate_errors() -> Iterator[None]:
         raise client_errors.PermissionDenied(message) from error
 
 
-def _translate_too_many_requests(error: Any) -> client_errors.VertexError:
+def _translate_to_quota_or_rate_error(error: Any) -> client_errors.VertexError:
     """Tell a quota that does not cover the request from a limit of requests a minute; both are 429.
 
     The limit's text is "Quota exceeded for quota metric '…' and limit '… per minute per region'"

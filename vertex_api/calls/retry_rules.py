@@ -67,14 +67,14 @@ def find_retry_rule(call_kind: CallKind, error: VertexError) -> RetryRule | None
 
 
 def compute_retry_pause_or_none(
-    rule: RetryRule, tries: int, failing_seconds: float, retry_after: float | None, fraction: float
+    rule: RetryRule, tries: int, failing_seconds: float, retry_after: float | None, random_fraction: float
 ) -> float | None:
     """Return the seconds to wait before a call is made again, `None` if it is given up.
 
-    The pause doubles from one second with each of the `tries` so far, and a random `fraction` (0 to 1) of its half is
+    The pause doubles from one second with each of the `tries` so far, and `random_fraction` (0 to 1) of its half is
     taken off, so that clients that failed together do not come back together. `retry_after` is what the service asks
     for.
     """
-    backoff = min(2.0 ** (tries - 1), MAX_PAUSE_SECONDS) * (1 - fraction / 2)
+    backoff = min(2.0 ** (tries - 1), MAX_PAUSE_SECONDS) * (1 - random_fraction / 2)
     pause = max(backoff, retry_after or 0.0)
     return None if failing_seconds + pause > rule.seconds else pause

@@ -55,12 +55,12 @@ class RetryingCaller:
         attempt: Callable[[], Result],
         *,
         check_before: Callable[[], None] = lambda: None,
-        find_done: Callable[[], Result | None] = lambda: None,
+        find_earlier_result: Callable[[], Result | None] = lambda: None,
     ) -> Result:
         """Return the result of `attempt`, which is made again as the retry rules say. Raises VertexError.
 
         `check_before` is called right before each attempt. After an attempt that may have been successful although it
-        failed, `find_done` returns what it has done; only if that is `None` the attempt is made again.
+        failed, `find_earlier_result` returns what it has done; only if that is `None` the attempt is made again.
         """
         may_be_done = False
         first_failures: dict[RetryRule, float] = {}
@@ -74,7 +74,7 @@ class RetryingCaller:
                 rule = find_retry_rule(call_kind, error)
                 if rule is None:
                     raise
-                pause = self._record_failure_and_compute_pause(rule, tries, first_failures, error)
+                pause = self._record_failure_and_compute_pause_or_none(rule, tries, first_failures, error)
                 if pause is None:
                     raise
             else:
@@ -83,11 +83,11 @@ class RetryingCaller:
             time.sleep(pause)
             self._before_retry()
             may_be_done |= rule.may_be_done
-            if may_be_done and (done := find_done()) is not None:
+            if may_be_done and (done := find_earlier_result()) is not None:
                 return done
         raise AssertionError("unreachable")
 
-    def _record_failure_and_compute_pause(
+    def _record_failure_and_compute_pause_or_none(
         self, rule: RetryRule, tries: int, first_failures: dict[RetryRule, float], error: VertexError
     ) -> float | None:
         """Calls that fail together give up together: 1,000 jobs do not wait one after the other for a dead API."""

@@ -14,7 +14,7 @@ _BOOT_DISK_GB = 100
 _HYPERDISK_MACHINES = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
 
 
-def find_explicit_timeout_duration(job_spec: Mapping[str, Any]) -> str | None:
+def get_explicit_timeout_duration_or_none(job_spec: Mapping[str, Any]) -> str | None:
     """Return the Duration that a run with a canonical CustomJobSpec may take, None if the default applies.
 
     Zero means "unset" in proto JSON.

@@ -29,8 +29,8 @@ class Machine:
     can_omit_accelerator: bool = True
 
     @property
-    def accelerators(self) -> Mapping[str, tuple[int, ...]]:
-        """`gpus` and `tpus`."""
+    def accelerator_counts_by_type(self) -> Mapping[str, tuple[int, ...]]:
+        """The allowed counts of each accelerator: those of `gpus` and of `tpus`."""
         return {**self.gpus, **self.tpus}
 
     @property

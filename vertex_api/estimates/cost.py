@@ -10,7 +10,11 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration, get_boot_disk_type_and_size
+from vertex_api.catalog.job_defaults import (
+    DEFAULT_TIMEOUT,
+    get_boot_disk_type_and_size,
+    get_explicit_timeout_duration_or_none,
+)
 from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
 from vertex_api.estimates.price_table import HOURS_PER_MONTH, Prices
 from vertex_api.scalar_types import parse_seconds
@@ -56,13 +60,13 @@ def estimate_cost_of_priced_parts(spec: CanonicalSpec, region: str, prices: Pric
     trial x timeout x number of trials.
     """
     job, fields = spec.job_spec, spec.backing_job_or_self.fields
-    timeout = find_explicit_timeout_duration(job)
+    timeout = get_explicit_timeout_duration_or_none(job)
     duration = Cost(max_seconds=parse_seconds(timeout or DEFAULT_TIMEOUT), has_timeout=timeout is not None)
     if job.get("persistentResourceId"):
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))
     lookup = _RecordingPriceLookup(region, prices)
     pools = filter(None, job["workerPoolSpecs"])
-    hourly = sum(pool.get("replicaCount", 1) * lookup.sum_hourly_machine_prices(pool) for pool in pools)
+    hourly = sum(pool.get("replicaCount", 1) * lookup.compute_hourly_price_of_one_machine(pool) for pool in pools)
     return replace(
         duration,
         hourly=hourly * fields.get("parallelTrialCount", 1),
@@ -78,7 +82,7 @@ def get_valid_price_names_by_kind() -> Mapping[str, frozenset[str]]:
     """Return the names that a price can have, by kind of price."""
     machines = get_machines_by_name().values()
     families = frozenset(_get_price_family(each.name) for each in machines if not each.is_tpu)
-    accelerators = frozenset(TPU_PRICE_NAMES.values()).union(*(each.accelerators for each in machines))
+    accelerators = frozenset(TPU_PRICE_NAMES.values()).union(*(each.accelerator_counts_by_type for each in machines))
     return {"vcpu": families, "gb": families, "accelerator": accelerators, "disk": frozenset(DISK_TYPES)}
 
 
@@ -100,7 +104,7 @@ class _RecordingPriceLookup:
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def sum_hourly_machine_prices(self, pool: Mapping[str, Any]) -> float:
+    def compute_hourly_price_of_one_machine(self, pool: Mapping[str, Any]) -> float:
         """Return the USD per hour of one machine of a pool, without the parts that have no price."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")

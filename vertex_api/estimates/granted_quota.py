@@ -30,20 +30,22 @@ class QuotaShortage:
     is_by_job: bool
 
 
-def find_granted_amounts(quota_infos: Iterable[Mapping[str, Any]], region: str) -> dict[str, float]:
+def get_granted_amounts_by_metric(quota_infos: Iterable[Mapping[str, Any]], region: str) -> dict[str, float]:
     """Return what is granted in a region by metric, in full (`aiplatform.googleapis.com/…`).
 
     A metric whose value is missing or no number is left out. Of several quotas of one metric the lowest one counts.
     """
     granted: dict[str, float] = {}
     for info in quota_infos:
-        value = _find_value_in_region(info.get("dimensionsInfos") or (), region)
+        value = _get_granted_amount_in_region_or_none(info.get("dimensionsInfos") or (), region)
         if value is not None:
             granted[info["metric"]] = min(value, granted.get(info["metric"], UNLIMITED))
     return granted
 
 
-def find_shortages(needed_by_job: Mapping[str, Mapping[str, int]], granted: Mapping[str, float]) -> list[QuotaShortage]:
+def find_quota_shortages(
+    needed_by_job: Mapping[str, Mapping[str, int]], granted: Mapping[str, float]
+) -> list[QuotaShortage]:
     """Return the shortages by metric: `needed_by_job` by job and metric, `granted` by the same names of metrics."""
     needed = sum(map(Counter, needed_by_job.values()), Counter[str]())
     shortages = []
@@ -57,7 +59,7 @@ def find_shortages(needed_by_job: Mapping[str, Mapping[str, int]], granted: Mapp
     return shortages
 
 
-def _find_value_in_region(dimensions_infos: Iterable[Mapping[str, Any]], region: str) -> float | None:
+def _get_granted_amount_in_region_or_none(dimensions_infos: Iterable[Mapping[str, Any]], region: str) -> float | None:
     """Return the value of the most specific entry that covers all of a region; None if no entry has one."""
     for info in dimensions_infos:
         dimensions = info.get("dimensions") or {}

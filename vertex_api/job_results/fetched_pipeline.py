@@ -17,14 +17,14 @@ def is_pipeline(fetched_job: Job) -> bool:
     return TRAINING_PIPELINE.spec_field in fetched_job
 
 
-def get_created_names_by_output_key(pipeline: Job) -> dict[str, str]:
+def get_backing_job_and_model_names_by_result(pipeline: Job) -> dict[str, str]:
     """Return the resource names of the job that trains, `backingJob`, and of the `model`: of those that exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
     names = {"backingJob": get_backing_job_resource_name_or_none(pipeline), "model": model}
     return {key: name for key, name in names.items() if name}
 
 
-def get_tuning_job_or_backing_job_fields(pipeline: Job) -> Job:
+def get_attached_tuning_job_or_declared_backing_job(pipeline: Job) -> Job:
     """Return the job that trains: the attached tuning job, else what the pipeline's spec says."""
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]

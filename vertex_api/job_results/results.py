@@ -6,14 +6,14 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.job_results.fetched_pipeline import (
-    get_created_names_by_output_key,
-    get_tuning_job_or_backing_job_fields,
+    get_attached_tuning_job_or_declared_backing_job,
+    get_backing_job_and_model_names_by_result,
     is_pipeline,
 )
 from vertex_api.studies import trial_results
 from vertex_api.studies.metrics import parse_objectives
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules.study_parameters import walk_parameters
+from vertex_api.validation.rules.study_parameters import walk_parameters_with_conditions
 
 Job = Mapping[str, Any]
 MODEL_DIR = "modelDir"
@@ -25,7 +25,8 @@ def list_available_result_names(spec: CanonicalSpec) -> list[str]:
     if spec.kind == TRAINING_PIPELINE:
         names += ["backingJob", *(["model"] if "modelToUpload" in spec.fields else [])]
     if study := spec.study_spec:
-        ids = (parameter["parameterId"] for parameter, _, _ in walk_parameters(study["parameters"], ()))
+        parameters = walk_parameters_with_conditions(study["parameters"], ())
+        ids = (parameter["parameterId"] for parameter, _, _ in parameters)
         names += ["bestTrial.id", *(f"bestTrial.parameters.{id_}" for id_ in dict.fromkeys(ids))]
         names += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
     return names
@@ -43,7 +44,8 @@ def build_job_results(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_created_names_by_output_key(job), get_tuning_job_or_backing_job_fields(job)
+        result |= get_backing_job_and_model_names_by_result(job)
+        job = get_attached_tuning_job_or_declared_backing_job(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
     if best_trial := trial_results.find_best_trial_summary(job):

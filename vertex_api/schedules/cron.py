@@ -15,7 +15,7 @@ from itertools import islice, pairwise, takewhile
 from cronsim import CronSim, CronSimError
 
 from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.schedules.time_zones import find_clock_changes, get_time_zone
+from vertex_api.schedules.time_zones import get_time_zone, iterate_clock_changes
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -31,7 +31,7 @@ _AROUND_CHANGE = timedelta(days=2)
 
 
 @dataclass(frozen=True)
-class _Field:
+class _CronField:
     """A field of an expression: its values, and the `names` that stand for `min_value` and those after it."""
 
     label: str
@@ -45,17 +45,17 @@ class _Field:
         value = int(text) if re.fullmatch("[0-9]{1,4}", text) else -1
         return value if self.min_value <= value <= self.max_value else None
 
-    def find_problem_or_none(self, text: str) -> str | None:
-        return next(filter(None, map(self._find_term_problem_or_none, text.split(","))), None)
+    def describe_problem_or_none(self, text: str) -> str | None:
+        return next(filter(None, map(self._describe_term_problem_or_none, text.split(","))), None)
 
-    def _find_term_problem_or_none(self, term: str) -> str | None:
+    def _describe_term_problem_or_none(self, term: str) -> str | None:
         match = _TERM.fullmatch(term)
         if not match or (match["first"] == "*" and match["last"]):
             return f'the {self.label} is "{term}", and must be *, a value, a range such as 1-5, or a step such as */2'
         values = [text for text in (match["first"], match["last"]) if text and text != "*"]
         for value in values:
             if self.get_value_or_none(value) is None:
-                return f'the {self.label} is "{value}", and must be {self._describe_values(value)}'
+                return f'the {self.label} is "{value}", and must be {self._describe_allowed_values(value)}'
         if match["last"] and not self._are_valid_and_ascending(*values):
             return f'the {self.label} has the range "{term}", whose end must be above its beginning'
         if match["step"]:
@@ -71,24 +71,24 @@ class _Field:
         low, high = self.get_value_or_none(first), self.get_value_or_none(last)
         return low is not None and high is not None and low < high
 
-    def _describe_values(self, value: str) -> str:
+    def _describe_allowed_values(self, invalid_value: str) -> str:
         numbers = f"{self.min_value} to {self.max_value}"
         if not self.names:
             return numbers
-        meant = suggestion_or_known_names_text(value, self.names) if value.upper() in self.names else ""
+        meant = suggestion_or_known_names_text(invalid_value, self.names) if invalid_value.upper() in self.names else ""
         return f"{numbers}, or {self.names[0]} to {self.names[-1]}{meant}"
 
 
 _FIELDS = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of the month", 1, 31),
-    _Field("month", 1, 12, _MONTHS),
-    _Field("day of the week", 0, 7, _DAYS),
+    _CronField("minute", 0, 59),
+    _CronField("hour", 0, 23),
+    _CronField("day of the month", 1, 31),
+    _CronField("month", 1, 12, _MONTHS),
+    _CronField("day of the week", 0, 7, _DAYS),
 )
 
 
-def find_cron_problem_or_none(text: str) -> str | None:
+def describe_cron_problem_or_none(text: str) -> str | None:
     """Return what is wrong with a cron expression, and None for one that Cloud Scheduler takes and that has times."""
     shown = text if len(text) <= _MAX_EXPRESSION_LENGTH else f"{text[:_MAX_EXPRESSION_LENGTH]}…"
     parts = [part for part in text.split(" ") if part]
@@ -97,7 +97,7 @@ def find_cron_problem_or_none(text: str) -> str | None:
     if len(parts) != len(_FIELDS) or shown != text:
         return f'"{shown}" has {len(parts)} field{"s" * (len(parts) != 1)}; {_FORM}'
     for field, part in zip(_FIELDS, parts, strict=True):
-        if problem := field.find_problem_or_none(part):
+        if problem := field.describe_problem_or_none(part):
             return f'"{text}": {problem}'
     days = (parts[2], parts[4])
     if "*" not in days and any(part.startswith("*") for part in days):
@@ -125,7 +125,7 @@ def find_shortest_gap(cron: str, time_zone: str) -> timedelta:
 
     It is that of a fixed year, so that it does not depend on the day of a preview.
     """
-    changes = find_clock_changes(time_zone, _REFERENCE_YEAR)
+    changes = iterate_clock_changes(time_zone, _REFERENCE_YEAR)
     periods = [
         (_REFERENCE_START, _REFERENCE_START + _YEAR),
         *((change - _AROUND_CHANGE, change + _AROUND_CHANGE) for change in changes),

@@ -28,45 +28,45 @@ def build_run_id(schedule_time: datetime, suffix: str) -> str:
     return f"{schedule_time.astimezone(UTC):%Y-%m-%dT%H-%M-%S}-{suffix[:_SUFFIX_LENGTH]}"
 
 
-def fill_in_run_id(body: Any, run_id: str) -> Any:
+def copy_with_run_id(body: Any, run_id: str) -> Any:
     """Return a request with the id of a run in place of every `RUN_ID`."""
-    return _fill_in(body, {RUN_ID[2:-1]: run_id})
+    return _copy_with_values(body, {RUN_ID[2:-1]: run_id})
 
 
-def fill_in_results(body: Any, values_by_result: Mapping[str, Any]) -> Any:
+def copy_with_results(body: Any, values_by_result: Mapping[str, Any]) -> Any:
     """Return a request with results of earlier jobs filled in, by `NAME.RESULT`; unknown ones stay as they are.
 
     A text that is one reference and nothing else takes the value with its type.
     """
-    return _fill_in(body, {f"{RESULTS_TABLE}.{name}": value for name, value in values_by_result.items()})
+    return _copy_with_values(body, {f"{RESULTS_TABLE}.{name}": value for name, value in values_by_result.items()})
 
 
 def list_result_references(body: Any) -> list[str]:
     """Return the results of earlier jobs that a request refers to, as `NAME.RESULT`, each once and in order."""
     found: dict[str, None] = {}
-    _collect_references(body, found)
+    _add_references(body, found)
     return [name.removeprefix(f"{RESULTS_TABLE}.") for name in found if name.startswith(f"{RESULTS_TABLE}.")]
 
 
-def _fill_in(value: Any, values_by_reference: Mapping[str, Any]) -> Any:
+def _copy_with_values(value: Any, values_by_reference: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _fill_in(child, values_by_reference) for key, child in value.items()}
+        return {key: _copy_with_values(child, values_by_reference) for key, child in value.items()}
     if isinstance(value, list):
-        return [_fill_in(child, values_by_reference) for child in value]
+        return [_copy_with_values(child, values_by_reference) for child in value]
     if not isinstance(value, str) or "${" not in value:
         return value
     if (lone := _REFERENCE.fullmatch(value)) and lone[1] in values_by_reference:
         return values_by_reference[lone[1]]
-    return _REFERENCE.sub(lambda match: _format_as_text(values_by_reference.get(match[1], match[0])), value)
+    return _REFERENCE.sub(lambda match: _format_as_text_or_json(values_by_reference.get(match[1], match[0])), value)
 
 
-def _format_as_text(value: Any) -> str:
+def _format_as_text_or_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _collect_references(value: Any, found: dict[str, None]) -> None:
+def _add_references(value: Any, found: dict[str, None]) -> None:
     if isinstance(value, str):
         found.update(dict.fromkeys(_REFERENCE.findall(value)))
     elif isinstance(value, Mapping | list):
         for child in value.values() if isinstance(value, Mapping) else value:
-            _collect_references(child, found)
+            _add_references(child, found)

@@ -35,7 +35,7 @@ class ScheduleRequest:
     overlap: Overlap
     jobs: tuple[ScheduledJob, ...]
 
-    def build_json(self) -> dict[str, Any]:
+    def build_json_fields_without_id(self) -> dict[str, Any]:
         """Return the schedule without its id, as the emulator's admin resource takes it."""
         fields = {"cron": self.cron, "timeZone": self.time_zone, "paused": self.paused, "overlap": self.overlap}
         return {**fields, "jobs": [asdict(job) for job in self.jobs]}

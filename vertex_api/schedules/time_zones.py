@@ -20,7 +20,7 @@ def _list_known_names() -> frozenset[str]:
     return frozenset(resources.files("tzdata").joinpath("zones").read_text().split()) - {"Factory"}
 
 
-def find_time_zone_problem_or_none(text: str) -> str | None:
+def describe_time_zone_problem_or_none(text: str) -> str | None:
     """Return what is wrong with the name of a time zone, None for one of the tz database."""
     if text in _list_known_names():
         return None
@@ -39,7 +39,7 @@ def get_time_zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
-def find_clock_changes(time_zone: str, year: int) -> Iterator[datetime]:
+def iterate_clock_changes(time_zone: str, year: int) -> Iterator[datetime]:
     """Find the hours of a year, in UTC, in which the clocks of a valid time zone change."""
     zone, start = get_time_zone(time_zone), datetime(year, 1, 1, tzinfo=UTC)
     days = (start + timedelta(days=day) for day in range(367))

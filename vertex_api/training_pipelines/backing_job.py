@@ -40,11 +40,13 @@ def get_backing_job_resource_name_or_none(pipeline: Mapping[str, Any]) -> str | 
     return str(name) if name else None
 
 
-def get_path_in_pipeline(kind: Kind, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return where the field at `path` in a backing job of a kind is in its pipeline."""
+def convert_backing_job_path_to_pipeline_path(
+    backing_job_kind: Kind, path: tuple[str | int, ...]
+) -> tuple[str | int, ...]:
+    """Return where the field at `path` of a backing job is in its pipeline."""
     if path and path[0] in SHARED_FIELDS:
         return path
-    return (INPUTS_FIELD, *(path[1:] if kind == CUSTOM_JOB else path))
+    return (INPUTS_FIELD, *(path[1:] if backing_job_kind == CUSTOM_JOB else path))
 
 
 def convert_inputs_to_job(kind: Kind, pipeline: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:

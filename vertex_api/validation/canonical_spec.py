@@ -19,7 +19,11 @@ from vertex_api.validation.shape_and_rule_validation import (
     canonicalize_job_and_find_problems,
     never_unresolved,
 )
-from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems, get_value_at
+from vertex_api.validation.shape_validation import (
+    FieldProblem,
+    canonicalize_and_find_shape_problems,
+    get_value_at_path_or_none,
+)
 
 _NAME = "displayName"
 
@@ -56,7 +60,7 @@ class CanonicalSpec:
     @property
     def job_spec(self) -> Mapping[str, Any]:
         """The CustomJobSpec: of a tuning job that of each trial."""
-        return cast(Mapping[str, Any], get_value_at(self.fields, self.job_spec_path))
+        return cast(Mapping[str, Any], get_value_at_path_or_none(self.fields, self.job_spec_path))
 
     @property
     def model_dir(self) -> str | None:
@@ -65,10 +69,11 @@ class CanonicalSpec:
 
     def locate_field_of_backing_job_or_self(self, path: KeyPath) -> KeyPath:
         """Return where a field of `backing_job_or_self` stands in `fields`."""
-        is_pipeline = self.kind == TRAINING_PIPELINE
-        return backing_job.get_path_in_pipeline(self._own_or_backing_job_kind, path) if is_pipeline else path
+        if self.kind != TRAINING_PIPELINE:
+            return path
+        return backing_job.convert_backing_job_path_to_pipeline_path(self._own_or_backing_job_kind, path)
 
-    def replace_fields(self, fields: Mapping[str, Any]) -> "CanonicalSpec":
+    def copy_with_fields(self, fields: Mapping[str, Any]) -> "CanonicalSpec":
         """Return the spec with other fields, which must be canonical."""
         return CanonicalSpec(self.kind, fields)
 

@@ -24,7 +24,7 @@ def get_schema(message_type: Any) -> dict[str, Any]:
     return get_adapter(message_type).json_schema(by_alias=False)
 
 
-def get_schema_node(schema: Schema, path: KeyPath) -> Schema:
+def require_schema_node(schema: Schema, path: KeyPath) -> Schema:
     """Return the part of a message's JSON schema that describes the value at a path."""
     node: Schema = schema
     for part in path:
@@ -35,13 +35,13 @@ def get_schema_node(schema: Schema, path: KeyPath) -> Schema:
     return resolve_reference(node, schema)
 
 
-def get_settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
+def get_settable_field_schemas(schema: Schema, path: KeyPath) -> dict[str, Schema]:
     """Return the fields that a user may set in the message at a path, each with its schema."""
-    fields = get_schema_node(schema, path).get("properties", {})
+    fields = require_schema_node(schema, path).get("properties", {})
     return {name: field for name, field in fields.items() if not field.get("readOnly")}
 
 
-def find_containing_fields(schema: Schema, path: KeyPath, name: str) -> list[str]:
+def find_nested_fields_containing(schema: Schema, path: KeyPath, field_name: str) -> list[str]:
     """Find the fields below the message at a path that hold a field of a name, at the least depth.
 
     Of a job, `jobSpec.scheduling` holds `timeout`. Returns none if there are more than two: then it is no help.
@@ -53,7 +53,8 @@ def find_containing_fields(schema: Schema, path: KeyPath, name: str) -> list[str
             for text, outer_path in level.items()
             for inner, inner_path in _iterate_settable_field_texts_and_paths(schema, outer_path)
         }
-        containing = [text.lstrip(".") for text, inner in level.items() if name in get_settable_fields(schema, inner)]
+        texts = (text for text, inner in level.items() if field_name in get_settable_field_schemas(schema, inner))
+        containing = [text.lstrip(".") for text in texts]
         if containing:
             return containing if len(containing) <= _MAX_CONTAINING_FIELDS else []
     return []
@@ -68,6 +69,6 @@ def resolve_reference(node: Schema, schema: Schema) -> Schema:
 
 def _iterate_settable_field_texts_and_paths(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
     """Yield the settable fields of the message at a path, as `name` or, for lists, `name[]`, with their paths."""
-    for name in get_settable_fields(schema, path):
-        is_list = "items" in get_schema_node(schema, (*path, name))
+    for name in get_settable_field_schemas(schema, path):
+        is_list = "items" in require_schema_node(schema, (*path, name))
         yield (f"{name}[]", (*path, name, 0)) if is_list else (name, (*path, name))

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api.validation.message_schema_lookup import Schema, get_schema_node, resolve_reference
+from vertex_api.validation.message_schema_lookup import Schema, require_schema_node, resolve_reference
 from vertex_api.validation.rules import KeyPath
 
 _CONSEQUENCES = {
@@ -38,12 +38,12 @@ def remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) -
         parent = parent[_get_key_as_written(parent, part)]
     *parents, last = path
     if isinstance(parent, list):
-        parent[int(last)] = _make_placeholder(get_schema_node(schema, path), schema)
+        parent[int(last)] = _make_placeholder(require_schema_node(schema, path), schema)
     elif isinstance(parent, dict):
         is_there_twice = last in parent and to_snake(str(last)) in parent.keys() - {last}
         parent.pop(_get_key_as_written(parent, last), None)
-        if not is_there_twice and last in get_schema_node(schema, tuple(parents)).get("required", ()):
-            parent[last] = _make_placeholder(get_schema_node(schema, path), schema)
+        if not is_there_twice and last in require_schema_node(schema, tuple(parents)).get("required", ()):
+            parent[last] = _make_placeholder(require_schema_node(schema, path), schema)
 
 
 class RemovalConsequences:

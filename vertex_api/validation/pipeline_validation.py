@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.message_fields import convert_scalars_to_texts, copy_without_unknown_fields
+from vertex_api.message_fields import convert_scalars_in_string_fields_to_texts, copy_without_unknown_fields
 from vertex_api.training_pipelines.backing_job import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
@@ -16,16 +16,16 @@ from vertex_api.training_pipelines.backing_job import (
     SHARED_FIELDS,
     TASK_KINDS,
     TUNING_TASK,
+    convert_backing_job_path_to_pipeline_path,
     convert_inputs_to_job,
     convert_job_to_inputs,
     get_backing_job_kind,
-    get_path_in_pipeline,
 )
 from vertex_api.validation import rules
 from vertex_api.validation.shape_and_rule_validation import (
     ValuePredicate,
-    check_partially,
     extract_valid_part,
+    find_problems_of_valid_part,
     never_unresolved,
 )
 from vertex_api.validation.shape_validation import (
@@ -52,7 +52,7 @@ class ValidatedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def canonicalize_pipeline_and_find_problems(
+def validate_pipeline(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
@@ -68,7 +68,7 @@ def canonicalize_pipeline_and_find_problems(
     if not isinstance(body, Mapping):
         return ValidatedPipeline(spec, misshapen)
     valid_part = extract_valid_part(message_type, spec, misshapen, output_only=output_only)
-    violations = check_partially(
+    violations = find_problems_of_valid_part(
         lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, is_unresolved_value
     )
     problems = [*misshapen, *violations]
@@ -92,12 +92,14 @@ def canonicalize_pipeline_and_find_problems(
     kind = TASK_KINDS[definition]
     job = convert_inputs_to_job(kind, valid_part.value or {}, inputs)
     if output_only == "drop":  # a request
-        job = convert_scalars_to_texts(kind.typed_dict, job)
+        job = convert_scalars_in_string_fields_to_texts(kind.typed_dict, job)
     job, malformed = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     valid_job = extract_valid_part(kind.typed_dict, job, malformed)
-    violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, is_unresolved_value)
+    violations = find_problems_of_valid_part(
+        lambda job: rules.find_violations(kind, job), valid_job, is_unresolved_value
+    )
     problems += [
-        replace(problem, path=get_path_in_pipeline(kind, problem.path))
+        replace(problem, path=convert_backing_job_path_to_pipeline_path(kind, problem.path))
         for problem in (*malformed, *violations)
         if problem.path[0] not in SHARED_FIELDS
     ]
@@ -118,8 +120,8 @@ def canonicalize_declared_pipeline_and_find_problems(
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    validated = canonicalize_pipeline_and_find_problems(
-        _fill_in_omitted_fields(body), output_only=output_only, is_unresolved_value=is_unresolved_value
+    validated = validate_pipeline(
+        _copy_with_omitted_fields_filled_in(body), output_only=output_only, is_unresolved_value=is_unresolved_value
     )
     if not validated.job:
         return body, validated.problems
@@ -131,7 +133,7 @@ def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
     kind = get_backing_job_kind(pipeline)
     job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
-    job = convert_scalars_to_texts(kind.typed_dict, job)
+    job = convert_scalars_in_string_fields_to_texts(kind.typed_dict, job)
     job, problems = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     assert not problems, problems
     return {**job, "displayName": f"{pipeline['displayName']}-{NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"}
@@ -151,7 +153,7 @@ def _get_field_in_either_spelling(body: Mapping[str, Any], name: str) -> Any:
     return body.get(name, body.get(to_snake(name)))
 
 
-def _fill_in_omitted_fields(body: object) -> object:
+def _copy_with_omitted_fields_filled_in(body: object) -> object:
     if not isinstance(body, Mapping):
         return body
     whole = dict(body)

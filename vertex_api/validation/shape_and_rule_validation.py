@@ -17,7 +17,7 @@ from vertex_api.validation.shape_validation import (
     canonicalize_and_find_shape_problems,
     copy_without_nulls_and_empty_lists,
     find_intended_path_or_itself,
-    get_value_at,
+    get_value_at_path_or_none,
 )
 
 ValuePredicate = Callable[[object], bool]
@@ -65,7 +65,7 @@ def canonicalize_message_and_find_problems(
     """
     canonical, problems = canonicalize_and_find_shape_problems(message_type, value, output_only=output_only)
     valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
-    violations = check_partially(find_violations, valid_part, is_unresolved_value)
+    violations = find_problems_of_valid_part(find_violations, valid_part, is_unresolved_value)
     return canonical, take_one_more_than_shown([*problems, *violations])
 
 
@@ -104,10 +104,11 @@ def extract_valid_part(
             intended.add(find_intended_path_or_itself(message_type, path))
             remove_or_replace_part_in_place(remaining, path, get_schema(message_type))
         value, shape_problems = canonicalize_and_find_shape_problems(message_type, remaining, output_only=output_only)
-    return ValidPart(value, frozenset(removed) | {path for path in intended if get_value_at(value, path) is None})
+    unset = {path for path in intended if get_value_at_path_or_none(value, path) is None}
+    return ValidPart(value, frozenset(removed) | unset)
 
 
-def check_partially(
+def find_problems_of_valid_part(
     find_violations: Callable[[Any], Iterable[Violation]],
     valid_part: ValidPart,
     is_unresolved_value: ValuePredicate = never_unresolved,
@@ -130,5 +131,5 @@ def find_problems_of_resolved_values(
 ) -> Iterator[FieldProblem]:
     """Find the problems of a canonical value, leaving out those of values with unresolved references."""
     for path, message in violations:
-        if not is_unresolved_value(get_value_at(value, path)):
+        if not is_unresolved_value(get_value_at_path_or_none(value, path)):
             yield FieldProblem(path, message)

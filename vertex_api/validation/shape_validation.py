@@ -12,10 +12,10 @@ from pydantic_core import ErrorDetails
 from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.message_schema_lookup import (
-    find_containing_fields,
+    find_nested_fields_containing,
     get_adapter,
     get_schema,
-    get_settable_fields,
+    get_settable_field_schemas,
 )
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath
@@ -50,11 +50,12 @@ class FieldProblem:
 
 
 def format_path(path: KeyPath) -> str:
-    """Return a path as text: `("a", 0, "b")` → `a[0].b`. Names that are very long are cut."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{_shorten(str(part))}" for part in path).lstrip(".")
+    """Return a path as text: `("a", 0, "b")` → `a[0].b`. Very long names are truncated."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{_truncate_long_name(str(part))}" for part in path)
+    return "".join(parts).lstrip(".")
 
 
-def _shorten(name: str) -> str:
+def _truncate_long_name(name: str) -> str:
     return name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 3]}..."
 
 
@@ -95,10 +96,10 @@ def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[s
     `other_names` are allowed at this place in addition to the fields of the message.
     """
     *parents, name = path
-    containing = find_containing_fields(get_schema(message_type), tuple(parents), to_camel(_shorten(str(name))))
-    if containing:
+    schema, camel_name = get_schema(message_type), to_camel(_truncate_long_name(str(name)))
+    if containing := find_nested_fields_containing(schema, tuple(parents), camel_name):
         return f"unknown field; it belongs under {join_with_or(containing)}"
-    known_names = [*get_settable_fields(get_schema(message_type), tuple(parents)), *other_names]
+    known_names = [*get_settable_field_schemas(schema, tuple(parents)), *other_names]
     return f"unknown field{suggestion_or_known_names_text(str(name), known_names)}"
 
 
@@ -109,16 +110,16 @@ def find_intended_path_or_itself(message_type: Any, path: KeyPath) -> KeyPath:
     """
     *parents, name = path
     schema = get_schema(message_type)
-    known_names = get_settable_fields(schema, tuple(parents))
+    known_names = get_settable_field_schemas(schema, tuple(parents))
     if name in known_names:
         return path
-    containing = find_containing_fields(schema, tuple(parents), to_camel(_shorten(str(name))))
+    containing = find_nested_fields_containing(schema, tuple(parents), to_camel(_truncate_long_name(str(name))))
     if containing:
         return (*parents, re.split(r"[.\[]", containing[0])[0])
     return (*parents, find_closest_name(str(name), known_names) or name)
 
 
-def get_value_at(value: Any, path: KeyPath) -> Any:
+def get_value_at_path_or_none(value: Any, path: KeyPath) -> Any:
     """Return the value at a path, None if there is none."""
     for part in path:
         try:
@@ -152,7 +153,7 @@ def _find_errors_of_unset_unknown_fields(message_type: Any, value: object) -> It
     for detail in filter(_is_unknown_field_error, _canonicalize_and_list_errors(message_type, value, "reject")[1]):
         *parents, name = detail["loc"]
         is_unset = detail["input"] is None or detail["input"] == []
-        if is_unset and to_camel(str(name)) not in get_settable_fields(get_schema(message_type), tuple(parents)):
+        if is_unset and to_camel(str(name)) not in get_settable_field_schemas(get_schema(message_type), tuple(parents)):
             yield detail
 
 
@@ -161,7 +162,7 @@ def _is_unknown_field_error(detail: ErrorDetails) -> bool:
 
 
 def _is_known_field(message_type: Any, path: KeyPath) -> bool:
-    return path[-1] in get_settable_fields(get_schema(message_type), path[:-1])
+    return path[-1] in get_settable_field_schemas(get_schema(message_type), path[:-1])
 
 
 def _build_problem_text(message_type: Any, pydantic_error: ErrorDetails) -> str:

@@ -35,14 +35,15 @@ def validate_and_canonicalize_request(
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop")
+    parsed = pipeline_validation.validate_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = backing_job.get_backing_job_kind(parsed.spec)
         job = pipeline_validation.build_backing_job(parsed.spec)
         unsupported = _find_region_uri_and_unsupported_field_problems(kind, region, job, buckets_folder)
         problems = [
-            FieldProblem(backing_job.get_path_in_pipeline(kind, each.path), each.message) for each in unsupported
+            FieldProblem(backing_job.convert_backing_job_path_to_pipeline_path(kind, each.path), each.message)
+            for each in unsupported
         ]
         problems += _find_input_data_problems(parsed.spec.get("inputDataConfig"), buckets_folder)
     if problems:

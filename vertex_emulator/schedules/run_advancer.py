@@ -44,8 +44,8 @@ class RunAdvancer:
     def _submit_job_or_end_run(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
         # Imported here, as all that only an emulator with schedules needs.
         from vertex_api.schedules.run_ids_and_placeholders import (
-            fill_in_results,
-            fill_in_run_id,
+            copy_with_results,
+            copy_with_run_id,
             list_result_references,
         )
 
@@ -56,9 +56,9 @@ class RunAdvancer:
             transaction.schedules.set_submitted_job(current, job.name, SubmittedJob(created.name))
 
         try:
-            body = fill_in_run_id(job.body, run.run_id)
+            body = copy_with_run_id(job.body, run.run_id)
             if list_result_references(body):
-                body = fill_in_results(body, collect_values_by_result(self.jobs, run))
+                body = copy_with_results(body, collect_values_by_result(self.jobs, run))
             if missing := list_result_references(body):
                 names = ", ".join(f"${{jobs.{name}}}" for name in missing)
                 self._end_run(run, "FAILED", f"{job.name} was not submitted: there is no {names}")

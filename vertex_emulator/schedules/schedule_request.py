@@ -63,13 +63,13 @@ def parse_schedule_request(
 
 def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
     # Imported here because an emulator without schedules needs no rules of cron.
-    from vertex_api.schedules.cron import find_cron_problem_or_none
+    from vertex_api.schedules.cron import describe_cron_problem_or_none
     from vertex_api.schedules.run_ids_and_placeholders import list_result_references
-    from vertex_api.schedules.time_zones import find_time_zone_problem_or_none
+    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
 
-    if problem := find_cron_problem_or_none(fields["cron"]):
+    if problem := describe_cron_problem_or_none(fields["cron"]):
         yield FieldProblem(("cron",), problem)
-    if problem := find_time_zone_problem_or_none(fields.get("timeZone", "UTC")):
+    if problem := describe_time_zone_problem_or_none(fields.get("timeZone", "UTC")):
         yield FieldProblem(("timeZone",), problem)
     if not fields["jobs"]:
         yield FieldProblem(("jobs",), "must have at least one job")
@@ -88,12 +88,12 @@ def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
 
 
 def _require_valid_job_body(jobs: JobMethods, location: Location, index: int, job: ScheduledJob) -> None:
-    from vertex_api.schedules.run_ids_and_placeholders import fill_in_run_id, list_result_references
+    from vertex_api.schedules.run_ids_and_placeholders import copy_with_run_id, list_result_references
 
     if list_result_references(job.body):
         return
     try:
-        jobs.require_valid_request(KINDS[job.collection], location, fill_in_run_id(job.body, _SAMPLE_RUN_ID))
+        jobs.require_valid_request(KINDS[job.collection], location, copy_with_run_id(job.body, _SAMPLE_RUN_ID))
     except ApiError as error:
         path = f"jobs[{index}].body"
         violations = [(f"{path}.{field}", text) for field, text in error.violations]

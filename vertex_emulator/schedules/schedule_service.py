@@ -144,7 +144,7 @@ def _serialize_schedule(transaction: Transaction, schedule: Schedule) -> dict[st
     runs = transaction.schedules.list_runs(schedule, _SHOWN_RUNS)
     return {
         "name": schedule.name,
-        **schedule.request.build_json(),
+        **schedule.request.build_json_fields_without_id(),
         "createTime": format_time(schedule.created),
         "nextTimes": [format_time_without_zero_fraction(time) for time in islice(times, _SHOWN_TIMES)],
         "runs": [_serialize_run(run) for run in runs],

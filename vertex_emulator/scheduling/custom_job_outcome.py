@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
 from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
@@ -55,13 +55,13 @@ def build_timeout_ending_if_due(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
     if now < compute_timeout_deadline(job):
         return None
-    timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    timeout = get_explicit_timeout_duration_or_none(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
 
 
 def compute_timeout_deadline(job: Job) -> int:
     """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
-    timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    timeout = get_explicit_timeout_duration_or_none(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
 
 

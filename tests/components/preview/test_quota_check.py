@@ -7,7 +7,7 @@ from components.preview.cost_report import estimate_quotas_by_job_and_metric
 from components.preview.quota_check import render_shortage_line
 from components.runtime.granted_quota_table import render_quota_table_lines
 from tests.components.preview.test_cost_report import PAGE, page_settings
-from vertex_api.estimates.granted_quota import UNLIMITED, find_shortages
+from vertex_api.estimates.granted_quota import UNLIMITED, find_quota_shortages
 
 NEEDED = {
     "large": {"a3_cpus": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
@@ -25,14 +25,14 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
     granted["preemptible_nvidia_h100_gpus"] = 0
     table = "\n".join(render_quota_table_lines(settings.project, settings.region, needed, granted))
-    (shortage,) = find_shortages(needed, granted)
+    (shortage,) = find_quota_shortages(needed, granted)
     line = render_shortage_line(settings.project, settings.region, shortage)
     shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
     assert [block for block in shown if "granted to" in block] == [table, line]
 
 
 def test_a_shortage_names_jobs_and_where_to_ask() -> None:
-    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_shortages(NEEDED, GRANTED)]
+    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_quota_shortages(NEEDED, GRANTED)]
     ask = "at https://console.cloud.google.com/iam-admin/quotas?project=acme-dev"
     assert lines == [
         "cpus: all jobs at once need 2,600, more than the 2,200 granted to acme-dev in us-central1, so some wait in "

@@ -92,19 +92,19 @@ def test_a_submission_is_looked_for_after_its_answer_was_lost(clock: Clock) -> N
         sent.append(clock.now)
         raise OUT
 
-    assert RetryingCaller().call("create", attempt, find_done=lambda: "found") == "found"
+    assert RetryingCaller().call("create", attempt, find_earlier_result=lambda: "found") == "found"
     assert len(sent) == 1
 
 
 def test_a_submission_that_was_refused_is_not_looked_for(clock: Clock) -> None:
     looks: list[str] = []
-    RetryingCaller().call("create", failing(LIMITED, TOO_NEW), find_done=lambda: looks.append("look"))
+    RetryingCaller().call("create", failing(LIMITED, TOO_NEW), find_earlier_result=lambda: looks.append("look"))
     assert not looks
 
 
 def test_a_lost_answer_is_looked_for_before_each_later_attempt(clock: Clock) -> None:
     looks: list[str] = []
-    RetryingCaller().call("create", failing(OUT, LIMITED, LIMITED), find_done=lambda: looks.append("look"))
+    RetryingCaller().call("create", failing(OUT, LIMITED, LIMITED), find_earlier_result=lambda: looks.append("look"))
     assert len(looks) == 3
 
 

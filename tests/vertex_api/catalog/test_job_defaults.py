@@ -4,8 +4,8 @@ import pytest
 
 from vertex_api.catalog.job_defaults import (
     copy_with_boot_disks,
-    find_explicit_timeout_duration,
     get_boot_disk_type_and_size,
+    get_explicit_timeout_duration_or_none,
     get_model_directory_or_none,
     get_output_directories_by_variable,
 )
@@ -39,7 +39,7 @@ def test_without_an_output_directory_there_are_no_folders() -> None:
     ("scheduling", "timeout"), [({"timeout": "60s"}, "60s"), ({"timeout": "0s"}, None), ({}, None)]
 )
 def test_a_timeout_of_zero_is_unset(scheduling: dict[str, str], timeout: str | None) -> None:
-    assert find_explicit_timeout_duration(job_spec(scheduling=scheduling)) == timeout
+    assert get_explicit_timeout_duration_or_none(job_spec(scheduling=scheduling)) == timeout
 
 
 def test_boot_disks_have_a_default_size_and_type() -> None:

@@ -161,7 +161,8 @@ def test_every_machine_type_uses_priceable_names() -> None:
         for name in names
     )
     for found in get_machines_by_name().values():
-        kinds = [(kind, counts[:1] or (1,)) for kind, counts in found.accelerators.items()] or [("", (0,))]
+        counts_by_type = found.accelerator_counts_by_type
+        kinds = [(kind, counts[:1] or (1,)) for kind, counts in counts_by_type.items()] or [("", (0,))]
         for kind, (count,) in kinds:
             given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
             topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}

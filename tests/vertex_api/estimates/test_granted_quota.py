@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from vertex_api.estimates.granted_quota import UNLIMITED, QuotaShortage, find_granted_amounts, find_shortages
+from vertex_api.estimates.granted_quota import (
+    UNLIMITED,
+    QuotaShortage,
+    find_quota_shortages,
+    get_granted_amounts_by_metric,
+)
 
 METRIC = "aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
 
@@ -15,7 +20,7 @@ def entry(value: str | None, locations: list[str], **dimensions: str) -> dict[st
 
 
 def granted(*entries: dict[str, Any], region: str = "us-central1") -> dict[str, float]:
-    return find_granted_amounts([{"metric": METRIC, "dimensionsInfos": list(entries)}], region)
+    return get_granted_amounts_by_metric([{"metric": METRIC, "dimensionsInfos": list(entries)}], region)
 
 
 HERE, ELSEWHERE = entry("8", ["us-central1"], region="us-central1"), entry("0", ["us-east1", "europe-west4"])
@@ -47,26 +52,26 @@ def test_an_unknown_value_is_left_out(entries: tuple[dict[str, Any], ...]) -> No
 
 def test_the_lowest_of_several_quotas_counts() -> None:
     infos = [{"metric": METRIC, "dimensionsInfos": [entry(value, [])]} for value in ("-1", "4", "6")]
-    assert find_granted_amounts(infos, "us-central1") == {METRIC: 4}
+    assert get_granted_amounts_by_metric(infos, "us-central1") == {METRIC: 4}
 
 
 NEEDED = {"large": {"cpus": 96, "l4": 8}, "small": {"cpus": 4}, "search": {"cpus": 48, "l4": 4}}
 
 
 def test_a_job_above_the_grant_is_named() -> None:
-    assert find_shortages(NEEDED, {"cpus": 2200, "l4": 4}) == [QuotaShortage("l4", 4, 12, {"large": 8}, True)]
+    assert find_quota_shortages(NEEDED, {"cpus": 2200, "l4": 4}) == [QuotaShortage("l4", 4, 12, {"large": 8}, True)]
 
 
 def test_jobs_that_fit_only_one_by_one_are_told_apart() -> None:
-    (shortage,) = find_shortages(NEEDED, {"cpus": 100, "l4": UNLIMITED})
+    (shortage,) = find_quota_shortages(NEEDED, {"cpus": 100, "l4": UNLIMITED})
     assert shortage == QuotaShortage("cpus", 100, 148, {"large": 96, "search": 48, "small": 4}, False)
     assert list(shortage.needed_by_job) == ["large", "search", "small"]
 
 
 def test_a_grant_of_zero_is_a_shortage_for_all() -> None:
-    (shortage,) = find_shortages(NEEDED, {"l4": 0})
+    (shortage,) = find_quota_shortages(NEEDED, {"l4": 0})
     assert (shortage.needed_by_job, shortage.is_by_job) == ({"large": 8, "search": 4}, True)
 
 
 def test_enough_or_unknown_grants_are_no_shortage() -> None:
-    assert find_shortages(NEEDED, {"cpus": 148, "tpu_v3": 0}) == []
+    assert find_quota_shortages(NEEDED, {"cpus": 148, "tpu_v3": 0}) == []

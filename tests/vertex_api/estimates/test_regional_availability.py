@@ -21,7 +21,7 @@ H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "
 
 
 def test_every_accelerator_is_listed_with_known_regions() -> None:
-    kinds = {kind for each in get_machines_by_name().values() for kind in each.accelerators}
+    kinds = {kind for each in get_machines_by_name().values() for kind in each.accelerator_counts_by_type}
     assert kinds <= get_regions_by_accelerator().keys()
     assert {region for regions in get_regions_by_accelerator().values() for region in regions} <= REGIONS
     assert date.fromisoformat(AS_OF) > date(2026, 1, 1)

@@ -6,7 +6,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from vertex_api.schedules.cron import count_times_per_year, find_cron_problem_or_none, find_shortest_gap, iterate_times
+from vertex_api.schedules.cron import (
+    count_times_per_year,
+    describe_cron_problem_or_none,
+    find_shortest_gap,
+    iterate_times,
+)
 
 
 def list_local_times(cron: str, zone: str, after: str, count: int) -> list[str]:
@@ -32,7 +37,7 @@ def list_local_times(cron: str, zone: str, after: str, count: int) -> list[str]:
     ],
 )
 def test_expressions_of_cloud_scheduler_have_no_problem(cron: str) -> None:
-    assert find_cron_problem_or_none(cron) is None
+    assert describe_cron_problem_or_none(cron) is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +73,7 @@ def test_expressions_of_cloud_scheduler_have_no_problem(cron: str) -> None:
     ],
 )
 def test_other_expressions_are_refused_with_their_field(cron: str, message: str) -> None:
-    assert message in (find_cron_problem_or_none(cron) or "")
+    assert message in (describe_cron_problem_or_none(cron) or "")
 
 
 @pytest.mark.parametrize(

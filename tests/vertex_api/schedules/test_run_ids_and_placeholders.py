@@ -6,8 +6,8 @@ from vertex_api.schedules.run_ids_and_placeholders import (
     RUN_ID,
     RUN_ID_LENGTH,
     build_run_id,
-    fill_in_results,
-    fill_in_run_id,
+    copy_with_results,
+    copy_with_run_id,
     list_result_references,
 )
 from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
@@ -33,7 +33,7 @@ def test_a_run_id_has_the_time_in_utc() -> None:
 
 
 def test_a_run_id_is_filled_in_everywhere() -> None:
-    filled = fill_in_run_id(BODY, "R")
+    filled = copy_with_run_id(BODY, "R")
     assert filled["displayName"] == "train-R"
     assert filled["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"] == "gs://b/nightly/R/train"
     assert RUN_ID in BODY["displayName"]
@@ -41,15 +41,15 @@ def test_a_run_id_is_filled_in_everywhere() -> None:
 
 def test_results_are_looked_up_as_a_whole() -> None:
     assert list_result_references(BODY) == ["t.a.bestTrial.parameters.lr", "t.a.bestTrial.id"]
-    filled = fill_in_results(BODY, {"t.a.bestTrial.parameters.lr": 0.5, "t.a.bestTrial.id": 7})
+    filled = copy_with_results(BODY, {"t.a.bestTrial.parameters.lr": 0.5, "t.a.bestTrial.id": 7})
     assert filled["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--lr=0.5"]
     assert filled["count"] == 7
-    assert fill_in_results(BODY, {}) == BODY
+    assert copy_with_results(BODY, {}) == BODY
 
 
 def test_a_request_as_json_has_all_but_its_id() -> None:
     request = ScheduleRequest("p-s-n", "0 2 * * *", "UTC", False, "skip", (ScheduledJob("a", "customJobs", {}),))
-    assert request.build_json() == {
+    assert request.build_json_fields_without_id() == {
         "cron": "0 2 * * *",
         "timeZone": "UTC",
         "paused": False,

@@ -52,7 +52,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop").spec
+        return pipeline_validation.validate_pipeline(body, output_only="drop").spec
     return canonicalize_job_and_find_problems(kind, body, output_only="drop")[0]
 
 

@@ -20,7 +20,7 @@ from tests.vertex_emulator.scheduling.steps import inject
 from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
 from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.run_ids_and_placeholders import fill_in_run_id
+from vertex_api.schedules.run_ids_and_placeholders import copy_with_run_id
 from vertex_api.training_pipelines.backing_job import TUNING_TASK
 from vertex_emulator.schedules.due_runs import add_all_runs_until
 
@@ -51,7 +51,7 @@ def test_a_job_of_a_run_equals_a_clients(emulator: SchedulingEmulator) -> None:
     emulator.finish_runs()
     run = last_run(emulator)
     for job in jobs:
-        body = fill_in_run_id(job["body"], run["runId"])
+        body = copy_with_run_id(job["body"], run["runId"])
         created = emulator.jobs.create(KINDS[job["collection"]], LOCATION, body)
         emulator.run_jobs()
         fetched, expected = (fetch(emulator, name) for name in (run["jobs"][job["name"]], created["name"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules.text_formats import TextFormat
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 _KEY = TextFormat.from_template("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _MAX_NAME_LENGTH = 128
@@ -16,12 +16,13 @@ _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
 def find_common_field_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a display name, labels and encryption key (discovery document)."""
-    yield from find_unset_fields(resource, ["displayName"], at)
+    yield from find_unset_field_violations(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _MAX_NAME_LENGTH:
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
-        yield from _KEY.find_required_violations(resource["encryptionSpec"], "kmsKeyName", (*at, "encryptionSpec"))
+        path = (*at, "encryptionSpec")
+        yield from _KEY.find_required_field_violations(resource["encryptionSpec"], "kmsKeyName", path)
 
 
 def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:

@@ -13,7 +13,7 @@ _MAX_CHARACTERS = 100_000
 def find_container_and_package_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for the task of a WorkerPoolSpec."""
     if "containerSpec" in pool:
-        yield from IMAGE.find_required_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
+        yield from IMAGE.find_required_field_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
         yield from _find_argument_and_environment_violations(pool["containerSpec"], (*at, "containerSpec"))
     if "pythonPackageSpec" in pool:
         yield from _find_package_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
@@ -22,8 +22,8 @@ def find_container_and_package_violations(pool: Mapping[str, Any], at: KeyPath) 
 
 def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, PythonPackageSpec."""
-    yield from IMAGE.find_required_violations(spec, "executorImageUri", at)
-    yield from MODULE.find_required_violations(spec, "pythonModule", at)
+    yield from IMAGE.find_required_field_violations(spec, "executorImageUri", at)
+    yield from MODULE.find_required_field_violations(spec, "pythonModule", at)
     uris = spec["packageUris"]
     if len(uris) > _MAX_ENTRIES:
         yield (*at, "packageUris"), f"has {len(uris)} entries; at most {_MAX_ENTRIES} are allowed"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules.text_formats import STORAGE_URI, TextFormat
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 _ONEOFS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),
@@ -22,7 +22,7 @@ _DESTINATIONS = {"gcsDestination": ("outputUriPrefix", STORAGE_URI), "bigqueryDe
 
 def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for an InputDataConfig and its splits (discovery document and its proto)."""
-    yield from find_unset_fields(config, ["datasetId"], at)
+    yield from find_unset_field_violations(config, ["datasetId"], at)
     for choices in _ONEOFS:
         fields = [name for name in choices if config.get(name) is not None]
         if len(fields) > 1:
@@ -33,7 +33,7 @@ def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterat
     yield from STORAGE_URI.find_violations_if_set(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
     for name, (field, form) in _DESTINATIONS.items():
         if name in config:
-            yield from form.find_required_violations(config[name], field, (*at, name))
+            yield from form.find_required_field_violations(config[name], field, (*at, name))
 
 
 def _find_fraction_violations(split: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

@@ -14,7 +14,7 @@ from vertex_api.validation.rules.text_formats import (
     TENSORBOARD,
     TextFormat,
 )
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 _SERVICE_ACCOUNT = TextFormat(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),
@@ -42,7 +42,7 @@ def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     yield from scheduling.find_scheduling_violations(spec, at)
     yield from _find_resource_name_violations(spec, at)
     yield from _find_network_violations(spec, at)
-    yield from _find_output_violations(spec, at)
+    yield from _find_output_directory_violations(spec, at)
 
 
 def _find_resource_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -73,14 +73,14 @@ def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     yield from _ATTACHMENT.find_violations_if_set(psc.get("networkAttachment"), (*psc_path, "networkAttachment"))
     for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
         path: KeyPath = (*psc_path, "dnsPeeringConfigs", index)
-        yield from find_unset_fields(peering, ["domain", "targetProject"], path)
-        yield from COMPUTE_NAME.find_required_violations(peering, "targetNetwork", path)
+        yield from find_unset_field_violations(peering, ["domain", "targetProject"], path)
+        yield from COMPUTE_NAME.find_required_field_violations(peering, "targetNetwork", path)
         if peering["domain"] and not peering["domain"].endswith("."):
             yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
 
 
-def _find_output_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_output_directory_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, GcsDestination."""
     if "baseOutputDirectory" in spec:
         path: KeyPath = (*at, "baseOutputDirectory")
-        yield from STORAGE_URI.find_required_violations(spec["baseOutputDirectory"], "outputUriPrefix", path)
+        yield from STORAGE_URI.find_required_field_violations(spec["baseOutputDirectory"], "outputUriPrefix", path)

@@ -73,7 +73,7 @@ def _find_useless_reduction_server(spec: Mapping[str, Any], at: KeyPath) -> Iter
 def _find_parameter_mistakes(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """A parameter reaches the trainer as the flag --id=value; a category that is there twice is tried twice. Discovery
     document: both ends of a range are required, but clients leave out zeros."""
-    for spec, path, _ in study_parameters.walk_parameters(specs, at):
+    for spec, path, _ in study_parameters.walk_parameters_with_conditions(specs, at):
         if "=" in spec["parameterId"]:
             message = f"{quote_value(spec['parameterId'])} must not contain =: trials get it as the flag --id=value"
             yield (*path, "parameterId"), message

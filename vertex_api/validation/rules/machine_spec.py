@@ -46,6 +46,7 @@ def _render_closest_machine_or_families(machine_type: str) -> str:
 def _find_accelerator_violations(spec: Mapping[str, Any], machine: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """The service's own texts, quoted in public; which go together: Google's page on configuring compute resources."""
     kind, count = get_accelerator_and_count(spec)
+    counts_by_type = machine.accelerator_counts_by_type if machine else {}
     if count < 0:
         yield (*at, "acceleratorCount"), f"{count} must not be negative"
     elif bool(kind) != bool(count):
@@ -54,17 +55,17 @@ def _find_accelerator_violations(spec: Mapping[str, Any], machine: Machine | Non
         return
     elif kind is None:
         if not machine.can_omit_accelerator:
-            yield (*at, "acceleratorType"), f"{machine.name} needs an accelerator: {join_with_or(machine.accelerators)}"
-    elif kind not in machine.accelerators:
-        takes = join_with_or(machine.accelerators) if machine.accelerators else "no accelerator"
+            yield (*at, "acceleratorType"), f"{machine.name} needs an accelerator: {join_with_or(counts_by_type)}"
+    elif kind not in counts_by_type:
+        takes = join_with_or(counts_by_type) if counts_by_type else "no accelerator"
         message = f'Accelerator "{kind}" is not supported for machine type "{machine.name}"; it takes {takes}'
         yield (*at, "acceleratorType"), message
-    elif not spec.get("gpuPartitionSize") and (counts := machine.accelerators[kind]) and count not in counts:
-        message = f"{count} {kind} cannot be attached to {machine.name}; possible: {_abbreviate_counts(counts)}"
+    elif not spec.get("gpuPartitionSize") and (counts := counts_by_type[kind]) and count not in counts:
+        message = f"{count} {kind} cannot be attached to {machine.name}; possible: {_render_counts(counts)}"
         yield (*at, "acceleratorCount"), message
 
 
-def _abbreviate_counts(counts: tuple[int, ...]) -> str:
+def _render_counts(counts: tuple[int, ...]) -> str:
     """Return a few counts in full, many as the first ones and the last."""
     return join_with_or(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
 

@@ -16,17 +16,17 @@ FIELDS = {
 _EPSILON = 1e-10
 
 
-def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def find_child_condition_violations(parent_parameter: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find conditions that do not match the type and the values of their parent, which must not be a DOUBLE.
 
     Source: discovery document, ConditionalParameterSpec."""
-    children = parent.get("conditionalParameterSpecs", ())
-    if children and "doubleValueSpec" in parent:
+    children = parent_parameter.get("conditionalParameterSpecs", ())
+    if children and "doubleValueSpec" in parent_parameter:
         message = "a DOUBLE parameter has no conditional parameters; use integer, discrete or categorical values"
         yield (*at, "conditionalParameterSpecs"), message
         return
-    expected = next((name for name, spec in FIELDS.items() if spec in parent), None)
-    parent_spec = parent[FIELDS[expected]] if expected else {}
+    expected = next((name for name, spec in FIELDS.items() if spec in parent_parameter), None)
+    parent_spec = parent_parameter[FIELDS[expected]] if expected else {}
     # Once, not for each child: a parent may have thousands of both.
     sorted_values = sorted(parent_spec.get("values", ())) if children else []
     values = frozenset(sorted_values)

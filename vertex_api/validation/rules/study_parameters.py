@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules.parameter_conditions import FIELDS, find_condition_violations
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.parameter_conditions import FIELDS, find_child_condition_violations
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _MIN_DISTANCE = 1e-10
@@ -33,10 +33,10 @@ class Branch:
 Place = tuple[Spec, KeyPath, tuple[Branch, ...]]
 
 
-def walk_parameters(specs: list[Spec], at: KeyPath, branches: tuple[Branch, ...] = ()) -> Iterator[Place]:
+def walk_parameters_with_conditions(specs: list[Spec], at: KeyPath) -> Iterator[Place]:
     """Yield each ParameterSpec, parents before their children, with its path and its conditions."""
     for index, spec in enumerate(specs):
-        yield from _walk_subtree(spec, (*at, index), branches)
+        yield from _walk_subtree(spec, (*at, index), ())
 
 
 def _walk_subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[Place]:
@@ -49,10 +49,10 @@ def _walk_subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iter
 
 def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for the `parameters` of a study."""
-    places = list(walk_parameters(specs, at))
+    places = list(walk_parameters_with_conditions(specs, at))
     for spec, path, _ in places:
         yield from _find_parameter_spec_violations(spec, path)
-        yield from find_condition_violations(spec, path)
+        yield from find_child_condition_violations(spec, path)
     yield from _find_conflicting_id_violations(places)
 
 
@@ -75,7 +75,7 @@ def _are_exclusive(branches: tuple[Branch, ...], others: tuple[Branch, ...]) -> 
 
 def _find_parameter_spec_violations(spec: Spec, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ParameterSpec and its value specs."""
-    yield from find_unset_fields(spec, ["parameterId"], at)
+    yield from find_unset_field_violations(spec, ["parameterId"], at)
     if re.search(r"\s", spec["parameterId"]):
         yield (*at, "parameterId"), f"{quote_value(spec['parameterId'])} must not contain white space"
     fields = [name for name in _VALUE_SPECS if name in spec]

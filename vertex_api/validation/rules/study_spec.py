@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import study_parameters, study_stopping
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 
 def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -23,7 +23,7 @@ def _find_metric_violations(metrics: list[Mapping[str, Any]], at: KeyPath) -> It
     seen: set[str] = set()
     for index, metric in enumerate(metrics):
         name, path = metric["metricId"], (*at, index, "metricId")
-        yield from find_unset_fields(metric, ["metricId"], (*at, index))
+        yield from find_unset_field_violations(metric, ["metricId"], (*at, index))
         if re.search(r"\s", name):
             yield path, f"{quote_value(name)} must not contain white space"
         if name in seen:
@@ -39,6 +39,6 @@ def _find_metric_violations(metrics: list[Mapping[str, Any]], at: KeyPath) -> It
 
 def _find_parameters_not_for_grid_search(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `algorithm`: GRID_SEARCH takes parameters with a finite number of values."""
-    for spec, path, _ in study_parameters.walk_parameters(specs, at):
+    for spec, path, _ in study_parameters.walk_parameters_with_conditions(specs, at):
         if "doubleValueSpec" in spec:
             yield (*path, "doubleValueSpec"), "GRID_SEARCH takes integer, categorical and discrete parameters only"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.rules.study_parameters import walk_parameters
+from vertex_api.validation.rules.study_parameters import walk_parameters_with_conditions
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
@@ -28,7 +28,8 @@ def _find_convex_stopping_violations(study_spec: Mapping[str, Any], at: KeyPath)
     yield from _find_negative_values(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
     yield from _find_reversed_limits(spec, "minStepCount", "maxStepCount", at)
     name = spec.get("learningRateParameterName")
-    if name and name not in {each["parameterId"] for each, _, _ in walk_parameters(study_spec["parameters"], ())}:
+    parameters = walk_parameters_with_conditions(study_spec["parameters"], ())
+    if name and name not in {parameter["parameterId"] for parameter, _, _ in parameters}:
         yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
 
 
@@ -43,13 +44,13 @@ def _find_study_limit_violations(config: Mapping[str, Any], at: KeyPath) -> Iter
             yield from _find_time_constraint_violations(config[name], (*at, name))
     least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
     for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        limits = [_parse_duration_or_end_time(field, each[field]) for each in (least, most) if field in each]
+        limits = [_parse_seconds_of_duration_or_end_time(field, each[field]) for each in (least, most) if field in each]
         if len(limits) == 2 and limits[0] > limits[1] >= 0:
             message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
             yield (*at, "minimumRuntimeConstraint", field), message
 
 
-def _parse_duration_or_end_time(field: str, text: str) -> float:
+def _parse_seconds_of_duration_or_end_time(field: str, text: str) -> float:
     return parse_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
 
@@ -39,9 +39,11 @@ class TextFormat:
         if value and not self.matches(value):
             yield at, self.build_mismatch_message(value)
 
-    def find_required_violations(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+    def find_required_field_violations(
+        self, message: Mapping[str, Any], field: str, at: KeyPath
+    ) -> Iterator[Violation]:
         """Find a required text of a message that is missing or does not have this format."""
-        yield from find_unset_fields(message, [field], at)
+        yield from find_unset_field_violations(message, [field], at)
         yield from self.find_violations_if_set(message[field], (*at, field))
 
 

@@ -41,7 +41,7 @@ def _find_alias_violations(alias: str, at: KeyPath) -> Iterator[Violation]:
 
 def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
-    yield from IMAGE.find_required_violations(spec, "imageUri", at)
+    yield from IMAGE.find_required_field_violations(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):
         if spec.get(route) and not spec[route].startswith("/"):
             yield (*at, route), f"{quote_value(spec[route])} must start with /"

@@ -7,7 +7,7 @@ from vertex_api.catalog import reduction_server
 from vertex_api.catalog.machines import find_machine
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.validation.rules import container_and_package_specs, machine_spec
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_field_violations
 
 MAX_POOLS = 4
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
@@ -74,12 +74,12 @@ def _find_mount_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Vio
     """Discovery document, NfsMount and LustreMount."""
     for index, mount in enumerate(pool.get("nfsMounts", ())):
         path: KeyPath = (*at, "nfsMounts", index)
-        yield from find_unset_fields(mount, ["server", "path", "mountPoint"], path)
+        yield from find_unset_field_violations(mount, ["server", "path", "mountPoint"], path)
         if mount["path"] and not mount["path"].startswith("/"):
             yield (*path, "path"), f'"{mount["path"]}" must start with /'
     for index, mount in enumerate(pool.get("lustreMounts", ())):
         fields = ["instanceIp", "filesystem", "volumeHandle", "mountPoint"]
-        yield from find_unset_fields(mount, fields, (*at, "lustreMounts", index))
+        yield from find_unset_field_violations(mount, fields, (*at, "lustreMounts", index))
 
 
 def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
