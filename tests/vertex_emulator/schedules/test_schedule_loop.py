@@ -70,7 +70,7 @@ def test_jobs_that_no_run_waits_for_wake_nothing(threaded: SchedulingEmulator) -
     advance = threaded.loop.advance_and_get_next_time_or_none
     threaded.loop.advance_and_get_next_time_or_none = lambda: looks.append(1) or advance()  # type: ignore[method-assign,func-returns-value]
     threaded.move_clock("2026-11-22T02:00:00Z")
-    until(lambda: looks)
+    until(lambda: threaded.all_jobs())
     threaded.run_jobs()
     until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "SUCCEEDED")])
     until(lambda: threaded.loop._awaited_job_ids == frozenset() and not threaded.loop._changed.is_set())
