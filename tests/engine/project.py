@@ -21,7 +21,10 @@ import yaml
 from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine.preview import Preview, preview_stack
 from tests.standins import key_service
-from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator_and_describe
+from vertex_emulator.cli.status_stop_reset_commands import (
+    reset_keeping_buckets_and_describe,
+    stop_emulator_and_describe,
+)
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
@@ -256,7 +259,7 @@ def create_project(folder: Path) -> Iterator[Project]:
     yield project
     if project.data.exists():
         stop_emulator_and_describe(project.data, only_if_idle=False)
-        reset_emulator_keeping_buckets(project.data)
+        reset_keeping_buckets_and_describe(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

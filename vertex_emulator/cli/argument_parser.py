@@ -29,8 +29,8 @@ def build_argument_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of jobs, logs and buckets (default: $VERTEX_EMULATOR_DATA, else .emulator)",
     )
-    client = _build_client_options()
-    serve = _build_serve_options()
+    client = _build_project_and_region_options_parser()
+    serve = _build_serve_options_parser()
     parser = argparse.ArgumentParser(
         "vertex-emulator",
         description=_DESCRIPTION,
@@ -40,7 +40,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(name: str, *parents: argparse.ArgumentParser, **texts: Any) -> argparse.ArgumentParser:
+    def add_command(name: str, *parents: argparse.ArgumentParser, **texts: Any) -> argparse.ArgumentParser:
         return commands.add_parser(
             name,
             parents=[common, *parents],
@@ -49,9 +49,9 @@ def build_argument_parser() -> argparse.ArgumentParser:
             **texts,
         )
 
-    add("serve", client, serve, help="run the emulator in the foreground")
+    add_command("serve", client, serve, help="run the emulator in the foreground")
 
-    start = add(
+    start = add_command(
         "start",
         client,
         serve,
@@ -61,7 +61,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
     )
     _add_json_option(start, "print the variables as a JSON object")
 
-    run = add(
+    run = add_command(
         "exec",
         client,
         usage="vertex-emulator exec [options] -- COMMAND ...",
@@ -73,7 +73,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments, after --"
     )
 
-    env = add(
+    env = add_command(
         "env",
         client,
         help="print shell lines that point gcloud and Google's libraries at the emulator",
@@ -81,13 +81,13 @@ def build_argument_parser() -> argparse.ArgumentParser:
     )
     _add_json_option(env, "print the variables as a JSON object")
 
-    status = add("status", help="show whether an emulator runs, and how many jobs it has")
+    status = add_command("status", help="show whether an emulator runs, and how many jobs it has")
     _add_json_option(status, "print a JSON object")
 
-    stop = add("stop", help="stop the emulator; its containers keep running")
+    stop = add_command("stop", help="stop the emulator; its containers keep running")
     stop.add_argument("--if-idle", action="store_true", help="leave it running while jobs have not ended")
 
-    logs = add(
+    logs = add_command(
         "logs",
         help="print a job's log",
         description="Print a job's log. Control characters that containers wrote are shown as \\x1b and the like.",
@@ -95,24 +95,24 @@ def build_argument_parser() -> argparse.ArgumentParser:
     logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
     logs.add_argument("--follow", "-f", action="store_true", help="continue until the job ends")
     logs.add_argument(
-        "--task", type=_require_task_name, metavar="TASK", help="only this replica, as workerpool1-0, or `service`"
+        "--task", type=_parse_task_name, metavar="TASK", help="only this replica, as workerpool1-0, or `service`"
     )
     logs.add_argument("--trial", type=_parse_trial_number, metavar="N", help="only this trial of a tuning job")
     form = logs.add_mutually_exclusive_group()
     form.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
     _add_json_option(form, "print each entry as a JSON object in a line, as Cloud Logging's API returns it")
 
-    shell = add(
+    shell = add_command(
         "shell",
         help="run a shell in a running replica of a job",
         description="Run bash, or sh if the image has no bash, in a running replica of a job. Without a terminal, the\n"
         "shell reads commands from stdin. The exit code is the shell's.",
     )
     shell.add_argument("job", metavar="JOB", help="id or full name of a job")
-    shell.add_argument("--task", type=_require_task_name, metavar="TASK", help="which replica (default: workerpool0-0)")
+    shell.add_argument("--task", type=_parse_task_name, metavar="TASK", help="which replica (default: workerpool0-0)")
     shell.add_argument("--trial", type=_parse_trial_number, metavar="N", help="which running trial of a tuning job")
 
-    board = add(
+    board = add_command(
         "tensorboard",
         help="run an installed TensorBoard on the event files of a job",
         description="Run an installed TensorBoard on AIP_TENSORBOARD_LOG_DIR of a job, of a pipeline's job, or of all\n"
@@ -124,7 +124,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
     add_inject_parser(commands, common)
     add_schedules_parser(commands, common)
 
-    export = add(
+    export = add_command(
         "export",
         help="write ended jobs, logs, models and buckets to an archive",
         description="Write all jobs, which must have ended, with logs, models and buckets to an archive, while no\n"
@@ -135,7 +135,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
         "--redact-env", action="store_true", help="replace the values of environment variables in the specs of jobs"
     )
 
-    import_ = add(
+    import_ = add_command(
         "import",
         help="fill an empty data folder from an archive of `export`",
         description="Fill a data folder without jobs and buckets from an archive, while no emulator runs. An archive\n"
@@ -145,7 +145,7 @@ def build_argument_parser() -> argparse.ArgumentParser:
     import_.add_argument("--replace", action="store_true", help="remove all jobs and buckets of the data folder first")
     import_.add_argument("--yes", "-y", action="store_true", help="do not ask")
 
-    prune = add(
+    prune = add_command(
         "prune",
         help="remove jobs that ended long ago; keep buckets and models",
         description="Remove jobs that ended long ago, with trials, logs and leftover containers. Models stay, and so\n"
@@ -163,12 +163,12 @@ def build_argument_parser() -> argparse.ArgumentParser:
     prune.add_argument("--yes", "-y", action="store_true", help="do not ask before --outputs")
     _add_json_option(prune, "print a JSON object")
 
-    reset = add("reset", help="remove all jobs, containers, logs and schedules; keep buckets")
+    reset = add_command("reset", help="remove all jobs, containers, logs and schedules; keep buckets")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
     return parser
 
 
-def _build_client_options() -> argparse.ArgumentParser:
+def _build_project_and_region_options_parser() -> argparse.ArgumentParser:
     client = argparse.ArgumentParser(add_help=False)
     client.add_argument("--project", default="local", metavar="P", help="project of the jobs (default: %(default)s)")
     client.add_argument(
@@ -177,7 +177,7 @@ def _build_client_options() -> argparse.ArgumentParser:
     return client
 
 
-def _build_serve_options() -> argparse.ArgumentParser:
+def _build_serve_options_parser() -> argparse.ArgumentParser:
     serve = argparse.ArgumentParser(add_help=False)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     serve.add_argument(
@@ -214,7 +214,7 @@ def _add_json_option(parser: Any, help_text: str) -> None:
     parser.add_argument("--json", action="store_true", help=help_text)
 
 
-def _require_task_name(text: str) -> str:
+def _parse_task_name(text: str) -> str:
     if not re.fullmatch(r"service|workerpool\d+-\d+", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a task; write a replica as workerpool0-0, or service")
     return text

@@ -29,7 +29,7 @@ def run_command_with_emulator(data_path: Path, project: str, region: str, comman
         raise CommandNotRun("which command? Write it after --, as in: vertex-emulator exec -- pytest", 2)
     executable = _require_executable(command[0])
     data = DataFolder(data_path.absolute())
-    with SignalForwarding() as signals, _serve_while_in_use(data) as endpoint:
+    with SignalForwarding() as signals, _start_unless_running_and_stop_when_unused(data) as endpoint:
         environment = {
             **os.environ,
             **build_environment_variables(endpoint, data.root, project, region),
@@ -50,15 +50,15 @@ def _require_executable(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _serve_while_in_use(data: DataFolder) -> Iterator[Endpoint]:
+def _start_unless_running_and_stop_when_unused(data: DataFolder) -> Iterator[Endpoint]:
     """Yield the endpoint of an emulator. One that is started here is stopped when no `exec` uses it any more."""
     try:
         DataFolder.create_or_open_private(data.root)
-        in_use = (data.root / "exec.lock").open("w")
+        exec_lock = (data.root / "exec.lock").open("w")
     except EmulatorError as error:
         raise CommandNotRun(str(error), 125) from error
-    with in_use:
-        fcntl.flock(in_use, fcntl.LOCK_SH)
+    with exec_lock:
+        fcntl.flock(exec_lock, fcntl.LOCK_SH)
         try:
             emulator = start_emulator_unless_running(data.root)
         except EmulatorError as error:
@@ -67,30 +67,30 @@ def _serve_while_in_use(data: DataFolder) -> Iterator[Endpoint]:
             yield emulator.endpoint
         finally:
             if emulator.process is not None:
-                _wait_for_others(in_use)
-                _stop_and_note_unfinished_jobs(data.root, emulator.endpoint)
+                _wait_for_other_execs(exec_lock)
+                _stop_emulator_and_print_unfinished_job_count(data.root, emulator.endpoint)
                 emulator.process.wait()
 
 
-def _stop_and_note_unfinished_jobs(data_path: Path, endpoint: Endpoint) -> None:
+def _stop_emulator_and_print_unfinished_job_count(data_path: Path, endpoint: Endpoint) -> None:
     try:
         if unfinished := count_unfinished_jobs(endpoint):
             jobs = "1 job has" if unfinished == 1 else f"{unfinished} jobs have"
-            _print_note(f"{jobs} not ended; containers keep running, and the next start finds them")
+            _print_note_to_stderr(f"{jobs} not ended; containers keep running, and the next start finds them")
         stop_emulator_and_describe(data_path, only_if_idle=False)
     except EmulatorError as error:
-        _print_note(str(error))
+        _print_note_to_stderr(str(error))
 
 
-def _wait_for_others(in_use: Any) -> None:
+def _wait_for_other_execs(exec_lock: Any) -> None:
     try:
-        fcntl.flock(in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(exec_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        _print_note("another `vertex-emulator exec` uses the emulator; waiting for its end")
-        fcntl.flock(in_use, fcntl.LOCK_EX)
+        _print_note_to_stderr("another `vertex-emulator exec` uses the emulator; waiting for its end")
+        fcntl.flock(exec_lock, fcntl.LOCK_EX)
 
 
-def _print_note(text: str) -> None:
+def _print_note_to_stderr(text: str) -> None:
     sys.stderr.write(f"vertex-emulator: {text}\n")
 
 

@@ -39,8 +39,8 @@ class JobLog:
 
     def read_all_lines_so_far(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job."""
-        status = self._fetch_job_status()
-        for entry in self._iterate_entries(status["log"], 0):
+        status = self._fetch_job_state_and_log_owner()
+        for entry in self._iterate_log_entries(status["log"], 0):
             yield self._render_line(entry)
 
     def follow_lines_and_require_success(self) -> Iterator[str]:
@@ -54,8 +54,8 @@ class JobLog:
         while True:
             begin = time.monotonic()
             try:
-                status = self._fetch_job_status()
-                for entry in self._iterate_entries(status["log"], max(newest - _OVERLAP_NS, 0)):
+                status = self._fetch_job_state_and_log_owner()
+                for entry in self._iterate_log_entries(status["log"], max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
                         at = shown[entry["insertId"]] = parse_time_to_ns_or_none(entry["timestamp"]) or 0
                         newest = max(newest, at)
@@ -76,14 +76,14 @@ class JobLog:
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _fetch_job_status(self) -> Any:
+    def _fetch_job_state_and_log_owner(self) -> Any:
         from urllib.parse import quote
 
         return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
 
-    def _iterate_entries(self, log_ids: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
-        terms = [f'resource.labels.job_id="{log_ids["job"]}"', f'timestamp>="{format_time(since)}"']
-        trial = self.trial or log_ids["trial"]
+    def _iterate_log_entries(self, log_owner: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
+        terms = [f'resource.labels.job_id="{log_owner["job"]}"', f'timestamp>="{format_time(since)}"']
+        trial = self.trial or log_owner["trial"]
         if self.task is not None:
             terms.append(f'resource.labels.task_name="{self.task}"')
         if trial is not None:

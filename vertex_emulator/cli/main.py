@@ -53,24 +53,31 @@ def _run_command(options: argparse.Namespace) -> int:
             gc.enable()
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
             given = {name: value for name in _CONTAINER_OPTIONS if (value := getattr(options, name)) is not None}
-            serve(options.data, options.host, options.port, options.allow_remote, given, lambda: _announce(options))
+            serve(
+                options.data,
+                options.host,
+                options.port,
+                options.allow_remote,
+                given,
+                lambda: _print_environment(options),
+            )
             return 0
         case "start":
-            return _print_lines_and_return_zero(_start_and_render_environment(options))
+            return _print_lines_and_return_zero(_start_emulator_and_render_environment_lines(options))
         case "exec":
             from vertex_emulator.cli.exec_command import run_command_with_emulator
 
             return run_command_with_emulator(options.data, options.project, options.region, options.argv)
         case "inject":
-            from vertex_emulator.cli.inject_command import inject_list_or_clear_faults
+            from vertex_emulator.cli.inject_command import inject_list_or_clear_faults_and_describe
 
-            return _print_lines_and_return_zero(inject_list_or_clear_faults(options.data, options))
+            return _print_lines_and_return_zero(inject_list_or_clear_faults_and_describe(options.data, options))
         case "schedules":
-            from vertex_emulator.cli.schedules_command import list_or_change_schedules
+            from vertex_emulator.cli.schedules_command import list_or_change_schedules_and_describe
 
-            return _print_lines_and_return_zero(list_or_change_schedules(options.data, options))
+            return _print_lines_and_return_zero(list_or_change_schedules_and_describe(options.data, options))
         case "env":
-            return _print_lines_and_return_zero(_render_environment(options))
+            return _print_lines_and_return_zero(_render_environment_lines(options))
         case "logs":
             from vertex_emulator.cli.logs_command import iterate_job_log_lines
 
@@ -87,13 +94,13 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return run_tensorboard(options.data, options.job, options.port)
         case "prune":
-            from vertex_emulator.cli.prune_command import prune_and_describe
+            from vertex_emulator.cli.prune_command import prune_jobs_and_describe
 
             question = f"Remove the output folders of the jobs in {options.data} that are removed?"
-            if options.outputs and not options.dry_run and not _is_confirmed(options, question):
+            if options.outputs and not options.dry_run and not _ask_to_confirm_unless_yes(options, question):
                 return 1
             flags = (options.outputs, options.dry_run, options.json)
-            return _print_lines_and_return_zero(prune_and_describe(options.data, options.older_than, *flags))
+            return _print_lines_and_return_zero(prune_jobs_and_describe(options.data, options.older_than, *flags))
         case "export":
             from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
 
@@ -112,27 +119,27 @@ def _run_command(options: argparse.Namespace) -> int:
         case "stop":
             return _print_lines_and_return_zero([commands.stop_emulator_and_describe(options.data, options.if_idle)])
         case _:  # reset
-            if not _is_confirmed(
+            if not _ask_to_confirm_unless_yes(
                 options, f"Remove all jobs, their containers and logs, and all schedules in {options.data}?"
             ):
                 return 1
-            return _print_lines_and_return_zero([commands.reset_emulator_keeping_buckets(options.data)])
+            return _print_lines_and_return_zero([commands.reset_keeping_buckets_and_describe(options.data)])
 
 
 def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
-    from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets
+    from vertex_emulator.cli.status_stop_reset_commands import reset_keeping_buckets_and_describe
     from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
     question = f"Remove all jobs, their containers and logs, and all schedules and buckets in {options.data}?"
-    if options.replace and not _is_confirmed(options, question):
+    if options.replace and not _ask_to_confirm_unless_yes(options, question):
         return 1
-    remove = (lambda: reset_emulator_keeping_buckets(options.data)) if options.replace else None
+    remove = (lambda: reset_keeping_buckets_and_describe(options.data)) if options.replace else None
     with ProgressLine() as progress:
         line = import_snapshot_and_describe(options.data, options.archive, remove, progress.show)
     return _print_lines_and_return_zero([line])
 
 
-def _is_confirmed(options: argparse.Namespace, question: str) -> bool:
+def _ask_to_confirm_unless_yes(options: argparse.Namespace, question: str) -> bool:
     if options.yes or input(f"{question} [y/N] ").strip().lower() in ("y", "yes"):
         return True
     print("nothing was removed")
@@ -145,22 +152,22 @@ def _require_server_packages() -> None:
             raise EmulatorError(_render_missing_package_message(package))
 
 
-def _announce(options: argparse.Namespace) -> None:
+def _print_environment(options: argparse.Namespace) -> None:
     """Print what to export, once the emulator answers."""
     with contextlib.suppress(BrokenPipeError):
-        _print_lines_and_return_zero(_render_environment(options, has_page_link=False))
+        _print_lines_and_return_zero(_render_environment_lines(options, has_page_link=False))
 
 
-def _start_and_render_environment(options: argparse.Namespace) -> Iterator[str]:
+def _start_emulator_and_render_environment_lines(options: argparse.Namespace) -> Iterator[str]:
     from vertex_emulator.cli.start_command import start_emulator_unless_running
 
-    emulator = start_emulator_unless_running(options.data, _list_serve_options(options))
+    emulator = start_emulator_unless_running(options.data, _build_serve_arguments(options))
     state = "runs already" if emulator.process is None else "is ready"
     print(f"vertex-emulator: the emulator {state} on {emulator.endpoint.url}", file=sys.stderr)
-    yield from _render_environment(options)
+    yield from _render_environment_lines(options)
 
 
-def _list_serve_options(options: argparse.Namespace) -> list[str]:
+def _build_serve_arguments(options: argparse.Namespace) -> list[str]:
     """Return the options of `start` that are `serve`'s, as arguments."""
     given = [
         f"--{name.replace('_', '-')}={value}"
@@ -171,11 +178,11 @@ def _list_serve_options(options: argparse.Namespace) -> list[str]:
     return [*given, *egress, *(["--allow-remote"] if options.allow_remote else [])]
 
 
-def _render_environment(options: argparse.Namespace, has_page_link: bool = True) -> Iterator[str]:
-    from vertex_emulator.cli.env_command import render_environment
+def _render_environment_lines(options: argparse.Namespace, has_page_link: bool = True) -> Iterator[str]:
+    from vertex_emulator.cli.env_command import render_environment_lines
 
     as_json = getattr(options, "json", False)
-    return render_environment(options.data, options.project, options.region, as_json, has_page_link)
+    return render_environment_lines(options.data, options.project, options.region, as_json, has_page_link)
 
 
 def _print_lines_and_return_zero(lines: Iterable[str]) -> int:

@@ -20,7 +20,7 @@ class ProgressLine:
 
     def __exit__(self, *_: object) -> None:
         if self._width:
-            self._write("")
+            self._overwrite_line("")
             sys.stderr.write("\r")
             sys.stderr.flush()
 
@@ -30,9 +30,9 @@ class ProgressLine:
         if now < self._next:
             return
         self._next = now + _SECONDS_BETWEEN
-        self._write(f"vertex-emulator: {action}: {f'{done * 100 // total}%' if total else f'{done:,}'}")
+        self._overwrite_line(f"vertex-emulator: {action}: {f'{done * 100 // total}%' if total else f'{done:,}'}")
 
-    def _write(self, text: str) -> None:
+    def _overwrite_line(self, text: str) -> None:
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)

@@ -17,7 +17,7 @@ from vertex_emulator.timestamps import now_ns
 _PRUNE_SECONDS = 3600.0  # folders may have millions of files
 
 
-def prune_and_describe(
+def prune_jobs_and_describe(
     data_path: Path, age_seconds: int, removes_outputs: bool, is_dry_run: bool, as_json: bool
 ) -> Iterator[str]:
     """Remove jobs that ended longer ago than an age, and yield lines about what was removed. Raises EmulatorError."""

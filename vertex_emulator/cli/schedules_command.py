@@ -44,7 +44,7 @@ def add_schedules_parser(commands: Any, common: argparse.ArgumentParser) -> None
         one.add_argument("name", metavar="NAME", help="a schedule's id, or its last part")
 
 
-def list_or_change_schedules(data_path: Path, options: argparse.Namespace) -> list[str]:
+def list_or_change_schedules_and_describe(data_path: Path, options: argparse.Namespace) -> list[str]:
     """List schedules, or fire, pause or resume one as the options say, and render lines for the terminal.
 
     Raises EmulatorNotRunning and EmulatorError.
@@ -56,13 +56,13 @@ def list_or_change_schedules(data_path: Path, options: argparse.Namespace) -> li
     endpoint = require_running_endpoint(data_path)
     schedules = send_request(endpoint, "/vertex_emulator/schedules")["schedules"]
     if options.action == "list":
-        return [json.dumps(schedules, indent=2)] if options.json else _render_table(schedules)
-    name = find_schedule(schedules, options.name)["name"]
+        return [json.dumps(schedules, indent=2)] if options.json else _render_table_lines(schedules)
+    name = require_schedule(schedules, options.name)["name"]
     changed = send_request(endpoint, f"/vertex_emulator/{name}:{options.action}", {})
     return [_describe_change(changed, options.action)]
 
 
-def find_schedule(schedules: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+def require_schedule(schedules: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     """Return the schedule that a name means: the resource name, the id, or what the id ends with after `_` or `-`.
 
     Raises EmulatorError if it means none or several.
@@ -76,12 +76,12 @@ def find_schedule(schedules: Sequence[Mapping[str, Any]], name: str) -> Mapping[
     if len(found) == 1:
         return found[0]
     if found:
-        raise EmulatorError(f'"{name}" is more than one schedule: {_join_names(found)}; write one of these names')
-    known = f"the schedules are {_join_names(schedules)}" if schedules else "there are none"
+        raise EmulatorError(f'"{name}" is more than one schedule: {_render_names(found)}; write one of these names')
+    known = f"the schedules are {_render_names(schedules)}" if schedules else "there are none"
     raise EmulatorError(f'there is no schedule "{name}"; {known}')
 
 
-def _join_names(schedules: Sequence[Mapping[str, Any]]) -> str:
+def _render_names(schedules: Sequence[Mapping[str, Any]]) -> str:
     ids = [_get_id(each) for each in schedules]
     names = [each["name"] if ids.count(id_) > 1 else id_ for each, id_ in zip(schedules, ids, strict=True)]
     more = len(names) - _MAX_NAMED_SCHEDULES
@@ -103,15 +103,15 @@ def _describe_change(schedule: Mapping[str, Any], action: str) -> str:
             return f"resumed {_get_id(schedule)}{next_time}"
 
 
-def _render_table(schedules: Sequence[Mapping[str, Any]]) -> list[str]:
+def _render_table_lines(schedules: Sequence[Mapping[str, Any]]) -> list[str]:
     if not schedules:
         return ["no schedules"]
-    rows = [_HEADINGS, *map(_build_row, schedules)]
+    rows = [_HEADINGS, *map(_build_table_row, schedules)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _build_row(schedule: Mapping[str, Any]) -> tuple[str, ...]:
+def _build_table_row(schedule: Mapping[str, Any]) -> tuple[str, ...]:
     next_time = "paused" if schedule["paused"] else next(iter(schedule["nextTimes"]), "none")
     last = schedule["runs"][0] if schedule["runs"] else None
     last_run = f"{last['scheduleTime']} {last['state'].lower()}" if last else "none"

@@ -33,31 +33,33 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
     endpoint = require_running_endpoint(data_path)
     require_docker_daemon()
     path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/replicas"
-    container = choose_container(send_request(endpoint, path), task, trial)
+    container = require_running_container(send_request(endpoint, path), task, trial)
     with contextlib.closing(create_docker_client(timeout_seconds=60)) as client:
-        shell = _find_shell(client, container)
+        shell = _require_shell_path(client, container)
         is_terminal = os.isatty(0) and os.isatty(1)
         environment = {"TERM": os.environ["TERM"]} if is_terminal and "TERM" in os.environ else {}
         return run_terminal_session(ExecStream(client, container, [shell], is_terminal, environment), is_terminal)
 
 
-def choose_container(reply: Mapping[str, Any], task: str | None, trial: int | None) -> str:
-    """Return the name of the container that is meant, of a reply about a job's replicas.
+def require_running_container(replicas_reply: Mapping[str, Any], task: str | None, trial: int | None) -> str:
+    """Return the name of the running container that is meant, of a reply about a job's replicas.
 
     Raises ReplicaNotRunning, and says which tasks or trials there are.
     """
-    name, replicas = reply["name"], reply["replicas"]
-    if reply["state"] in TERMINAL_STATES:
-        raise ReplicaNotRunning(f"{name} has ended in {reply['state']}, and its containers are gone")
+    name, replicas = replicas_reply["name"], replicas_reply["replicas"]
+    if replicas_reply["state"] in TERMINAL_STATES:
+        raise ReplicaNotRunning(f"{name} has ended in {replicas_reply['state']}, and its containers are gone")
     trials = sorted({replica["trial"] for replica in replicas} - {None})
     if trial is not None and trial not in trials:
         raise ReplicaNotRunning(f"{name} has no running trial {trial}{_render_choices('running trials', trials)}")
     if trial is None and len(trials) > 1:
-        raise ReplicaNotRunning(f"{name} has several running trials: choose one with --trial, of {_join(trials)}")
+        raise ReplicaNotRunning(
+            f"{name} has several running trials: choose one with --trial, of {_join_with_commas(trials)}"
+        )
     chosen = [replica for replica in replicas if trial in (None, replica["trial"])]
     tasks = [replica["task"] for replica in chosen]
     if not chosen:
-        raise ReplicaNotRunning(f"{name} is in {reply['state']} and has no running replica yet")
+        raise ReplicaNotRunning(f"{name} is in {replicas_reply['state']} and has no running replica yet")
     task = task or _FIRST_TASK
     if task not in tasks:
         raise ReplicaNotRunning(f"{name} has no task {task}{_render_choices('tasks', tasks)}")
@@ -68,7 +70,7 @@ def choose_container(reply: Mapping[str, Any], task: str | None, trial: int | No
     return str(container)
 
 
-def _find_shell(client: Any, container: str) -> str:
+def _require_shell_path(client: Any, container: str) -> str:
     """Return the path of bash, else of sh, in a container. Raises ReplicaNotRunning if it has neither."""
     stream = ExecStream(client, container, _FIND_SHELL)
     try:
@@ -82,9 +84,9 @@ def _find_shell(client: Any, container: str) -> str:
     return output.decode(errors="replace").strip()
 
 
-def _render_choices(what: str, choices: Sequence[Any]) -> str:
-    return f"; {what}: {_join(choices)}" if choices else ""
+def _render_choices(label: str, choices: Sequence[Any]) -> str:
+    return f"; {label}: {_join_with_commas(choices)}" if choices else ""
 
 
-def _join(choices: Sequence[Any]) -> str:
+def _join_with_commas(choices: Sequence[Any]) -> str:
     return ", ".join(map(str, choices))

@@ -25,7 +25,7 @@ class SignalForwarding:
     def __enter__(self) -> "SignalForwarding":
         # One that is ignored, as by nohup, stays ignored in the child.
         numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        self._handlers = {number: signal.signal(number, self._handle) for number in numbers}
+        self._handlers = {number: signal.signal(number, self._forward_signal_or_exit) for number in numbers}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,10 +43,10 @@ class SignalForwarding:
             child.send_signal(number)
         return child.wait()
 
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
+    def _forward_signal_or_exit(self, number: int, _frame: FrameType | None) -> None:
         if not self._is_starting:
             raise SystemExit(128 + number)
-        if number in _OF_TERMINALS and _is_foreground():
+        if number in _OF_TERMINALS and _is_in_terminal_foreground():
             return  # the terminal has sent it to the child as well
         if self._child is None:
             self._pending.append(number)
@@ -54,7 +54,7 @@ class SignalForwarding:
             self._child.send_signal(number)
 
 
-def _is_foreground() -> bool:
+def _is_in_terminal_foreground() -> bool:
     """Return whether a Ctrl-C at the terminal reaches this process and its children."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)

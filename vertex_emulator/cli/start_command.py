@@ -53,10 +53,10 @@ def start_emulator_unless_running(
             if endpoint := find_running_endpoint(data.root):
                 return DetachedEmulator(endpoint, process)
             if process is None and not is_lock_held(data.lock):
-                process = _start_process([*program, "serve", "--data", str(data.root), *serve_options], log)
+                process = _start_detached_process([*program, "serve", "--data", str(data.root), *serve_options], log)
             if process is not None and (exit_code := process.poll()) is not None:
                 if exit_code != EXIT_ALREADY_RUNNING:
-                    raise StartError(_get_last_line_or_placeholder(data.emulator_log, log_start), exit_code)
+                    raise StartError(_read_last_log_line_or_placeholder(data.emulator_log, log_start), exit_code)
                 process = None  # a `serve` that somebody typed came first, or is about to end
             time.sleep(0.02)
         if process is not None:
@@ -66,7 +66,7 @@ def start_emulator_unless_running(
     raise StartError(message)
 
 
-def _start_process(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]":
+def _start_detached_process(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]":
     package_folder = Path(vertex_emulator.__file__).parents[1]
     # `python -m` puts the current folder first on the import path. In a checkout Python imports the emulator from
     # there; an installed one it finds anywhere, and modules of the user's project may have any name.
@@ -81,7 +81,7 @@ def _start_process(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]
     )
 
 
-def _get_last_line_or_placeholder(log_path: Path, log_start: int) -> str:
-    output = log_path.read_bytes()[log_start:].decode(errors="replace")
+def _read_last_log_line_or_placeholder(log_path: Path, start_offset: int) -> str:
+    output = log_path.read_bytes()[start_offset:].decode(errors="replace")
     last_line = next((line for line in reversed(output.splitlines()) if line.strip()), "")
     return last_line.removeprefix("vertex-emulator: ") or "the emulator ends without a word"

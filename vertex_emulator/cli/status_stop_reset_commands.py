@@ -75,7 +75,7 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
 
 
-def reset_emulator_keeping_buckets(data_path: Path) -> str:
+def reset_keeping_buckets_and_describe(data_path: Path) -> str:
     """Remove all jobs with their containers and logs, and schedules, keep buckets, and return a line about it.
 
     Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.

@@ -29,7 +29,7 @@ def run_tensorboard(data_path: Path, job: str, port: int | None) -> int:
     `job` is an id or a full name, `port` is free by default. Signals are passed on. Raises EmulatorError for a job that
     does not exist or has no output directory, and if TensorBoard is not installed.
     """
-    program = _require_program()
+    program = _require_tensorboard_command()
     found = _fetch_job_name_and_event_file_folders(data_path, job)
     if not found["folders"]:
         raise EmulatorError(
@@ -37,12 +37,14 @@ def run_tensorboard(data_path: Path, job: str, port: int | None) -> int:
         )
     if port is not None and _is_port_in_use(port):
         raise EmulatorError(f"port {port} is in use; choose another with --port")
-    port = port or _find_free_port()
+    port = port or _find_default_or_free_port()
     if not any(folder["hasEventFiles"] for folder in found["folders"]):
-        _print_note(f"no event files in {found['folders'][0]['uri']} yet; TensorBoard shows them once they are written")
+        _print_note_to_stderr(
+            f"no event files in {found['folders'][0]['uri']} yet; TensorBoard shows them once they are written"
+        )
     with tempfile.TemporaryDirectory(prefix="vertex-emulator-tensorboard-") as runs, SignalForwarding() as signals:
-        watch = _Watch(data_path, job, Path(runs), port)
-        watch.link_trials(found["folders"])
+        watch = _TensorboardWatch(data_path, job, Path(runs), port)
+        watch.link_trial_folders(found["folders"])
         is_study = bool(found["folders"][0]["name"])
         log_folder = runs if is_study else found["folders"][0]["path"]
         with watch:
@@ -51,13 +53,13 @@ def run_tensorboard(data_path: Path, job: str, port: int | None) -> int:
     return exit_code if exit_code >= 0 else 128 - exit_code
 
 
-class _Watch:
-    """While TensorBoard runs: says where, once it answers, and adds the trials that start."""
+class _TensorboardWatch:
+    """While TensorBoard runs: prints where, once it answers, and adds the trials that start."""
 
     def __init__(self, data_path: Path, job: str, runs: Path, port: int) -> None:
         self._data_path, self._job, self._runs, self._port = data_path, job, runs, port
         self._is_over = Event()
-        self._thread = Thread(target=self._run, daemon=True)
+        self._thread = Thread(target=self._print_address_and_link_new_trials, daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -66,14 +68,14 @@ class _Watch:
         self._is_over.set()
         self._thread.join()
 
-    def link_trials(self, folders: Sequence[Mapping[str, Any]]) -> None:
+    def link_trial_folders(self, folders: Sequence[Mapping[str, Any]]) -> None:
         """Give each trial's folder a name in the folder of runs, which TensorBoard shows."""
         for folder in folders:
             link = self._runs / folder["name"]
             if folder["name"] and not link.is_symlink():
                 link.symlink_to(folder["path"])
 
-    def _run(self) -> None:
+    def _print_address_and_link_new_trials(self) -> None:
         while not self._is_over.wait(_POLL_SECONDS):
             if _is_port_in_use(self._port):
                 sys.stdout.write(f"TensorBoard of {self._job}: http://{_HOST}:{self._port}/\n")
@@ -81,12 +83,12 @@ class _Watch:
                 break
         while not self._is_over.wait(_SECONDS_BETWEEN_TRIAL_LOOKUPS):
             try:
-                self.link_trials(_fetch_job_name_and_event_file_folders(self._data_path, self._job)["folders"])
+                self.link_trial_folders(_fetch_job_name_and_event_file_folders(self._data_path, self._job)["folders"])
             except EmulatorError:
                 continue  # the emulator may be restarted, or the job deleted
 
 
-def _require_program() -> list[str]:
+def _require_tensorboard_command() -> list[str]:
     if found := shutil.which("tensorboard"):
         return [found]
     if importlib.util.find_spec("tensorboard") is not None:
@@ -99,7 +101,7 @@ def _fetch_job_name_and_event_file_folders(data_path: Path, job: str) -> Any:
     return send_request(require_running_endpoint(data_path), path)
 
 
-def _find_free_port() -> int:
+def _find_default_or_free_port() -> int:
     if not _is_port_in_use(_DEFAULT_PORT):
         return _DEFAULT_PORT
     with socket.create_server((_HOST, 0)) as free:
@@ -112,5 +114,5 @@ def _is_port_in_use(port: int) -> bool:
         return probe.connect_ex((_HOST, port)) == 0
 
 
-def _print_note(text: str) -> None:
+def _print_note_to_stderr(text: str) -> None:
     sys.stderr.write(f"vertex-emulator: {text}\n")

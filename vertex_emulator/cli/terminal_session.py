@@ -30,18 +30,18 @@ def run_terminal_session(stream: ExecStream, is_terminal: bool) -> int:
     with contextlib.closing(wake_receiver), contextlib.closing(wake_sender), contextlib.closing(stream):
         wake_receiver.setblocking(False)
         wake_sender.setblocking(False)
-        output = threading.Thread(target=_copy_output, args=(stream, wake_sender), daemon=True, name="output")
-        with _raw_terminal() if is_terminal else contextlib.nullcontext():
+        output = threading.Thread(target=_copy_output_and_wake, args=(stream, wake_sender), daemon=True, name="output")
+        with _keep_terminal_raw() if is_terminal else contextlib.nullcontext():
             if is_terminal:
-                _pass_on_size(stream)
-            with _signals_wake(wake_sender):
+                _send_terminal_size(stream)
+            with _wake_on_signals(wake_sender):
                 output.start()
-                _copy_input_until_end(stream, wake_receiver, is_terminal)
+                _copy_input_until_output_ends(stream, wake_receiver, is_terminal)
         output.join()
         return stream.wait_for_exit_code()
 
 
-def _copy_output(stream: ExecStream, wake_sender: socket.socket) -> None:
+def _copy_output_and_wake(stream: ExecStream, wake_sender: socket.socket) -> None:
     # A reader that has gone, as `head`, or a connection that is cut ends the copy as the program's end does.
     with contextlib.suppress(OSError):
         for kind, data in stream.iterate_output():
@@ -55,7 +55,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _copy_input_until_end(stream: ExecStream, wake_receiver: socket.socket, is_terminal: bool) -> None:
+def _copy_input_until_output_ends(stream: ExecStream, wake_receiver: socket.socket, is_terminal: bool) -> None:
     readers: list[int] = [_STDIN, wake_receiver.fileno()]
     while True:
         ready = select.select(readers, [], [])[0]
@@ -64,7 +64,7 @@ def _copy_input_until_end(stream: ExecStream, wake_receiver: socket.socket, is_t
             if any(number in received for number in _ENDING_SIGNALS):
                 sys.exit(128 + next(number for number in _ENDING_SIGNALS if number in received))
             if is_terminal and signal.SIGWINCH in received:
-                _pass_on_size(stream)
+                _send_terminal_size(stream)
             if 0 in received:
                 return
         if _STDIN in ready:
@@ -80,7 +80,7 @@ def _copy_input_until_end(stream: ExecStream, wake_receiver: socket.socket, is_t
 
 
 @contextlib.contextmanager
-def _raw_terminal() -> Iterator[None]:
+def _keep_terminal_raw() -> Iterator[None]:
     before = termios.tcgetattr(_STDIN)
     try:
         tty.setraw(_STDIN)
@@ -90,7 +90,7 @@ def _raw_terminal() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signals_wake(wake_sender: socket.socket) -> Iterator[None]:
+def _wake_on_signals(wake_sender: socket.socket) -> Iterator[None]:
     """Let signals that end this process, or tell a new size of the terminal, wake the main thread's `select`."""
     numbers = (*_ENDING_SIGNALS, signal.SIGWINCH)
     before = {number: signal.signal(number, lambda *_: None) for number in numbers}
@@ -103,6 +103,6 @@ def _signals_wake(wake_sender: socket.socket) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _pass_on_size(stream: ExecStream) -> None:
+def _send_terminal_size(stream: ExecStream) -> None:
     size = os.get_terminal_size(_STDIN)
     stream.resize(size.lines, size.columns)

@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vertex_emulator.cli.start_command import start_emulator_unless_running
-from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator_and_describe
+from vertex_emulator.cli.status_stop_reset_commands import (
+    reset_keeping_buckets_and_describe,
+    stop_emulator_and_describe,
+)
 from vertex_emulator.testing.emulator_project import EmulatorProject
 
 
@@ -27,7 +30,7 @@ def run_emulator(data_path: Path | None = None) -> Iterator[EmulatorProject]:
             if emulator.process is not None:
                 stop_emulator_and_describe(folder, only_if_idle=False)
                 emulator.process.wait()
-                reset_emulator_keeping_buckets(folder)
+                reset_keeping_buckets_and_describe(folder)
     finally:
         if data_path is None:
             # Files that containers have written as root stay where this user may not remove them.

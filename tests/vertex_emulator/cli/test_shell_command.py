@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, PATIENCE_SECONDS, RunningEmulator, command, custom_job, pool, until
-from vertex_emulator.cli.shell_command import choose_container
+from vertex_emulator.cli.shell_command import require_running_container
 from vertex_emulator.errors import ReplicaNotRunning
 
 WAIT = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print('up', flush=True); time.sleep(600)"
@@ -138,7 +138,7 @@ def test_the_replica_is_chosen_or_the_choices_named(
 ) -> None:
     reply = {"name": "j", "state": "JOB_STATE_RUNNING", "replicas": replicas}
     if chosen.startswith("c-"):
-        assert choose_container(reply, task, trial) == chosen
+        assert require_running_container(reply, task, trial) == chosen
     else:
         with pytest.raises(ReplicaNotRunning, match=chosen):
-            choose_container(reply, task, trial)
+            require_running_container(reply, task, trial)
