@@ -36,7 +36,7 @@ def get_short_digests_or_none_if_many(digests: Mapping[str, str]) -> dict[str, s
     return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None
 
 
-def get_cached_or_compute_digest(
+def get_cached_or_compute_folder_digest(
     folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]
 ) -> str:
     """Return the cached result of `compute_digest`, or call it if a file of the folder, `paths` or `options` changed.

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ..errors import ContextUnusable
 from ..files.archives import ArchiveEntries
-from ..files.cached_digests import TAG_LENGTH, get_cached_or_compute_digest
+from ..files.cached_digests import TAG_LENGTH, get_cached_or_compute_folder_digest
 from .dockerignore import list_included_files
 
 
@@ -76,7 +76,7 @@ class BuildContext(ABC):
         options = json.dumps([self._digested_options, self.generated_texts_by_context_path], sort_keys=True)
         try:
             files = [*self._archive_entries.files.values()]
-            return get_cached_or_compute_digest(self.folder, files, options, self._compute_digest)
+            return get_cached_or_compute_folder_digest(self.folder, files, options, self._compute_digest)
         except OSError as error:
             raise ContextUnusable.from_os_error(error) from error
 

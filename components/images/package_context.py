@@ -58,7 +58,7 @@ def find_package_violations(package_folder: Path, declared_package: config_types
     misplaced = [
         (key, message)
         for key, path, is_folder in named_paths
-        if (message := _find_misplacement_reason(package_folder, path, is_folder=is_folder))
+        if (message := _explain_misplacement_or_none(package_folder, path, is_folder=is_folder))
     ]
     yield from misplaced
     if misplaced:
@@ -69,7 +69,7 @@ def find_package_violations(package_folder: Path, declared_package: config_types
             yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 
-def _find_misplacement_reason(folder: Path, path: str, *, is_folder: bool) -> str | None:
+def _explain_misplacement_or_none(folder: Path, path: str, *, is_folder: bool) -> str | None:
     """Return why a path cannot be copied from a folder; `None` if it can."""
     target = (folder / path).resolve()
     if posixpath.isabs(path) or not target.is_relative_to(folder.resolve()):

@@ -17,7 +17,7 @@ from ..runtime.pulumi_outputs import has_output
 from ..schema import config_types, formats, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from . import named_job_adoption
-from .recovery.labels import find_reserved_label_violations
+from .recovery.labels import find_reserved_or_excess_label_violations
 from .result_references import build_unknown_result_message, split_at_known_job_or_first_dot
 
 _FILE_ONLY_KEYS = {
@@ -54,7 +54,7 @@ def canonicalize_job_and_record_problems(
         )
         violations = [(problem.path, problem.message) for problem in problems]
         if canonical and not is_adopted:
-            conflicts = find_reserved_label_violations(canonical.fields.get("labels", {}), labels)
+            conflicts = find_reserved_or_excess_label_violations(canonical.fields.get("labels", {}), labels)
             violations += [(("labels", *path), message) for path, message in conflicts]
         return canonical, violations
 

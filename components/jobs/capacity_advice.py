@@ -8,7 +8,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
 from ..runtime.api_target import CLOUD_PREFIX
-from .progress import abbreviate_names, count_minutes_since_creation
+from .progress import count_minutes_since_creation, join_first_names_and_count_others
 
 Job = Mapping[str, Any]
 LONG_WAIT_MINUTES = 10
@@ -50,7 +50,10 @@ class CapacityAdvice:
                 if advice not in self._advised:
                     self._advised.add(advice)
                     minutes = max(count_minutes_since_creation(jobs_by_name[name], now) for name in alike)
-                    lines += [f"{abbreviate_names(alike)}: {state} for {minutes} min, as {_REASONS[state]}", *advice]
+                    lines += [
+                        f"{join_first_names_and_count_others(alike)}: {state} for {minutes} min, as {_REASONS[state]}",
+                        *advice,
+                    ]
         return lines
 
     def _take_new_long_waiting_names_by_state(

@@ -43,7 +43,9 @@ class CompletionProvider(Provider):
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         jobs = {name: id_ for name, id_ in props["jobs"].items() if id_ is not None}
         try:
-            return waiting.poll_until_all_succeed(props["parent"], props["owner"], jobs, deadlines)
+            return waiting.print_progress_until_all_succeed_and_get_results(
+                props["parent"], props["owner"], jobs, deadlines
+            )
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
@@ -91,12 +93,14 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
     def get_results_even_if_failed(self) -> pulumi.Output[Mapping[str, Any]]:
         """Return the results of the jobs, and if the wait has failed, what the API says of each submitted job now."""
 
-        def fetch_results(ids: Mapping[str, Any]) -> dict[str, Any]:
+        def fetch_results_or_empty(ids: Mapping[str, Any]) -> dict[str, Any]:
             with suppress(VertexError):  # `pulumi up` reports why the wait has failed
                 return _fetch_results_by_job_name(self._parent, self._owner, ids)
             return {}
 
-        return self.recover_output("results", lambda _: pulumi.Output.all(**self._submitted_ids).apply(fetch_results))
+        return self.recover_output(
+            "results", lambda _: pulumi.Output.all(**self._submitted_ids).apply(fetch_results_or_empty)
+        )
 
 
 def _fetch_results_by_job_name(

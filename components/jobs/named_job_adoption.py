@@ -36,20 +36,20 @@ def is_same_job(resource_name: str, other_name: str) -> bool:
 
 
 def render_adoption_violations(
-    kind: Kind, adopt: str, project: str, project_number: str | None, region: str
+    kind: Kind, name_or_id: str, project: str, project_number: str | None, region: str
 ) -> Iterator[str]:
     """Find out why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
     try:
-        name = ResourceName.parse(expand_to_resource_name(kind, f"projects/{project}/locations/{region}", adopt))
+        name = ResourceName.parse(expand_to_resource_name(kind, f"projects/{project}/locations/{region}", name_or_id))
     except ValueError:
-        yield f'"{adopt}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
+        yield f'"{name_or_id}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
         return
     if name.kind != kind:
-        yield f'"{adopt}" is one of the {name.kind.collection}: declare it there'
+        yield f'"{name_or_id}" is one of the {name.kind.collection}: declare it there'
     if name.region != region:
-        yield f'"{adopt}" is in {name.region}, and the jobs of this stack are in {region}'
+        yield f'"{name_or_id}" is in {name.region}, and the jobs of this stack are in {region}'
     if name.project not in (project, project_number) and (project_number or not name.project.isdigit()):
-        yield f'"{adopt}" is of another project than this stack\'s, {project}'
+        yield f'"{name_or_id}" is of another project than this stack\'s, {project}'
 
 
 def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, reference_tables: Tables) -> Job:

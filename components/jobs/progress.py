@@ -68,7 +68,7 @@ def describe_run_output_change_or_none(
 def _describe_status(job: Job) -> str:
     state, tuning_job = strip_state_prefix(job["state"]), job.get(TUNING_JOB, job)
     if state == "RUNNING" and "startTime" in job:
-        minutes = count_minutes_since_creation(job, _parse_unix_seconds(job["startTime"]))
+        minutes = count_minutes_since_creation(job, _parse_iso_time_to_unix_seconds(job["startTime"]))
         state += f" after {minutes} min in the queue" if minutes else ""
     if "studySpec" not in tuning_job:
         return state
@@ -82,7 +82,7 @@ def _render_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):
-        yield f"{state}: {abbreviate_names([name for name in jobs if states[name] == state])}"
+        yield f"{state}: {join_first_names_and_count_others([name for name in jobs if states[name] == state])}"
 
 
 def _render_done_counts(jobs: Mapping[str, Job]) -> str:
@@ -101,10 +101,11 @@ def _render_unstarted_job_lines(jobs_by_name: Mapping[str, Job], now: float) -> 
         queued = [name for name, job in jobs_by_name.items() if strip_state_prefix(job["state"]) == state]
         minutes = {name: count_minutes_since_creation(jobs_by_name[name], now) for name in queued}
         if longest_first := sorted(filter(minutes.get, queued), key=lambda name: -minutes[name]):
-            yield f"{abbreviate_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
+            names = join_first_names_and_count_others(longest_first)
+            yield f"{names} {state} for {minutes[longest_first[0]]} min, as {reason}"
 
 
-def abbreviate_names(names: list[str]) -> str:
+def join_first_names_and_count_others(names: list[str]) -> str:
     """Return the first names, and how many more there are."""
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
@@ -112,8 +113,8 @@ def abbreviate_names(names: list[str]) -> str:
 
 def count_minutes_since_creation(job: Job, moment: float) -> int:
     """Return the whole minutes from a job's creation to a moment in seconds since 1970."""
-    return max(0, int((moment - _parse_unix_seconds(job["createTime"])) // 60))
+    return max(0, int((moment - _parse_iso_time_to_unix_seconds(job["createTime"])) // 60))
 
 
-def _parse_unix_seconds(time: str) -> float:
+def _parse_iso_time_to_unix_seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()

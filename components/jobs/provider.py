@@ -23,7 +23,7 @@ from . import drift, named_job_adoption, progress
 from .pipeline_backing_jobs import fetch_tuning_job_of_pipeline_or_same_job
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_removal import remove_job
-from .recovery.labels import find_reserved_label_violations
+from .recovery.labels import find_reserved_or_excess_label_violations
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from .result_references import fetch_result_values_by_reference
 from .submission import remove_orphans_find_or_submit_job
@@ -55,7 +55,7 @@ class JobProvider(Provider):
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", named_job_adoption.RERUN_MESSAGE))
         elif spec:
-            for path, message in find_reserved_label_violations(spec.fields.get("labels", {})):
+            for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
             record_submissions_and_print_total_if_last_and_slow(inputs, None, is_replaced=False)
@@ -78,7 +78,7 @@ class JobProvider(Provider):
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
             return dynamic.UpdateResult(self._adopt_find_or_submit_and_build_outputs(news))
-        return dynamic.UpdateResult({**news, **_get_results_output_if_any(olds), "run": olds["run"]})
+        return dynamic.UpdateResult({**news, **_copy_results_property_if_any(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
@@ -97,7 +97,7 @@ class JobProvider(Provider):
             inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
         )
         return self.build_read_result_with_inputs(
-            id_, {**props, "spec": spec}, **_get_results_output_if_any(props), run=run
+            id_, {**props, "spec": spec}, **_copy_results_property_if_any(props), run=run
         )
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
@@ -122,7 +122,7 @@ class JobProvider(Provider):
             else:
                 job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
             run = _fetch_and_build_run_output(api, job)
-            return {**props, **_get_results_output_if_any({"results": result_values}), "run": run}
+            return {**props, **_copy_results_property_if_any({"results": result_values}), "run": run}
 
 
 class CustomJobProvider(JobProvider):
@@ -143,7 +143,7 @@ class TrainingPipelineProvider(JobProvider):
     kind = TRAINING_PIPELINE
 
 
-def _get_results_output_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_results_property_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 

@@ -36,12 +36,13 @@ def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator
         raise NotFound(f"{error}; build and push it, or correct imageUri or executorImageUri") from error
 
 
-def build_quota_refusal_message(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page: str) -> str:
-    """Return what a job needs of the quotas that do not cover it in `region`, and the `page` to ask for more."""
+def build_quota_refusal_message(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page_url: str) -> str:
+    """Return what a job needs of the quotas that do not cover it in `region`, and the page to ask for more."""
     needs = estimate_quota_by_metric(spec)
 
-    def render_need(metric: str) -> str:
+    def render_metric_with_need(metric: str) -> str:
         amount = needs.get(metric.removeprefix(METRIC_PREFIX))
         return metric if amount is None else f"{metric} (this job needs {amount:,})"
 
-    return f"the quota in {region} does not cover {', '.join(map(render_need, metrics))}; ask for more at {page}"
+    needs_text = ", ".join(map(render_metric_with_need, metrics))
+    return f"the quota in {region} does not cover {needs_text}; ask for more at {page_url}"

@@ -21,7 +21,7 @@ from .progress import Progress
 Job = Mapping[str, Any]
 
 
-def poll_until_all_succeed(
+def print_progress_until_all_succeed_and_get_results(
     api_parent: str,
     project_and_stack_name: str,
     resource_names_by_job: Mapping[str, str],

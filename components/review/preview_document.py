@@ -120,8 +120,8 @@ def _parse_step(fields: Mapping[str, Any]) -> Step:
         urn=urn,
         type=types.rpartition("$")[2],
         name=name,
-        old_inputs=_get_inputs(old),
-        new_inputs=_get_inputs(new),
+        old_inputs=_get_inputs_without_internal_or_none(old),
+        new_inputs=_get_inputs_without_internal_or_none(new),
         reasons=frozenset(map(str, [*(fields.get("diffReasons") or []), *(fields.get("replaceReasons") or [])])),
         is_component=not (new or old or {}).get("custom"),
         is_retained=bool((old or {}).get("retainOnDelete")),
@@ -134,7 +134,7 @@ def _sort_and_select_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
     return tuple(sorted(selected, key=lambda step: (step.type.rpartition(":")[2], step.name, step.urn)))
 
 
-def _get_inputs(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _get_inputs_without_internal_or_none(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if not state:
         return None
     return {str(key): value for key, value in (state.get("inputs") or {}).items() if not str(key).startswith("__")}

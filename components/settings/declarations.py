@@ -113,7 +113,7 @@ def parse_declarations(
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
         for job, path, message in take_one_more_than_shown(
-            declared_job_dependencies.find_dependency_violations(jobs, results)
+            declared_job_dependencies.find_dependency_and_deadline_violations(jobs, results)
         ):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):

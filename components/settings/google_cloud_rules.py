@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..jobs.recovery.labels import find_reserved_label_violations
+from ..jobs.recovery.labels import find_reserved_or_excess_label_violations
 from .image_builder_rules import find_stack_builder_violations
 
 PERSISTENT_RESOURCE = "persistentResource"
@@ -47,7 +47,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     yield from _find_project_and_region_violations(stack_values)
     for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
         yield from common_fields.find_label_violations(get_value_at_path_or_none(stack_values, path) or {}, path)
-    reserved = find_reserved_label_violations(stack_values.get("labels", {}))
+    reserved = find_reserved_or_excess_label_violations(stack_values.get("labels", {}))
     yield from ((("labels", *path), message) for path, message in reserved)
     for key, choices in _CHOICES.items():
         part, name_key = stack_values.get(key, {}), choices[-1]

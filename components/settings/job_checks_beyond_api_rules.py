@@ -9,7 +9,7 @@ from vertex_api.validation.shape_and_rule_validation import find_problems_of_res
 
 from ..images.image_declaration_rules import find_bare_image_name_violations
 from ..jobs import named_job_adoption
-from ..jobs.recovery.labels import find_reserved_label_violations
+from ..jobs.recovery.labels import find_reserved_or_excess_label_violations
 from ..schema import config_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob
 from . import guardrails
@@ -34,7 +34,7 @@ def find_job_violations(
         yield from scheduled_job_rules.find_spec_violations(spec)
     if not job.is_adopted:
         yield from _find_likely_mistakes(job, images, is_on_google_cloud)
-        for path, message in find_reserved_label_violations(spec.fields.get("labels", {}), stack_labels):
+        for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
     if is_on_google_cloud and "region" in stack_values:
         yield from find_region_mismatches(spec.fields, spec.job_spec_path, stack_values["region"])

@@ -19,15 +19,20 @@ def compute_run_digest(spec: CanonicalSpec, rerun: int, upstream_run_digests: Se
 
 
 def compute_idempotency_token(
-    spec: CanonicalSpec, owner: str, secrets: Mapping[str, str], rerun: int, upstream_resource_names: Mapping[str, str]
+    spec: CanonicalSpec,
+    project_stack_and_job_name: str,
+    secrets: Mapping[str, str],
+    rerun: int,
+    upstream_resource_names: Mapping[str, str],
 ) -> str:
     """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
 
-    `owner` is `<pulumi project>/<stack>/<resource name>`. `upstream_resource_names` are the resource names of the
-    jobs whose results it uses, and of its TensorBoard: when one of them is another one, this is another job.
+    `project_stack_and_job_name` is `<pulumi project>/<stack>/<resource name>`. `upstream_resource_names` are those of
+    the jobs whose results it uses, and of its TensorBoard: when one of them is another one, this is another job.
     """
     upstream = [upstream_resource_names] if upstream_resource_names else []
-    return _compute_digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *upstream)[:32]
+    parts = [project_stack_and_job_name, spec.fields, secrets, rerun, *upstream]
+    return _compute_digest(spec.kind.collection, *parts)[:32]
 
 
 def compute_mark_label_value(ledger_id: str, job_name: str) -> str:

@@ -12,12 +12,12 @@ OWN_LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK
 """All labels that a submitted job has beside those of its spec."""
 
 
-def build_labels(owner: str, idempotency_token: str) -> dict[str, str]:
+def build_labels(project_stack_and_job_name: str, idempotency_token: str) -> dict[str, str]:
     """Return the labels of a submitted job within the service's rules: lower case, at most 63 characters.
 
-    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    `project_stack_and_job_name` is `<pulumi project>/<stack>/<resource name>`.
     """
-    parts = owner.lower().split("/")
+    parts = project_stack_and_job_name.lower().split("/")
     project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part)[:63] for part in parts)
     return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: idempotency_token}
 
@@ -28,7 +28,9 @@ def build_stack_filter(project_and_stack_name: str) -> str:
     return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
 
 
-def find_reserved_label_violations(labels: Collection[str], stack_labels: Collection[str] = ()) -> Iterator[Violation]:
+def find_reserved_or_excess_label_violations(
+    labels: Collection[str], stack_labels: Collection[str] = ()
+) -> Iterator[Violation]:
     """Find labels of a job, or of all jobs, that leave no room for `OWN_LABELS` and the labels of the stack file."""
     for name in OWN_LABELS:
         if name in labels:

@@ -40,7 +40,7 @@ def add_search(api: FakeClient, *states: str, trials: list[dict[str, Any]]) -> N
 
 
 def wait(**names: str) -> dict[str, Any]:
-    return waiting.poll_until_all_succeed(f"//local/{PARENT}", OWNER, names, {})
+    return waiting.print_progress_until_all_succeed_and_get_results(f"//local/{PARENT}", OWNER, names, {})
 
 
 def failure_of(**names: str) -> str:
@@ -223,7 +223,7 @@ def test_a_missed_deadline_ends_only_the_wait(api: FakeClient, clock: Clock) -> 
     add_search(api, *[RUNNING] * 500, trials=[])
     began = clock.now
     with pytest.raises(TrainingFailed) as failure:
-        waiting.poll_until_all_succeed(f"//local/{PARENT}", OWNER, BOTH, {"digits": 3600.0})
+        waiting.print_progress_until_all_succeed_and_get_results(f"//local/{PARENT}", OWNER, BOTH, {"digits": 3600.0})
     assert clock.now - began == pytest.approx(3600)
     assert str(failure.value).splitlines() == [
         "digits: still JOB_STATE_RUNNING after 3600 s, its lifecycle.deadline. The job goes on: "
@@ -238,7 +238,7 @@ def test_an_ended_job_has_no_deadline(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     add_search(api, *[RUNNING] * 100, SUCCEEDED, trials=[])
     began = clock.now
-    found = waiting.poll_until_all_succeed(f"//local/{PARENT}", OWNER, BOTH, {"digits": 1.0})
+    found = waiting.print_progress_until_all_succeed_and_get_results(f"//local/{PARENT}", OWNER, BOTH, {"digits": 1.0})
     assert {result["state"] for result in found.values()} == {SUCCEEDED}
     assert clock.now - began > 60
 
@@ -248,7 +248,9 @@ def test_a_deadline_counts_during_an_api_outage(api: FakeClient, clock: Clock) -
     api.before = lambda _verb: clock.sleep(60.0)  # as retries do
     api.failing["list"] = client_errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
-        waiting.poll_until_all_succeed(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
+        waiting.print_progress_until_all_succeed_and_get_results(
+            f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0}
+        )
 
 
 def test_a_multi_objective_result_has_the_pareto_trials(api: FakeClient) -> None:

@@ -21,7 +21,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 SPEC = custom_job()
 ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 PLAIN: dict[str, Any] = {
-    "owner": "team/dev/digits",
+    "project_stack_and_job_name": "team/dev/digits",
     "spec": CanonicalSpec(CUSTOM_JOB, SPEC),
     "secrets": {"a": "1", "b": "2"},
     "rerun": 0,
@@ -42,9 +42,9 @@ def test_field_order_does_not_change_a_token() -> None:
     "change",
     [
         {"spec": CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC)},
-        {"owner": "team/dev/other"},
-        {"owner": "team/prod/digits"},
-        {"owner": "other/dev/digits"},
+        {"project_stack_and_job_name": "team/dev/other"},
+        {"project_stack_and_job_name": "team/prod/digits"},
+        {"project_stack_and_job_name": "other/dev/digits"},
         {"spec": CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--epochs=4"]))},
         {"spec": CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}})},
         {"secrets": {"a": "1", "b": "3"}},
