@@ -27,10 +27,10 @@ def _read_stream(call_docker: Call, container_name: str, stream_letter: str, sin
             frames = call_docker(
                 lambda client: client.logs(container_name, timestamps=True, stream=True, follow=False, **options)
             )
-        yield from (line for line in _join_frames(frames, stream_letter) if line.at >= since_ns)
+        yield from (line for line in _join_frames_to_lines(frames, stream_letter) if line.at >= since_ns)
 
 
-def _join_frames(frames: Iterator[bytes], stream_letter: str) -> Iterator[LogLine]:
+def _join_frames_to_lines(frames: Iterator[bytes], stream_letter: str) -> Iterator[LogLine]:
     """Join log frames to lines: Docker splits a long line, each frame has a time, only the last one a newline."""
     at, text = 0, b""
     for frame in frames:
