@@ -19,7 +19,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
-from vertex_emulator.api.injected_quota_message import list_quota_metrics_of_error
+from vertex_emulator.api.injected_quota_message import list_quota_metrics_named_in_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise, require_running_endpoint
@@ -53,7 +53,7 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
     if machine.startswith("g2"):
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
-    assert list_quota_metrics_of_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
+    assert list_quota_metrics_named_in_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
     assert metric in estimate_quota_by_metric(CanonicalSpec(CUSTOM_JOB, job))
 
 

@@ -19,11 +19,11 @@ def consume_quota_fault_and_get_message_or_none(database: Database, kind: Kind, 
         fault = transaction.injected_faults.consume_quota_fault_or_none(spec["displayName"])
     if fault is None:
         return None
-    metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))
+    metrics = ", ".join(list_quota_metrics_named_in_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))
     return f"The following quota metrics exceed quota limits: {metrics}"
 
 
-def list_quota_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:
+def list_quota_metrics_named_in_error(job_spec: Mapping[str, Any]) -> list[str]:
     """Return the quota metrics that the error for a CustomJobSpec names: those of its GPUs, else those of its CPUs.
 
     If the names of neither are on file, it is the metric of N1's CPUs.

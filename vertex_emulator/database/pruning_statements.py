@@ -45,7 +45,7 @@ class Pruning(Statements):
         """Delete the operations that ended before a time."""
         self._connection.execute("DELETE FROM operations WHERE created < ?", (ended_before,))
 
-    def iterate_json_specs_excluding_jobs(self, excluded_job_ids: Collection[str]) -> Iterator[str]:
+    def iterate_json_specs_of_models_schedules_and_other_jobs(self, excluded_job_ids: Collection[str]) -> Iterator[str]:
         """Yield the specs, as JSON, of all models and schedules, and of all jobs but some and the trials of those."""
         for row in self._connection.execute("SELECT id, study, spec FROM jobs"):
             if row["id"] not in excluded_job_ids and row["study"] not in excluded_job_ids:

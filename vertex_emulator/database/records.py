@@ -245,4 +245,3 @@ class ServiceMessage:
     sequence: int
     severity: str
     text: str
-    labels: Mapping[str, str] = field(default_factory=dict)

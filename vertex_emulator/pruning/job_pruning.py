@@ -58,7 +58,7 @@ def prune_jobs(
         if removes_outputs:
             old_jobs = (transaction.get_job(job_id) for job_id in job_ids)
             uris = (find_base_output_uri_or_none(job.spec) for job in old_jobs if job is not None)
-            others = transaction.pruning.iterate_json_specs_excluding_jobs(set(job_ids))
+            others = transaction.pruning.iterate_json_specs_of_models_schedules_and_other_jobs(set(job_ids))
             outputs, kept = split_into_unreferenced_and_referenced_uris(
                 (uri for uri in uris if uri is not None), others
             )
