@@ -108,13 +108,14 @@ class TypeWriter:
             return f"dict[str, {self.render_type(field['additionalProperties'])}]"
         return SCALARS[field["type"], field.get("format")]
 
-    def render_annotation(self, owner: str, name: str, field: Schema) -> str:
+    def render_annotation(self, message_name: str, field_name: str, field: Schema) -> str:
         annotation = self.render_type(field)
         if field.get("readOnly"):
             return f"OutputOnly[{annotation}]"
         # Zeros are left out of proto JSON, so only what has no zero can be required.
         has_no_zero = "enum" not in field and ("$ref" in field or annotation == "String" or field["type"] == "array")
-        if has_no_zero and (owner, name) not in MAY_BE_EMPTY and re.match(r"Required\.", field.get("description", "")):
+        can_be_required = has_no_zero and (message_name, field_name) not in MAY_BE_EMPTY
+        if can_be_required and re.match(r"Required\.", field.get("description", "")):
             return f"Required[{annotation}]"
         return annotation
 
@@ -127,7 +128,7 @@ class TypeWriter:
         return f"class {name}(Message, total=False):\n    {doc}\n\n" + "\n".join(fields)
 
 
-def render_literal_type(name: str, numbers_by_value: dict[str, int]) -> str:
+def render_enum_literal_type(name: str, numbers_by_value: dict[str, int]) -> str:
     values = json.dumps(list(numbers_by_value))[1:-1]
     marks = f"Numbered({', '.join(map(str, numbers_by_value.values()))})"
     line = f"{name} = Annotated[Literal[{values}], {marks}]"
@@ -168,7 +169,7 @@ def render_types_module(document: Schema) -> str:
     """Return the text of vertex_api/types.py for a discovery document."""
     writer = TypeWriter(document["schemas"])
     classes = [writer.render_class(schema_id) for schema_id in list_reachable_schema_ids(document["schemas"])]
-    enums = [render_literal_type(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
+    enums = [render_enum_literal_type(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
     tables = "\n".join(["# fmt: off", *enums, "# fmt: on"])
     text = "\n\n\n".join([f"{header}\n\n{tables}", *classes]) + "\n"

@@ -54,13 +54,13 @@ def refresh_rows(
     refreshed, problems = [], []
     for row in rows:
         kind, name, region = row[:3]
-        pattern = _get_description_pattern(kind, name)
+        pattern = _get_sku_description_pattern_or_none(kind, name)
         if pattern is None:
             refreshed.append(row)
             continue
         try:
-            usd = _parse_usd(_require_single_sku(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
-            base = _parse_usd(_require_single_sku(compute_skus, pattern, region), kind)
+            usd = _parse_usd_per_unit(_require_single_sku(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
+            base = _parse_usd_per_unit(_require_single_sku(compute_skus, pattern, region), kind)
             if abs(usd / base / RATIO - 1) > TOLERANCE:
                 raise UnclearPricesError(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
             refreshed.append((kind, name, region, usd, today.isoformat(), SOURCE))
@@ -80,7 +80,7 @@ def render_price_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
     return f'{{\n  "currency": "USD",\n  "sources": {{\n{source_lines}\n  }},\n  "prices": [\n{prices}\n  ]\n}}\n'
 
 
-def _get_description_pattern(kind: str, price_name: str) -> str | None:
+def _get_sku_description_pattern_or_none(kind: str, price_name: str) -> str | None:
     """Return a pattern of the description of a SKU after its prefix; `None` if it is unknown."""
     if kind in _PARTS:
         family = _FAMILIES.get(price_name, re.escape(price_name))
@@ -109,7 +109,7 @@ def _is_on_demand_match(sku: Sku, pattern: str, region: str) -> bool:
     return is_on_demand and not is_other and bool(re.match(pattern, text, re.IGNORECASE))
 
 
-def _parse_usd(sku: Sku, kind: str) -> float:
+def _parse_usd_per_unit(sku: Sku, kind: str) -> float:
     """Return USD per unit: the only rate of the newest price. `units` is int64 as text, `nanos` billionths."""
     expression = sku["pricingInfo"][-1]["pricingExpression"]
     if expression["usageUnit"] != _UNITS[kind]:

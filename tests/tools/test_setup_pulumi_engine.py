@@ -17,7 +17,7 @@ from tools.setup.pulumi_engine import (
     find_usable_engine,
     get_cached_engine_bin_folder,
     install_with_first_success,
-    parse_version,
+    parse_version_or_none,
 )
 from tools.setup.pulumi_engine_build import (
     ENGINE_MODULE,
@@ -27,7 +27,7 @@ from tools.setup.pulumi_engine_build import (
     build_go_environment,
     parse_required_version,
     read_min_go_version,
-    wrap_language_host,
+    replace_language_host_with_wrapper_script,
 )
 from tools.setup.subprocesses import CommandFailed, SetupError
 
@@ -47,11 +47,11 @@ OUTPUT = ProgressOutput(io.StringIO())
     ],
 )
 def test_version_numbers_are_read_as_pulumi_prints_them(text: str, version: tuple[int, int, int] | None) -> None:
-    assert parse_version(text) == version
+    assert parse_version_or_none(text) == version
 
 
 def test_versions_compare_by_number_not_by_letter() -> None:
-    assert parse_version("3.99.0") < parse_version("3.216.0") < parse_version("10.0.0")  # type: ignore[operator]
+    assert parse_version_or_none("3.99.0") < parse_version_or_none("3.216.0") < parse_version_or_none("10.0.0")  # type: ignore[operator]
 
 
 def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
@@ -169,7 +169,7 @@ def test_the_built_host_is_told_the_virtual_environment(tmp_path: Path, describe
     host.parent.mkdir()
     host.write_text('#!/bin/sh\necho "$@"\n')
     host.chmod(0o755)
-    wrap_language_host(host.parent)
+    replace_language_host_with_wrapper_script(host.parent)
     (tmp_path / "Pulumi.yaml").write_text(described)
     done = subprocess.run([host, "127.0.0.1:1"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == f"-root={tmp_path}{options} 127.0.0.1:1\n"

@@ -23,7 +23,7 @@ sys.exit({function}())
 
 def describe_if_ready() -> str | None:
     """Describe the scripts; return `None` if one is missing or runs another checkout."""
-    scripts = render_scripts()
+    scripts = render_scripts_by_name()
     try:
         is_current = all((VENV / "bin" / name).read_text() == text for name, text in scripts.items())
     except OSError:
@@ -33,14 +33,14 @@ def describe_if_ready() -> str | None:
 
 def set_up_and_describe(output: ProgressOutput) -> str:  # noqa: ARG001
     """Write the scripts into `.venv/bin`."""
-    for name, text in render_scripts().items():
+    for name, text in render_scripts_by_name().items():
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
     return describe_if_ready() or ""
 
 
-def render_scripts() -> dict[str, str]:
+def render_scripts_by_name() -> dict[str, str]:
     """Return the text of each script of `[project.scripts]` in pyproject.toml by its name."""
     texts = {}
     for name, target in tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"].items():

@@ -60,7 +60,7 @@ def get_cached_engine_bin_folder() -> Path:
 def get_engine_if_usable(program: Path) -> Engine | None:
     """Return the engine at `program`; `None` if it fails, is too old, or lacks the host for Python programs."""
     version = query_engine_version_or_none(program)
-    if version is None or (parse_version(version) or (0, 0, 0)) < MIN_VERSION:
+    if version is None or (parse_version_or_none(version) or (0, 0, 0)) < MIN_VERSION:
         return None
     search_path = os.pathsep.join([str(program.parent), str(program.resolve().parent), os.environ.get("PATH", "")])
     return Engine(version, program.parent) if shutil.which(LANGUAGE_HOST, path=search_path) else None
@@ -75,7 +75,7 @@ def query_engine_version_or_none(program: Path) -> str | None:
         return None
 
 
-def parse_version(text: str) -> tuple[int, int, int] | None:
+def parse_version_or_none(text: str) -> tuple[int, int, int] | None:
     """Return the three numbers of `3.259.0`, `v3.259.0` or `3.260.0-alpha.1`; `None` for other text."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)(?![\d.])", text)
     return (int(match[1]), int(match[2]), int(match[3])) if match else None

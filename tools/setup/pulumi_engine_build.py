@@ -51,10 +51,10 @@ def build_engine(target_folder: Path, output: ProgressOutput) -> None:
         copy = programs_folder / Path(script).name
         shutil.copyfile(Path(sdk_folder) / script, copy)
         copy.chmod(0o755)
-    wrap_language_host(programs_folder)
+    replace_language_host_with_wrapper_script(programs_folder)
 
 
-def wrap_language_host(folder: Path) -> None:
+def replace_language_host_with_wrapper_script(folder: Path) -> None:
     """Replace the Python host in `folder` by a script that starts it with the project's virtual environment."""
     host = folder / LANGUAGE_HOST
     host.rename(folder / f"{LANGUAGE_HOST}-host")

@@ -36,12 +36,12 @@ class SubmissionPace:
 
     def wait_for_turn(self) -> None:
         """Wait until the next submission may be sent."""
-        pause = self.reserve_turn(time.monotonic())
+        pause = self.reserve_turn_and_get_pause(time.monotonic())
         if pause > 0:
             self._before_wait(self._turns)
             time.sleep(pause)
 
-    def reserve_turn(self, now: float) -> float:
+    def reserve_turn_and_get_pause(self, now: float) -> float:
         """Reserve the next turn and return in how many seconds from `now` it is."""
         with self._lock:
             # The generic cell rate algorithm: a token bucket whose only state is a time.

@@ -57,9 +57,9 @@ def estimate_single_run_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str
     amounts: dict[str, int] = {}
     if job_spec.get("persistentResourceId"):
         return amounts
-    preemptible = is_counted_as_preemptible(job_spec)
+    is_preemptible = is_counted_as_preemptible(job_spec)
     for pool in job_spec["workerPoolSpecs"]:
-        for name, amount in _iterate_metrics_and_amounts_per_machine(pool, preemptible) if pool else ():
+        for name, amount in _iterate_metrics_and_amounts_per_machine(pool, is_preemptible) if pool else ():
             amounts[name] = amounts.get(name, 0) + amount * pool.get("replicaCount", 1)
     return amounts
 
@@ -72,7 +72,9 @@ def is_counted_as_preemptible(job_spec: Mapping[str, Any]) -> bool:
     return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
 
 
-def _iterate_metrics_and_amounts_per_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
+def _iterate_metrics_and_amounts_per_machine(
+    pool: Mapping[str, Any], is_preemptible: bool
+) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     machine = find_machine(spec.get("machineType", ""))
     if machine is None:
@@ -84,13 +86,13 @@ def _iterate_metrics_and_amounts_per_machine(pool: Mapping[str, Any], preemptibl
         chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)
         amount = count if family == "cloud" else chips
         # Whether preemptible TPUs have quotas of their own is not on file.
-        yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN_METRIC_MARK}", amount
+        yield (None if is_preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN_METRIC_MARK}", amount
     else:
         # Preemptible vCPUs of all families share one: the service's errors for T4 and A100 machines both name it.
-        cpu_metric = "preemptible_cpus" if preemptible else _CPUS.get(family)
+        cpu_metric = "preemptible_cpus" if is_preemptible else _CPUS.get(family)
         yield cpu_metric or f"{family} vCPUs{UNKNOWN_METRIC_MARK}", machine.vcpus
         if kind:
-            prefix = "preemptible_" if preemptible else ""
+            prefix = "preemptible_" if is_preemptible else ""
             yield f"{prefix}{_GPUS[kind]}" if kind in _GPUS else f"{kind}{UNKNOWN_METRIC_MARK}", count
     disk, size = get_boot_disk_type_and_size(pool)
     yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN_METRIC_MARK}", size

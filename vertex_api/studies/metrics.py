@@ -59,7 +59,8 @@ def parse_safety_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
     return [metric for metric in parse_metrics(study_spec) if metric.threshold is not None]
 
 
-def is_safe(study_spec: Mapping[str, Any], values: Mapping[str, float]) -> bool:
+def are_metric_values_safe(study_spec: Mapping[str, Any], values_by_metric: Mapping[str, float]) -> bool:
     """Return whether a trial with these values has every safety metric, and none beyond its threshold."""
-    shortfalls = [metric.compute_signed_safety_shortfall_or_none(values) for metric in parse_safety_metrics(study_spec)]
+    metrics = parse_safety_metrics(study_spec)
+    shortfalls = [metric.compute_signed_safety_shortfall_or_none(values_by_metric) for metric in metrics]
     return all(shortfall is not None and shortfall <= 0 for shortfall in shortfalls)

@@ -6,7 +6,7 @@ from math import inf
 from operator import le
 from typing import Any
 
-from vertex_api.studies.metrics import is_safe, parse_objectives
+from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
 
 ENDED_STATES = frozenset({"SUCCEEDED", "INFEASIBLE"})
 _CUT_SHORT = re.compile(
@@ -20,11 +20,11 @@ def get_trial_summary(trial: Mapping[str, Any]) -> dict[str, Any]:
 
     `metrics` is empty without a final measurement.
     """
-    measurement = trial.get("finalMeasurement", {})
+    measurement, parameters = trial.get("finalMeasurement", {}), trial.get("parameters", [])
     row = {
         "id": trial["id"],
         "state": trial["state"],
-        "parameters": {each["parameterId"]: drop_zero_fraction(each["value"]) for each in trial.get("parameters", [])},
+        "parameters": {each["parameterId"]: convert_whole_float_to_int(each["value"]) for each in parameters},
         "metrics": {each["metricId"]: each.get("value", 0.0) for each in measurement.get("metrics", [])},
     }
     return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
@@ -106,7 +106,7 @@ def list_ever_reported_metric_ids(trial: Mapping[str, Any]) -> set[str]:
     return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}
 
 
-def drop_zero_fraction(value: Any) -> Any:
+def convert_whole_float_to_int(value: Any) -> Any:
     """Return a whole number as int: JSON has one kind of number, so 32 comes back as 32.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -114,4 +114,4 @@ def drop_zero_fraction(value: Any) -> Any:
 def _list_safe_succeeded_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of the succeeded trials that are safe."""
     rows = [row for row in list_trial_summaries(job) if row["state"] == "SUCCEEDED"]
-    return [row for row in rows if is_safe(job["studySpec"], row["metrics"])]
+    return [row for row in rows if are_metric_values_safe(job["studySpec"], row["metrics"])]

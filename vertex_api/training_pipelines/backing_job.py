@@ -49,7 +49,7 @@ def convert_backing_job_path_to_pipeline_path(
     return (INPUTS_FIELD, *(path[1:] if backing_job_kind == CUSTOM_JOB else path))
 
 
-def convert_inputs_to_job(kind: Kind, pipeline: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+def convert_task_inputs_to_job(kind: Kind, pipeline: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the job of a kind with a task's inputs, and the shared fields of its pipeline."""
     shared = {name: pipeline[name] for name in SHARED_FIELDS if name in pipeline}
     if kind == CUSTOM_JOB:
@@ -57,7 +57,7 @@ def convert_inputs_to_job(kind: Kind, pipeline: Mapping[str, Any], inputs: Mappi
     return {**{name: value for name, value in inputs.items() if to_camel(name) not in SHARED_FIELDS}, **shared}
 
 
-def convert_job_to_inputs(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
+def convert_job_to_task_inputs(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs of the task that runs a job."""
     if kind == CUSTOM_JOB:
         return dict(job[kind.spec_field])

@@ -13,15 +13,15 @@ _MAX_DEPTH, _MAX_CONTAINING_FIELDS = 2, 2
 
 
 @cache
-def get_adapter(message_type: Any) -> TypeAdapter[Any]:
+def get_type_adapter(message_type: Any) -> TypeAdapter[Any]:
     """Return pydantic's validator of a TypedDict."""
     return TypeAdapter(message_type)
 
 
 @cache
-def get_schema(message_type: Any) -> dict[str, Any]:
+def get_json_schema(message_type: Any) -> dict[str, Any]:
     """Return the JSON schema of a TypedDict, with the API's own field names."""
-    return get_adapter(message_type).json_schema(by_alias=False)
+    return get_type_adapter(message_type).json_schema(by_alias=False)
 
 
 def require_schema_node(schema: Schema, path: KeyPath) -> Schema:

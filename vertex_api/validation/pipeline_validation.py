@@ -17,8 +17,8 @@ from vertex_api.training_pipelines.backing_job import (
     TASK_KINDS,
     TUNING_TASK,
     convert_backing_job_path_to_pipeline_path,
-    convert_inputs_to_job,
-    convert_job_to_inputs,
+    convert_job_to_task_inputs,
+    convert_task_inputs_to_job,
     get_backing_job_kind,
 )
 from vertex_api.validation import rules
@@ -90,7 +90,7 @@ def validate_pipeline(
             problems = [*problems, FieldProblem((INPUTS_FIELD,), message)]
         return ValidatedPipeline(spec, problems, headline)
     kind = TASK_KINDS[definition]
-    job = convert_inputs_to_job(kind, valid_part.value or {}, inputs)
+    job = convert_task_inputs_to_job(kind, valid_part.value or {}, inputs)
     if output_only == "drop":  # a request
         job = convert_scalars_in_string_fields_to_texts(kind.typed_dict, job)
     job, malformed = canonicalize_and_find_shape_problems(kind.typed_dict, job)
@@ -125,14 +125,14 @@ def canonicalize_declared_pipeline_and_find_problems(
     )
     if not validated.job:
         return body, validated.problems
-    inputs = convert_job_to_inputs(get_backing_job_kind(validated.spec), validated.job)
+    inputs = convert_job_to_task_inputs(get_backing_job_kind(validated.spec), validated.job)
     return {**validated.spec, INPUTS_FIELD: inputs}, validated.problems
 
 
 def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
     kind = get_backing_job_kind(pipeline)
-    job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
+    job = convert_task_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
     job = convert_scalars_in_string_fields_to_texts(kind.typed_dict, job)
     job, problems = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     assert not problems, problems
@@ -144,8 +144,8 @@ def canonicalize_pipeline_and_drop_unknown_fields(stored_pipeline: Mapping[str, 
     known_part = dict(stored_pipeline)
     kind = TASK_KINDS.get(stored_pipeline.get(DEFINITION_FIELD, ""))
     if kind is not None and isinstance(inputs := stored_pipeline.get(INPUTS_FIELD), Mapping):
-        known_job = copy_without_unknown_fields(kind.typed_dict, convert_inputs_to_job(kind, {}, inputs))
-        known_part[INPUTS_FIELD] = convert_job_to_inputs(kind, known_job)
+        known_job = copy_without_unknown_fields(kind.typed_dict, convert_task_inputs_to_job(kind, {}, inputs))
+        known_part[INPUTS_FIELD] = convert_job_to_task_inputs(kind, known_job)
     return canonicalize_declared_pipeline_and_find_problems(known_part, output_only="drop")[0]
 
 

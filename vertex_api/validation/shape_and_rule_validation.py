@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
-from vertex_api.validation.message_schema_lookup import get_schema
+from vertex_api.validation.message_schema_lookup import get_json_schema
 from vertex_api.validation.misshapen_part_removal import RemovalConsequences, remove_or_replace_part_in_place
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
@@ -102,7 +102,7 @@ def extract_valid_part(
                 return ValidPart(None)
             removed.add(path)
             intended.add(find_intended_path_or_itself(message_type, path))
-            remove_or_replace_part_in_place(remaining, path, get_schema(message_type))
+            remove_or_replace_part_in_place(remaining, path, get_json_schema(message_type))
         value, shape_problems = canonicalize_and_find_shape_problems(message_type, remaining, output_only=output_only)
     unset = {path for path in intended if get_value_at_path_or_none(value, path) is None}
     return ValidPart(value, frozenset(removed) | unset)

@@ -13,9 +13,9 @@ from vertex_api.name_suggestions import find_closest_name, join_with_or, suggest
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.message_schema_lookup import (
     find_nested_fields_containing,
-    get_adapter,
-    get_schema,
+    get_json_schema,
     get_settable_field_schemas,
+    get_type_adapter,
 )
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath
@@ -96,7 +96,7 @@ def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[s
     `other_names` are allowed at this place in addition to the fields of the message.
     """
     *parents, name = path
-    schema, camel_name = get_schema(message_type), to_camel(_truncate_long_name(str(name)))
+    schema, camel_name = get_json_schema(message_type), to_camel(_truncate_long_name(str(name)))
     if containing := find_nested_fields_containing(schema, tuple(parents), camel_name):
         return f"unknown field; it belongs under {join_with_or(containing)}"
     known_names = [*get_settable_field_schemas(schema, tuple(parents)), *other_names]
@@ -109,7 +109,7 @@ def find_intended_path_or_itself(message_type: Any, path: KeyPath) -> KeyPath:
     If that field is missing, a problem that says so would report the same mistake twice.
     """
     *parents, name = path
-    schema = get_schema(message_type)
+    schema = get_json_schema(message_type)
     known_names = get_settable_field_schemas(schema, tuple(parents))
     if name in known_names:
         return path
@@ -143,7 +143,7 @@ def _canonicalize_and_list_errors(
     message_type: Any, value: object, output_only: OutputOnlyPolicy
 ) -> tuple[Any, list[ErrorDetails]]:
     try:
-        return get_adapter(message_type).validate_python(value, context={"output_only": output_only}), []
+        return get_type_adapter(message_type).validate_python(value, context={"output_only": output_only}), []
     except ValidationError as error:
         return value, error.errors(include_url=False)
 
@@ -153,7 +153,8 @@ def _find_errors_of_unset_unknown_fields(message_type: Any, value: object) -> It
     for detail in filter(_is_unknown_field_error, _canonicalize_and_list_errors(message_type, value, "reject")[1]):
         *parents, name = detail["loc"]
         is_unset = detail["input"] is None or detail["input"] == []
-        if is_unset and to_camel(str(name)) not in get_settable_field_schemas(get_schema(message_type), tuple(parents)):
+        known_names = get_settable_field_schemas(get_json_schema(message_type), tuple(parents))
+        if is_unset and to_camel(str(name)) not in known_names:
             yield detail
 
 
@@ -162,7 +163,7 @@ def _is_unknown_field_error(detail: ErrorDetails) -> bool:
 
 
 def _is_known_field(message_type: Any, path: KeyPath) -> bool:
-    return path[-1] in get_settable_field_schemas(get_schema(message_type), path[:-1])
+    return path[-1] in get_settable_field_schemas(get_json_schema(message_type), path[:-1])
 
 
 def _build_problem_text(message_type: Any, pydantic_error: ErrorDetails) -> str:

@@ -58,7 +58,7 @@ class ModelChangeService:
     def merge_version_aliases(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Add aliases to a version, and remove those with "-" before them; return the version. Raises ApiError."""
         request, problems = canonicalize_message_and_find_problems(
-            types.MergeVersionAliasesRequest, body, uploaded_model.find_alias_change_violations
+            types.MergeVersionAliasesRequest, body, uploaded_model.find_version_alias_change_violations
         )
         if problems:
             raise build_invalid_argument_error(problems)

@@ -12,7 +12,7 @@ from itertools import chain
 from math import inf, isfinite
 from typing import Any
 
-from vertex_api.studies.metrics import is_safe, parse_objectives
+from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search import Measurement
 
@@ -94,7 +94,7 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
 
     def rank(candidate: Measurement) -> tuple[bool, list[float]]:
         losses = [goal.compute_loss_or_none(candidate.metrics) for goal in goals]
-        unsafe = not is_safe(study_spec, {**latest, **candidate.metrics})
+        unsafe = not are_metric_values_safe(study_spec, {**latest, **candidate.metrics})
         return unsafe, [inf if loss is None else loss for loss in losses]
 
     chosen = min(candidates, key=rank)

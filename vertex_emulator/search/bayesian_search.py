@@ -7,7 +7,7 @@ Process Bandit Algorithm, 2024). What users may notice as a difference are the f
 from collections.abc import Sequence
 from random import Random
 
-from vertex_api.studies.metrics import is_safe, parse_objectives, parse_safety_metrics
+from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives, parse_safety_metrics
 from vertex_api.types import StudySpec
 from vertex_emulator.search.conditional_parameters import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.loss_transforms import fill_missing_and_compress_outliers, scalarize_losses_by_trial
@@ -123,7 +123,7 @@ def _rank_trial_indices(study_spec: StudySpec, losses: list[float], ended_trials
 
     def rank(index: int) -> tuple[bool, float]:
         trial = ended_trials[index]
-        return trial.state != "SUCCEEDED" or not is_safe(study_spec, trial.metrics), losses[index]
+        return trial.state != "SUCCEEDED" or not are_metric_values_safe(study_spec, trial.metrics), losses[index]
 
     return sorted(range(len(ended_trials)), key=rank)
 
@@ -147,6 +147,7 @@ def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Rando
 
 def _compute_required_safe_probability(study_spec: StudySpec, ended_trials: Sequence[Observation]) -> float:
     """Compute how probably the next point must be safe: the desired fraction, unless more trials are safe."""
-    safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended_trials)
+    succeeded = (trial for trial in ended_trials if trial.state == "SUCCEEDED")
+    safe = sum(are_metric_values_safe(study_spec, trial.metrics) for trial in succeeded)
     fraction = max((metric.min_safe_fraction for metric in parse_safety_metrics(study_spec)), default=0.0)
     return fraction if safe <= fraction * len(ended_trials) else 0.0

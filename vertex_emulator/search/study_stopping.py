@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.metrics import is_safe, parse_objectives
+from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
@@ -64,7 +64,9 @@ def _count_stagnant_trials_and_get_start(
     best, stagnant_trials, since = None, 0, created
     for trial in sorted(ended, key=lambda trial: trial.at):
         metrics = trial.metrics
-        loss = objective.compute_loss_or_none(metrics) if metrics is not None and is_safe(study_spec, metrics) else None
+        loss = None
+        if metrics is not None and are_metric_values_safe(study_spec, metrics):
+            loss = objective.compute_loss_or_none(metrics)
         if loss is not None and (best is None or loss < best):
             best, stagnant_trials, since = loss, 0, trial.at
         else:

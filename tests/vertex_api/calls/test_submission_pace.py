@@ -12,7 +12,7 @@ LIMITS = [1, 2, 7, 60, 600]
 def turn_times(per_minute: int, count: int) -> list[float]:
     """The times at which calls go that all come at once."""
     pace = SubmissionPace(per_minute)
-    return [pace.reserve_turn(1000.0) for _ in range(count)]
+    return [pace.reserve_turn_and_get_pause(1000.0) for _ in range(count)]
 
 
 @pytest.mark.parametrize("per_minute", LIMITS)
@@ -37,8 +37,8 @@ def test_the_limit_of_a_minute_fits_into_it() -> None:
 
 def test_an_idle_minute_is_not_saved_up() -> None:
     pace = SubmissionPace(60)
-    assert [pace.reserve_turn(now) for now in [0.0] * 5 + [1000.0] * 5] == [0] * 10
-    assert pace.reserve_turn(1000.0) > 0
+    assert [pace.reserve_turn_and_get_pause(now) for now in [0.0] * 5 + [1000.0] * 5] == [0] * 10
+    assert pace.reserve_turn_and_get_pause(1000.0) > 0
 
 
 def test_the_estimate_is_the_last_turn() -> None:

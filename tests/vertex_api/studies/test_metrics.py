@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.studies.metrics import is_safe, parse_objectives, parse_safety_metrics
+from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives, parse_safety_metrics
 
 
 def study(*metrics: dict[str, Any]) -> dict[str, Any]:
@@ -34,5 +34,5 @@ def test_a_safety_metric_is_no_objective() -> None:
 )
 def test_the_goal_decides_which_side_is_safe(goal: str, value: float, safe: bool) -> None:
     spec = study({"goal": goal, "safetyConfig": {"safetyThreshold": 3}})
-    assert is_safe(spec, {"m0": value}) == safe
-    assert not is_safe(spec, {})
+    assert are_metric_values_safe(spec, {"m0": value}) == safe
+    assert not are_metric_values_safe(spec, {})

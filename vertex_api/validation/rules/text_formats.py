@@ -19,12 +19,12 @@ class TextFormat:
     requirement: str
 
     @classmethod
-    def from_template(cls, text: str) -> "TextFormat":
+    def from_template(cls, template: str) -> "TextFormat":
         """Return the format of a template such as `projects/{project}/locations/{region}`."""
-        parts = re.split(r"\{(\w+)\}", text)
+        parts = re.split(r"\{(\w+)\}", template)
         parts[::2] = map(re.escape, parts[::2])
         parts[1::2] = (_SEGMENTS.get(name, r"[^/\s]+") for name in parts[1::2])
-        return cls(re.compile("".join(parts)), f"must have the form {text}")
+        return cls(re.compile("".join(parts)), f"must have the form {template}")
 
     def matches(self, value: str) -> bool:
         """Return whether a text has this format."""

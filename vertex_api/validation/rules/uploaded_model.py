@@ -23,23 +23,23 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
     yield from uploaded_model_oneofs.find_doubly_set_oneofs(types.Model, model, at)
     yield from STORAGE_URI.find_violations_if_set(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
-        yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))
+        yield from _find_serving_container_violations(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
-        yield from _find_alias_violations(alias, (*at, "versionAliases", index))
+        yield from _find_version_alias_violations(alias, (*at, "versionAliases", index))
 
 
-def find_alias_change_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+def find_version_alias_change_violations(merge_request: Mapping[str, Any]) -> Iterator[Violation]:
     """Find violations of the rules for a canonical MergeVersionAliasesRequest: "-" before an alias removes it."""
-    for index, alias in enumerate(request.get("versionAliases", [])):
-        yield from _find_alias_violations(alias.removeprefix("-"), ("versionAliases", index))
+    for index, alias in enumerate(merge_request.get("versionAliases", [])):
+        yield from _find_version_alias_violations(alias.removeprefix("-"), ("versionAliases", index))
 
 
-def _find_alias_violations(alias: str, at: KeyPath) -> Iterator[Violation]:
+def _find_version_alias_violations(alias: str, at: KeyPath) -> Iterator[Violation]:
     if not _ALIAS.fullmatch(alias):
         yield at, f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
 
 
-def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_serving_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
     yield from IMAGE.find_required_field_violations(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):
@@ -53,11 +53,11 @@ def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator
     yield from find_environment_violations(spec.get("env", ()), _MAX_VARIABLES, (*at, "env"))
 
 
-def find_model_id_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+def find_model_id_violations(pipeline_or_upload: Mapping[str, Any]) -> Iterator[Violation]:
     """Find violations of the rules for the `modelId` of a pipeline or an upload (discovery document,
     UploadModelRequest)."""
-    model_id = request.get("modelId", "")
-    if model_id and request.get("parentModel"):
+    model_id = pipeline_or_upload.get("modelId", "")
+    if model_id and pipeline_or_upload.get("parentModel"):
         yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
     if model_id and not _ID.fullmatch(model_id):
         yield ("modelId",), f'"{model_id}" must be at most 63 of [a-z0-9_-], and not start with a number or hyphen'
