@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from starlette.datastructures import QueryParams
 
-from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
-from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
+from tests.vertex_emulator.fakes import Clock, Container, Emulator, Machine, use_clock
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports, submit_study
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, job_and_trial_statements
 from vertex_emulator.database.records import SUCCEEDED
+from vertex_emulator.scheduling import study_outcome
 from vertex_emulator.web_page.job_summaries import build_job_list_reply, parse_job_query
 
 FEW, MANY = 300, 3000
@@ -91,24 +94,39 @@ def test_counts_and_leftovers_parse_no_job(
     assert parsed == []
 
 
-def test_a_study_reads_each_trial_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class SlowFirstTrial(Machine):
+    """The container that has run longest ends last."""
+
+    def _running(self) -> list[Container]:
+        return super()._running()[::-1]
+
+
+@pytest.mark.parametrize("rule", [{}, {"medianAutomatedStoppingSpec": {}}])
+@pytest.mark.parametrize("machine", [Machine, SlowFirstTrial])
+def test_a_study_reads_each_trial_a_few_times(
+    machine: type[Machine], rule: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reads = []
     for trials in (20, 60):
         clock = Clock()
         use_clock(clock, monkeypatch)
-        emulator = Emulator(tmp_path / str(trials), Machine(clock, program=reports))
+        emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
             parsed = count_calls(patch, "_parse_trial")
-            study = submit_study(emulator, trials=trials, parallel=2)
+            curves = count_calls(patch, "build_learning_curves", study_outcome)
+            study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED
-        reads.append(len(parsed) / trials)
+        reads.append((len(parsed) + len(curves)) / trials)
+        assert bool(curves) == bool(rule)
     assert reads[1] < 1.2 * reads[0] < 30
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[object]:
-    """The arguments with which a function of `job_and_trial_statements` is called from now on."""
+def count_calls(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: ModuleType = job_and_trial_statements
+) -> list[object]:
+    """The arguments with which a function of a module is called from now on."""
     calls: list[object] = []
-    function = getattr(job_and_trial_statements, name)
-    monkeypatch.setattr(job_and_trial_statements, name, lambda row: calls.append(row) or function(row))
+    function = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *arguments: calls.append(arguments) or function(*arguments))
     return calls

@@ -132,10 +132,13 @@ class JobStatements(Statements):
         """Delete a job with its trials, their jobs and its messages."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
-    def list_trials(self, study_id: str, after_number: int = 0) -> list[Trial]:
-        """List the trials of a tuning job by number, those with higher numbers than `after_number`."""
-        query = "SELECT * FROM trials WHERE study = ? AND number > ? ORDER BY number"
-        return [_parse_trial(row) for row in self._connection.execute(query, (study_id, after_number))]
+    def list_trials(self, study_id: str, except_numbers: Iterable[int] = ()) -> list[Trial]:
+        """List the trials of a tuning job by number, but for those with `except_numbers`."""
+        query = (
+            "SELECT * FROM trials WHERE study = ? AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number"
+        )
+        rows = self._connection.execute(query, (study_id, json.dumps(list(except_numbers))))
+        return [_parse_trial(row) for row in rows]
 
     def list_trials_omitting_measurements(self, study_id: str) -> list[Trial]:
         """List the trials of a tuning job by number, as if they had no measurements, which take most of the time."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.search import EndedTrial, early_stopping, study_stopping
+from vertex_emulator.search.early_stopping import CurvesByObjective
 from vertex_emulator.search.observation_and_measurement import parse_api_measurement
 
 _CODE_FAILED_PRECONDITION = 9
@@ -59,15 +60,25 @@ def has_early_stopping_rule(study: Job) -> bool:
     return not early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study.spec["studySpec"])
 
 
-def iterate_trials_to_stop_early_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
-    """Find the running trials that the study's automated stopping rule stops, each with the reason."""
+def build_learning_curves(study: Job, trial: Trial) -> CurvesByObjective:
+    """Build the curves of a trial that the study's automated stopping rule compares."""
+    study_spec: Any = study.spec["studySpec"]
+    return early_stopping.build_learning_curves(study_spec, list(map(parse_api_measurement, trial.measurements)))
+
+
+def iterate_trials_to_stop_early_with_reasons(
+    study: Job, trials: Sequence[Trial], completed: Sequence[CurvesByObjective]
+) -> Iterator[tuple[Trial, str]]:
+    """Find the running trials that the study's automated stopping rule stops, each with the reason.
+
+    `completed` are the curves of the trials that have succeeded.
+    """
     if not has_early_stopping_rule(study):
         return
     study_spec: Any = study.spec["studySpec"]
-    completed = [list(map(parse_api_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
     for trial in trials:
         if trial.state == "ACTIVE":
-            running = list(map(parse_api_measurement, trial.measurements))
+            running = build_learning_curves(study, trial)
             reason = early_stopping.find_early_stopping_reason(study_spec, running, completed)
             if reason is not None:
                 yield trial, reason

@@ -1,23 +1,46 @@
 """The reconciler of tuning jobs: it requests trials, reads their measurements and ends the study."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.scheduling import job_ending_requests, study_outcome
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
+from vertex_emulator.search.early_stopping import CurvesByObjective
 from vertex_emulator.timestamps import now_ns
 
 _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
+
+
+@dataclass
+class _KnownTrials:
+    """What earlier steps have read of a study's trials.
+
+    `ended` has by number, and without measurements, those that have ended: they no longer change, and are not read
+    again. If running trials are compared with them, `completed_curves` has those of the succeeded ones. `last_compared`
+    are the other trials as they were when that was last done.
+    """
+
+    ended: dict[int, Trial] = field(default_factory=dict)
+    completed_curves: list[CurvesByObjective] = field(default_factory=list)
+    last_compared: Sequence[Trial] = ()
+
+    def add_ended(self, study: Job, trials: Iterable[Trial]) -> None:
+        """Add those of some trials that have ended."""
+        for trial in trials:
+            if trial.has_ended:
+                if trial.state == "SUCCEEDED" and study_outcome.has_early_stopping_rule(study):
+                    self.completed_curves.append(study_outcome.build_learning_curves(study, trial))
+                self.ended[trial.number] = replace(trial, measurements=())
 
 
 @dataclass(frozen=True)
@@ -27,39 +50,30 @@ class StudyReconciler:
     database: Database
     data: DataFolder
     wake: Callable[[str], None]
-    _first_ended_trials: dict[str, list[Trial]] = field(default_factory=dict, init=False)
-    """By study, its trials up to the first that has not ended: they no longer change, and are not read again."""
+    _known_trials_by_study: dict[str, _KnownTrials] = field(default_factory=dict, init=False)
 
     def reconcile_and_get_delay(self, study: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if study.is_terminal:
-            self._first_ended_trials.pop(study.id, None)
+            self._known_trials_by_study.pop(study.id, None)
             return None
+        known = self._known_trials_by_study.setdefault(study.id, _KnownTrials())
         with self.database.read_transaction() as transaction:
-            trials = self._list_trials_and_cache_ended(transaction, study)
+            others = transaction.list_trials(study.id, except_numbers=known.ended)
             jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
-        trials = self._refresh_and_store_trials(study, trials, jobs)
+        others = self._refresh_and_store_trials(study, others, jobs)
+        trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
+        known.add_ended(study, others)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
             self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
             return self._request_trial_endings_or_end_study(study, ending, trials)
-        self._request_stop_of_unpromising_trials(study, trials)
+        if others != known.last_compared:
+            self._request_stop_of_unpromising_trials(study, others, known.completed_curves)
+            known.last_compared = others
         return _POLL_SECONDS
-
-    def _list_trials_and_cache_ended(self, transaction: Transaction, study: Job) -> list[Trial]:
-        """List the trials of a study, and keep those that need not be read again.
-
-        The measurements of ended trials are left out where nothing compares running trials with them.
-        """
-        if study_outcome.has_early_stopping_rule(study):
-            return transaction.list_trials(study.id)
-        known = self._first_ended_trials.setdefault(study.id, [])
-        others = transaction.list_trials(study.id, after_number=len(known))
-        trials = [*known, *others]
-        known += [replace(trial, measurements=()) for trial in takewhile(lambda trial: trial.has_ended, others)]
-        return trials
 
     def _refresh_and_store_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
         """Update the trials from their jobs and metric files, and store those that changed."""
@@ -122,8 +136,10 @@ class StudyReconciler:
         asap = study.spec["studySpec"].get("studyStoppingConfig", {}).get("shouldStopAsap", False)
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
-    def _request_stop_of_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
-        for trial, reason in study_outcome.iterate_trials_to_stop_early_with_reasons(study, trials):
+    def _request_stop_of_unpromising_trials(
+        self, study: Job, trials: Sequence[Trial], completed: Sequence[CurvesByObjective]
+    ) -> None:
+        for trial, reason in study_outcome.iterate_trials_to_stop_early_with_reasons(study, trials, completed):
             with self.database.write_transaction() as transaction:
                 if job_ending_requests.request_early_stop_if_undecided(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")

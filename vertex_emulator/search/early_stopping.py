@@ -28,12 +28,11 @@ _DEFAULT_MIN_STEPS = 0.1  # of maxStepCount
 STOPPING_RULE_FIELDS = frozenset(
     {"medianAutomatedStoppingSpec", "decayCurveStoppingSpec", "convexAutomatedStoppingSpec"}
 )
-Measurements = Sequence[Measurement]
 
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Values of one objective in order, smaller is better (a MAXIMIZE metric comes negated).
+    """Values of one objective of a trial in order, smaller is better (a MAXIMIZE metric comes negated).
 
     `at` are the moments: steps, or seconds where the rule uses elapsed durations. Both have the same length.
     """
@@ -56,16 +55,30 @@ class LearningCurve:
         return LearningCurve(self.at, tuple(accumulate(self.losses, min)))
 
 
+CurvesByObjective = Mapping[str, LearningCurve]
+
+
+def build_learning_curves(study_spec: StudySpec, measurements: Sequence[Measurement]) -> dict[str, LearningCurve]:
+    """Build a trial's curve of each objective, by its id, over the moments that the study's stopping rule compares."""
+    rule: Any = next((spec for field, spec in study_spec.items() if field in STOPPING_RULE_FIELDS), {})
+    uses_elapsed = bool(rule.get("useElapsedDuration"))
+    return {
+        objective.id: _build_loss_curve(measurements, objective, uses_elapsed)
+        for objective in parse_objectives(study_spec)
+    }
+
+
 def find_early_stopping_reason(
-    study_spec: StudySpec, running: Measurements, completed: Sequence[Measurements]
+    study_spec: StudySpec, running: CurvesByObjective, completed: Sequence[CurvesByObjective]
 ) -> str | None:
     """Find the reason to stop a running trial, as a clause for the log; None while it may go on.
 
-    `running` are the trial's measurements and `completed` those of each succeeded trial.
+    `running` are the trial's curves and `completed` those of each succeeded trial, as build_learning_curves has them.
     """
     reasons = []
     for objective in parse_objectives(study_spec):
-        reason = _find_stopping_reason_for_objective(study_spec, objective, running, completed)
+        others = [curve for curves in completed if (curve := curves[objective.id]).at]
+        reason = _find_stopping_reason_for_objective(study_spec, running[objective.id], others)
         if reason is None:
             return None
         reasons.append(f"{objective.id}: {reason}")
@@ -142,24 +155,18 @@ def find_convex_stopping_reason(
 
 
 def _find_stopping_reason_for_objective(
-    study_spec: StudySpec, objective: Metric, running: Measurements, completed: Sequence[Measurements]
+    study_spec: StudySpec, curve: LearningCurve, completed: Sequence[LearningCurve]
 ) -> str | None:
-    def build_curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
-        uses_elapsed = bool(spec.get("useElapsedDuration"))
-        curve, *others = (_build_loss_curve(trial, objective, uses_elapsed) for trial in (running, *completed))
-        return curve, [other for other in others if other.at]
-
     if "medianAutomatedStoppingSpec" in study_spec:
-        return find_median_stopping_reason(*build_curves(study_spec["medianAutomatedStoppingSpec"]))
+        return find_median_stopping_reason(curve, completed)
     if "decayCurveStoppingSpec" in study_spec:
-        return find_decay_curve_stopping_reason(*build_curves(study_spec["decayCurveStoppingSpec"]))
+        return find_decay_curve_stopping_reason(curve, completed)
     if "convexAutomatedStoppingSpec" in study_spec:
-        spec = study_spec["convexAutomatedStoppingSpec"]
-        return find_convex_stopping_reason(spec, *build_curves(spec))
+        return find_convex_stopping_reason(study_spec["convexAutomatedStoppingSpec"], curve, completed)
     return None
 
 
-def _build_loss_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> LearningCurve:
+def _build_loss_curve(trial: Sequence[Measurement], objective: Metric, uses_elapsed: bool) -> LearningCurve:
     points = [
         (measurement.elapsed if uses_elapsed else float(measurement.step_count), loss)
         for measurement in trial

@@ -84,6 +84,14 @@ def test_a_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None
     assert text.startswith("Trial 2 is stopped early: acc: its best value is worse than the median")
 
 
+def test_a_running_trial_is_compared_again_when_another_succeeds(start: Any) -> None:
+    emulator = start(0.9, 0.1)
+    study = submit(emulator, 2, 2, **MEDIAN)
+    emulator.run(lambda emulator: states(emulator, study) == ["ACTIVE", "ACTIVE"])
+    emulator.run()
+    assert [text[:24] for _, text in lines(emulator, study, "stopped early")] == ["Trial 2 is stopped early"]
+
+
 def test_a_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
     emulator = start(0.9, 0.1)
     emulator.machine.ignores_sigterm = True
