@@ -12,15 +12,10 @@ from urllib.parse import urlsplit
 
 from benchmarks.noop_resource_comparison import create_our_program
 from benchmarks.paired_timing import render_row
-from benchmarks.thousand_jobs import run_emulator_without_free_capacity
+from benchmarks.thousand_jobs import PULUMI_CASES, run_emulator_without_free_capacity
 from tests.forwarding_proxy import ForwardingProxy
 
 JOBS = 200
-_CASES = {
-    "up": ("up", "--yes", "--skip-preview"),
-    "up without a change": ("up", "--yes", "--skip-preview", "--expect-no-changes"),
-    "preview without a change": ("preview", "--expect-no-changes"),
-}
 MAX_CALLS: dict[str, dict[str, int]] = {"up": {"create customJobs": JOBS, "list customJobs": 1}}
 """The calls of each case, none if it is not here. A call that is not here is one too many."""
 _COLLECTIONS = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "operations")
@@ -49,7 +44,7 @@ def yield_benchmark_rows() -> Iterator[str]:
         data = program.root / ".emulator"
         with run_emulator_without_free_capacity(data) as emulator:
             endpoint = (data / "endpoint.json").read_text()
-            for case, arguments in _CASES.items():
+            for case, arguments in PULUMI_CASES.items():
                 proxy = CountingProxy(emulator.url)
                 with proxy.serving() as url:
                     (data / "endpoint.json").write_text(json.dumps({**json.loads(endpoint), "url": url}))

@@ -31,7 +31,7 @@ def yield_benchmark_rows() -> Iterator[str]:
             yield f"{scratch} has no room for a context of 1 GiB and its git repository: not measured"
             return
         folder, cache = Path(scratch, "context"), Path(scratch, "cache")
-        _write_files(folder)
+        _write_build_context(folder)
         for arguments in (["init", "--quiet"], ["-c", "core.compression=0", "add", "."]):
             subprocess.run(["git", *arguments], cwd=folder, check=True)
         # The files of git are not part of the image.
@@ -57,7 +57,7 @@ def yield_benchmark_rows() -> Iterator[str]:
             yield from yield_time_rows("warm", "git status", status, compute_digest, ROUNDS, MAX_WARM_RATIO, warm_ups=1)
 
 
-def _write_files(folder: Path) -> None:
+def _write_build_context(folder: Path) -> None:
     """Write a Dockerfile and files of many sizes, from a few bytes to some 200 KiB."""
     block = os.urandom(1 << 20)
     mean = BYTES // FILES

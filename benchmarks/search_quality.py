@@ -72,8 +72,8 @@ def _evaluate_trial(problem: SyntheticStudy, running: Observation) -> Observatio
     return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
 
 
-def _compute_regret_in_worker(task: tuple[int, int, int]) -> float:
-    index, seed, at_once = task
+def _compute_regret_in_worker(index_seed_and_at_once: tuple[int, int, int]) -> float:
+    index, seed, at_once = index_seed_and_at_once
     return compute_regret(STUDIES[index], seed, at_once)
 
 

@@ -27,7 +27,7 @@ JOBS = 1_000
 ROUNDS = 3
 MAX_RATIOS = {"up": 1.5, "up without a change": 1.15, "preview without a change": 1.15}
 """The engine writes the whole state at each step of an `up`, and a job has more in it than the short spec."""
-_CASES = {
+PULUMI_CASES = {
     "up": ("up", "--yes", "--skip-preview"),
     "up without a change": ("up", "--yes", "--skip-preview", "--expect-no-changes"),
     "preview without a change": ("preview", "--expect-no-changes"),
@@ -36,13 +36,13 @@ _CASES = {
 
 def yield_benchmark_rows() -> Iterator[str]:
     """Run them in turn: yield for each case a line for ours, for the others, and for the ratio."""
-    costs: dict[str, list[tuple[Cost, ...]]] = {case: [] for case in _CASES}
+    costs: dict[str, list[tuple[Cost, ...]]] = {case: [] for case in PULUMI_CASES}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
             ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
             with run_emulator_without_free_capacity(ours.root / ".emulator"):
-                for case, arguments in _CASES.items():
+                for case, arguments in PULUMI_CASES.items():
                     noop_cost = noop.measure_pulumi(*arguments)
                     costs[case].append((ours.measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else [])))
     for case, rounds in costs.items():

@@ -18,7 +18,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 def estimate_max_persistent_resource_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """Return the cost of the machines in ResourcePools: hourly for the most that autoscaling allows, total `inf`."""
-    jobs = (_build_equivalent_job(pools, bound) for bound in ("max", "min"))
+    jobs = (_build_equivalent_job(pools, autoscaling_bound) for autoscaling_bound in ("max", "min"))
     highest, lowest = (estimate_cost_of_priced_parts(job, region, prices) for job in jobs)
     notes = [*highest.notes, "billed with jobs or without; no sum of USD at most counts it"]
     if lowest.hourly != highest.hourly and not highest.unpriced:
@@ -31,12 +31,12 @@ def estimate_max_persistent_resource_quota_by_metric(pools: Sequence[Mapping[str
     return estimate_quota_by_metric(_build_equivalent_job(pools, "max"))
 
 
-def _build_equivalent_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:
-    """Return a job with these pools, and with as many machines as a `bound` of their autoscaling (`min`, `max`)."""
-    worker_pools = [{**pool, "replicaCount": _count_replicas(pool, bound)} for pool in pools]
+def _build_equivalent_job(pools: Sequence[Mapping[str, Any]], autoscaling_bound: str) -> CanonicalSpec:
+    """Return a job with these pools, and with as many machines as the `autoscaling_bound` allows (`min`, `max`)."""
+    worker_pools = [{**pool, "replicaCount": _get_replica_count_at_bound(pool, autoscaling_bound)} for pool in pools]
     return CanonicalSpec(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": worker_pools}})
 
 
-def _count_replicas(pool: Mapping[str, Any], bound: str) -> int:
+def _get_replica_count_at_bound(pool: Mapping[str, Any], autoscaling_bound: str) -> int:
     scaling = pool.get("autoscalingSpec", {})
-    return int(scaling.get(f"{bound}ReplicaCount", pool.get("replicaCount", 1)))
+    return int(scaling.get(f"{autoscaling_bound}ReplicaCount", pool.get("replicaCount", 1)))
