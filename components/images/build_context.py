@@ -86,8 +86,11 @@ class BuildContext(ABC):
         return self.digest[:TAG_LENGTH]
 
     def open_archive(self) -> IO[bytes]:
-        """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
-        file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+        """Return the context as a tar file, which the caller closes.
+
+        It is equal for equal files, so that layers are cached across machines.
+        """
+        file = tempfile.TemporaryFile()  # noqa: SIM115
         self._archive_entries.write_tar(file)
         file.seek(0)
         return file

@@ -38,7 +38,7 @@ def is_same_job(resource_name: str, other_name: str) -> bool:
 def render_adoption_violations(
     kind: Kind, name_or_id: str, project: str, project_number: str | None, region: str
 ) -> Iterator[str]:
-    """Find out why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
+    """Yield why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
     try:
         name = ResourceName.parse(expand_to_resource_name(kind, f"projects/{project}/locations/{region}", name_or_id))
     except ValueError:

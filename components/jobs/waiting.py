@@ -67,16 +67,18 @@ def print_progress_until_all_succeed_and_get_results(
 
 def _raise_if_overdue(
     api_parent: str,
-    pending: Mapping[str, str],
+    pending_resource_names_by_job: Mapping[str, str],
     jobs: Mapping[str, Job],
     deadlines_by_job: Mapping[str, float],
     waited_seconds: float,
 ) -> None:
     """Raise TrainingFailed if a pending job, of those by resource name, misses its deadline."""
-    overdue = [name for name in pending if deadlines_by_job.get(name, inf) <= waited_seconds]
+    overdue = [name for name in pending_resource_names_by_job if deadlines_by_job.get(name, inf) <= waited_seconds]
     if overdue:
         links = api_target.resolve_target_and_start_emulator(api_parent).links
-        pages = {name: links.get_job_page_url(ResourceName.parse(pending[name])) for name in overdue}
+        pages = {
+            name: links.get_job_page_url(ResourceName.parse(pending_resource_names_by_job[name])) for name in overdue
+        }
         lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited_seconds) for name in overdue)
         raise TrainingFailed("\n".join(lines))
 

@@ -83,12 +83,12 @@ def fetch_granted_quota_amounts(project: str, region: str, metrics: Collection[s
     return get_granted_amounts_by_metric(_select_quota_infos(answer, metrics), region)
 
 
-def explain_unknown_quotas(text: str, project: str) -> str:
+def explain_unknown_quotas(provider_text: str, project: str) -> str:
     """Return why quotas are unknown, in one line: what to do about a known refusal, else what the provider says."""
     for pattern, reason in _REASONS:
-        if re.search(pattern, text):
+        if re.search(pattern, provider_text):
             return reason.format(project=project)
-    line = " ".join(text.split())
+    line = " ".join(provider_text.split())
     return line if len(line) <= _MAX_REASON_LENGTH else f"{line[:_MAX_REASON_LENGTH]}…"
 
 

@@ -67,7 +67,9 @@ def find_changed_jobs(reviewed_steps: Iterable[Step], all_steps: Iterable[Step])
 
 
 def _build_job_finding(
-    step: Step, nouns_and_names_by_uri: Mapping[str, tuple[str, str]], folders: Mapping[str, tuple[str, str]]
+    step: Step,
+    nouns_and_names_by_uri: Mapping[str, tuple[str, str]],
+    output_folders_by_job: Mapping[str, tuple[str, str]],
 ) -> JobFinding:
     type_name = KINDS_BY_TYPE[step.type].type
     before = step.old_inputs or {}
@@ -79,7 +81,8 @@ def _build_job_finding(
     if step.op == "create":
         return JobFinding(step.name, type_name, "adopt" if is_adopted else "submit")
     action = "update" if step.op == "update" else "adopt" if is_adopted else "run again"
-    upstream_folders = [folders[name] for name in step.new_inputs.get("jobs") or {} if name in folders]
+    upstream_jobs = step.new_inputs.get("jobs") or {}
+    upstream_folders = [output_folders_by_job[name] for name in upstream_jobs if name in output_folders_by_job]
     changes = [each for each in find_input_changes(step) if not _is_consequence_of_upstream(each, upstream_folders)]
     causes = find_causes(changes, nouns_and_names_by_uri)
     return JobFinding(step.name, type_name, action, causes or (Cause("request"),), policy)

@@ -14,7 +14,7 @@ _MAX_NAMES = 5
 
 
 def render_totals(review: Review, max_items: int) -> Iterator[str]:
-    """Return the lines with the totals of a review, none if it has no jobs for Google Cloud."""
+    """Yield the lines with the totals of a review, none if it has no jobs for Google Cloud."""
     if review.before or review.after:
         yield from _render_cost(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
         yield from _render_quota(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)

@@ -78,7 +78,10 @@ def _has_cron_inputs(step: Step) -> bool:
 
 
 def _build_schedule_finding(
-    name: str, steps: Iterable[Step], times: Mapping[str, Any], uris: Mapping[str, tuple[str, str]]
+    name: str,
+    steps: Iterable[Step],
+    cron_inputs: Mapping[str, Any],
+    nouns_and_names_by_uri: Mapping[str, tuple[str, str]],
 ) -> ScheduleFinding:
     steps = list(steps)
     change = "changed"
@@ -87,13 +90,13 @@ def _build_schedule_finding(
     elif all(step.new_inputs is None for step in steps):
         change = "removed"
     changes = [each for step in steps for each in _find_schedule_input_changes(step)]
-    causes = find_causes(changes, uris) or (Cause("request"),)
+    causes = find_causes(changes, nouns_and_names_by_uri) or (Cause("request"),)
     return ScheduleFinding(
         name,
         change,
-        format_value_or_none(times.get("cron") or times.get("schedule")) or "",
-        format_value_or_none(times.get("timeZone")) or "",
-        times.get("paused") is True,
+        format_value_or_none(cron_inputs.get("cron") or cron_inputs.get("schedule")) or "",
+        format_value_or_none(cron_inputs.get("timeZone")) or "",
+        cron_inputs.get("paused") is True,
         causes if change == "changed" else (),
     )
 
