@@ -19,6 +19,7 @@ import docker
 import yaml
 
 from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
+from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
 from tests.standins import key_service
 from vertex_emulator.cli.status_stop_reset_commands import (
@@ -273,6 +274,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(STARTUP),
+        **preloaded_python.get_environment(),
         # No server is there: without an emulator in place of Google Cloud, nothing is looked up.
         ENDPOINT_VARIABLE: "http://127.0.0.1:9/",
         # The heap of an engine with a small stack is not worth collecting.

@@ -1,11 +1,36 @@
 """Runs first in each Python process that `pulumi` starts in a test.
 
 The heap of a program or a provider of a few resources is not worth collecting: that is a sixth of its processor time.
-An emulator, which they start too, collects its own.
+An emulator, which they start too, collects its own. For PRELOADED_PYTHON see tests/engine/preloaded_python.py.
 """
 
 import gc
+import os
 import sys
+
+_IS_PULUMI = any(argument == "pulumi.dynamic" or argument.endswith("language-python-exec") for argument in sys.orig_argv)
+
+
+def _run_in_fork(path: str) -> None:
+    """Let a process that has imported all do what this one was started for, and exit as it does."""
+    import json
+    import signal
+    import socket
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.connect(path)
+        what = {"orig_argv": sys.orig_argv, "cwd": os.getcwd(), "environ": dict(os.environ)}
+        socket.send_fds(server, [json.dumps(what).encode()], [0, 1, 2])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: server.send(str(int(number)).encode()))
+        os._exit(int(server.recv(16) or 1))
+
 
 if "vertex_emulator" not in sys.orig_argv:
     gc.disable()
+if (
+    _IS_PULUMI
+    and "PRELOADED_PYTHON" in os.environ
+    and os.path.realpath("components") == os.environ["PRELOADED_COMPONENTS"]
+):
+    _run_in_fork(os.environ["PRELOADED_PYTHON"])
