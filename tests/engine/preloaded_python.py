@@ -1,7 +1,8 @@
 """Python processes of `pulumi`, forked from one that has imported what they import.
 
 A command starts two, a program and a provider, and their imports are half of its processor time. A forked one differs
-from a started one in nothing else. Those of whole checkouts, of installed packages and of tests that kill are started.
+from a started one in nothing else. Those of other checkouts, of installed packages and of tests that kill or interrupt
+them are started as always.
 
 `startup/sitecustomize.py`, which runs first in each process that `pulumi` starts, asks for the fork, passes its own
 streams and signals on, and ends with its exit code. If it is killed, so is the fork.
@@ -21,17 +22,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).parents[2]
+_SOCKET = "PRELOADED_PYTHON"
 _ALSO_IMPORTED = ("docker", "google.cloud.aiplatform_v1.types", "pulumi.dynamic")
 
 
 @cache
-def get_environment() -> dict[str, str]:
+def get_variables() -> dict[str, str]:
     """Return the variables with which `pulumi` uses forks of a process that is started now and ends with this one.
 
     Without variables where the system cannot wait for a process and a socket at once: all processes are started there.
@@ -46,7 +49,12 @@ def get_environment() -> dict[str, str]:
     )
     atexit.register(process.kill)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-    return {"PRELOADED_PYTHON": str(folder / "socket"), "PRELOADED_COMPONENTS": str(CHECKOUT / "components")}
+    return {_SOCKET: str(folder / "socket"), "PRELOADED_COMPONENTS": str(CHECKOUT / "components")}
+
+
+def remove_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with which `pulumi` starts its processes itself."""
+    return {name: value for name, value in environment.items() if name != _SOCKET}
 
 
 class _Fork:
@@ -84,7 +92,7 @@ def serve(path: str) -> None:
         listener.listen(64)
         selector.register(listener, selectors.EVENT_READ)
         selector.register(sys.stdin, selectors.EVENT_READ, lambda: os._exit(0))
-        print("ready", flush=True)
+        sys.stdout.write("ready\n")
         while True:
             for key, _ in selector.select():
                 if key.fileobj is not listener:
@@ -106,9 +114,8 @@ def _import_modules() -> None:
     """Import what a program or a provider may import."""
     import components
 
-    for module in pkgutil.walk_packages(components.__path__, "components."):
-        importlib.import_module(module.name)
-    for name in _ALSO_IMPORTED:
+    modules = [module.name for module in pkgutil.walk_packages(components.__path__, "components.")]
+    for name in (*modules, *_ALSO_IMPORTED):
         importlib.import_module(name)
     gc.disable()
     gc.freeze()
@@ -131,7 +138,7 @@ def _run_program() -> None:
     while program[0] == "-u":
         program.pop(0)
     if program[0] == "-m":
-        sys.path[0] = os.getcwd()
+        sys.path[0] = str(Path.cwd())
         sys.argv = program[1:]
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
     else:

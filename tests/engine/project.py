@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -141,23 +141,26 @@ class Project:
         file.write_text(f"{file.read_text()}\n# {whose}\n")
 
     def start_pulumi(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start `pulumi` in the background."""
-        return subprocess.Popen(
-            ["pulumi", *arguments, "--non-interactive"],
-            cwd=self.root,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        """Start `pulumi` in the background. Its processes are not forked, as tests interrupt and kill them."""
+        return self._start_pulumi(arguments, preloaded_python.remove_variables(self.environment))
 
     def pulumi(self, *arguments: str, fails: bool = False) -> str:
         """Run `pulumi` and return its output; `fails` is whether it must fail."""
-        process = self.start_pulumi(*arguments)
+        process = self._start_pulumi(arguments, self.environment)
         output, _ = process.communicate(timeout=240)
         assert (process.returncode != 0) == fails, output
         assert "Traceback" not in output, output
         return output
+
+    def _start_pulumi(self, arguments: Sequence[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=self.root,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     def up(self, *options: str, fails: bool = False) -> str:
         """Run `pulumi up` without a prompt and return its output."""
@@ -274,7 +277,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(STARTUP),
-        **preloaded_python.get_environment(),
+        **preloaded_python.get_variables(),
         # No server is there: without an emulator in place of Google Cloud, nothing is looked up.
         ENDPOINT_VARIABLE: "http://127.0.0.1:9/",
         # The heap of an engine with a small stack is not worth collecting.

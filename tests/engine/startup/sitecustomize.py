@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-_IS_PULUMI = any(argument == "pulumi.dynamic" or argument.endswith("language-python-exec") for argument in sys.orig_argv)
+_PULUMI_PROCESSES = ("pulumi.dynamic", "pulumi-language-python-exec")
 
 
 def _run_in_fork(path: str) -> None:
@@ -19,7 +19,8 @@ def _run_in_fork(path: str) -> None:
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.connect(path)
-        what = {"orig_argv": sys.orig_argv, "cwd": os.getcwd(), "environ": dict(os.environ)}
+        what = {"orig_argv": sys.orig_argv, "environ": dict(os.environ)}
+        what["cwd"] = os.getcwd()  # noqa: PTH109 - pathlib takes 10 ms
         socket.send_fds(server, [json.dumps(what).encode()], [0, 1, 2])
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: server.send(str(int(number)).encode()))
@@ -29,7 +30,7 @@ def _run_in_fork(path: str) -> None:
 if "vertex_emulator" not in sys.orig_argv:
     gc.disable()
 if (
-    _IS_PULUMI
+    any(argument.endswith(_PULUMI_PROCESSES) for argument in sys.orig_argv[1:4])
     and "PRELOADED_PYTHON" in os.environ
     and os.path.realpath("components") == os.environ["PRELOADED_COMPONENTS"]
 ):
