@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).parents[2]
+_CHECKOUT = Path(__file__).parents[2]
 _SOCKET = "PRELOADED_PYTHON"
 _ALSO_IMPORTED = ("docker", "google.cloud.aiplatform_v1.types", "pulumi.dynamic")
 
@@ -43,13 +43,13 @@ def get_variables() -> dict[str, str]:
         return {}
     folder = Path(tempfile.mkdtemp(prefix="vertex-training-python-"))
     atexit.register(shutil.rmtree, folder)
-    python = CHECKOUT / ".venv" / "bin" / "python"
+    python = _CHECKOUT / ".venv" / "bin" / "python"
     process = subprocess.Popen(
-        [python, "-u", "-m", __name__, folder / "socket"], cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [python, "-u", "-m", __name__, folder / "socket"], cwd=_CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     atexit.register(process.kill)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-    return {_SOCKET: str(folder / "socket"), "PRELOADED_COMPONENTS": str(CHECKOUT / "components")}
+    return {_SOCKET: str(folder / "socket"), "PRELOADED_CHECKOUT": str(_CHECKOUT)}
 
 
 def remove_variables(environment: Mapping[str, str]) -> dict[str, str]:

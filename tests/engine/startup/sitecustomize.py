@@ -1,7 +1,7 @@
 """Runs first in each Python process that `pulumi` starts in a test.
 
 The heap of a program or a provider of a few resources is not worth collecting: that is a sixth of its processor time.
-An emulator, which they start too, collects its own. For PRELOADED_PYTHON see tests/engine/preloaded_python.py.
+An emulator, which they start too, collects its own. For the variables see tests/engine/preloaded_python.py.
 """
 
 import gc
@@ -27,11 +27,15 @@ def _run_in_fork(path: str) -> None:
         os._exit(int(server.recv(16) or 1))
 
 
+def _would_import_the_same(checkout: str) -> bool:
+    """Return whether the project in this folder has the modules that the checkout has."""
+    rooms = ("components", "vertex_api", "vertex_emulator")
+    return all(os.path.realpath(room) == f"{checkout}/{room}" for room in rooms)
+
+
 if "vertex_emulator" not in sys.orig_argv:
     gc.disable()
-if (
-    any(argument.endswith(_PULUMI_PROCESSES) for argument in sys.orig_argv[1:4])
-    and "PRELOADED_PYTHON" in os.environ
-    and os.path.realpath("components") == os.environ["PRELOADED_COMPONENTS"]
-):
-    _run_in_fork(os.environ["PRELOADED_PYTHON"])
+if any(argument.endswith(_PULUMI_PROCESSES) for argument in sys.orig_argv[1:4]):
+    server_path = os.environ.get("PRELOADED_PYTHON")
+    if server_path and _would_import_the_same(os.environ["PRELOADED_CHECKOUT"]):
+        _run_in_fork(server_path)
