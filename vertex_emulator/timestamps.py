@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # the years 1 and 9999, which RFC 3339 ends with
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)")
@@ -19,8 +20,13 @@ def format_time(nanoseconds: int) -> str:
     Times beyond the years 1 to 9999, which a container can give its files, become the first or last one.
     """
     seconds = min(max(nanoseconds // 10**9, _MIN_SECONDS), _MAX_SECONDS)
-    moment = datetime.fromtimestamp(seconds, UTC).isoformat()
-    return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
+    minute, second = divmod(seconds, 60)
+    return f"{_format_minute(minute)}:{second:02d}.{nanoseconds % 10**9 // 1000:06d}Z"
+
+
+@lru_cache(maxsize=4096)  # a page of studies has thousands of times, within few hours
+def _format_minute(minute: int) -> str:
+    return datetime.fromtimestamp(minute * 60, UTC).isoformat()[:16]
 
 
 def format_time_without_zero_fraction(nanoseconds: int) -> str:

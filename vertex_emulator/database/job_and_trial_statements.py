@@ -220,6 +220,10 @@ def _parse_restart_history(text: str) -> RestartHistory:
 
 
 def _parse_trial(row: sqlite3.Row) -> Trial:
-    measurements = tuple(from_json(row["measurements"]))
-    final = from_json(row["final"]) if row["final"] else None
-    return Trial(**{**row, "parameters": from_json(row["parameters"]), "measurements": measurements, "final": final})
+    # By position, as a page of studies has thousands: the columns of the table are the fields of the record.
+    study, number, state, parameters, job, started, ended, measurements, final, infeasible_reason = row
+    measurement_list = tuple(from_json(measurements))
+    final = from_json(final) if final else None
+    return Trial(
+        study, number, state, from_json(parameters), job, started, ended, measurement_list, final, infeasible_reason
+    )
