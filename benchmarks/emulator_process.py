@@ -40,6 +40,11 @@ class Emulator:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    def get_processor_seconds(self) -> float:
+        """Return for how long the emulator has used a processor, which other load on the machine hardly changes."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
         """Wait until a job ends; `RuntimeError` if it does not succeed."""
         while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:

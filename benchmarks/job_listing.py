@@ -13,12 +13,13 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, T
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import SUCCEEDED, Job, Trial
+from vertex_emulator.database.records import RUNNING, SUCCEEDED, Job, Trial
 from vertex_emulator.locations_and_ids import Location, generate_id
+from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 
 JOBS = {CUSTOM_JOB: 10_000, HYPERPARAMETER_TUNING_JOB: 1_000, TRAINING_PIPELINE: 1_000}
 TRIALS = 10
-STUDY_TRIALS, STUDY_MEASUREMENTS = 2_000, 20
+STUDY_TRIALS, STUDY_MEASUREMENTS, PARALLEL = 2_000, 20, 10
 MAX_MS, MAX_STUDY_MS = 50, 1000
 REPEATS = 5
 _LOCATION = Location("benchmark", "us-central1")
@@ -51,19 +52,25 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 
 
 def yield_benchmark_rows() -> Iterator[str]:
-    """Render a line per kind of job: the times of the slowest page and of the median one."""
+    """Render a line per kind of job, with the times of its pages, and lines for single requests and steps."""
     with temporary_data_folder() as data:
         study_id = _add_jobs_and_get_long_study_id(data)
         with run_emulator(data) as emulator:
             emulator.call("GET", "readyz")  # waits until the emulator has listed Docker's containers
             time.sleep(1)
             for kind in KINDS.values():
+                before = emulator.get_processor_seconds()
                 times = _measure_page_milliseconds(emulator, kind)
+                processor = (emulator.get_processor_seconds() - before) * 1000 / len(times)
                 jobs = f"{JOBS[kind]:,} {kind.collection}"
                 jobs += f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB)
-                note = f"median of {len(times)} pages; slowest {max(times):.1f} ms"
+                note = (
+                    f"median of {len(times)} pages; slowest {max(times):.1f} ms; of a processor {processor:.1f} ms each"
+                )
                 yield render_row(jobs, statistics.median(times), "ms", MAX_MS, note=note)
             yield from _yield_single_request_rows(emulator, study_id)
+    with temporary_data_folder() as data:
+        yield from _yield_study_step_rows(DataFolder.create_or_open_private(data))
 
 
 def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
@@ -86,6 +93,31 @@ def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[st
     ):
         times = [time_call(lambda: emulator.call("GET", path)) * 1000 for _ in range(REPEATS)]  # noqa: B023
         yield render_row(text, statistics.median(times), "ms", limit)
+
+
+def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
+    """Measure the processor time of steps of a long study with early stopping."""
+    database = Database(data.database)
+    with database.write_transaction() as transaction:
+        study = _add_study(transaction, STUDY_TRIALS + PARALLEL, {"medianAutomatedStoppingSpec": {}})
+        _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
+        for number in range(STUDY_TRIALS + 1, STUDY_TRIALS + PARALLEL + 1):
+            job = transaction.add_job_and_consume_fault(
+                generate_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number
+            )
+            transaction.update_and_get_job(job, state=RUNNING, started=job.created)
+            transaction.add_trial(Trial(study.id, number, "ACTIVE", {"x": 0.5}, job.id))
+    reconciler = StudyReconciler(database, data, wake=lambda _: None)
+    times = []
+    for _ in range(1 + REPEATS):
+        begin = time.process_time()
+        reconciler.reconcile_and_get_delay(study)
+        times.append((time.process_time() - begin) * 1000)
+    database.close()
+    text = "the first step of a study with early stopping"
+    yield render_row(text, times[0], "ms", MAX_STUDY_MS, note="of a processor, once")
+    text = f"each further step, {STUDY_TRIALS:,} trials"
+    yield render_row(text, statistics.median(times[1:]), "ms", MAX_MS, note="of a processor, every second")
 
 
 def _measure_page_milliseconds(emulator: Emulator, kind: Kind) -> list[float]:
@@ -114,14 +146,22 @@ def _add_jobs_and_get_long_study_id(data: Path) -> str:
                 transaction.update_and_get_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job, TRIALS, 1)
-        long_study = {**_SPECS[HYPERPARAMETER_TUNING_JOB], "maxTrialCount": STUDY_TRIALS}
-        study = transaction.add_job_and_consume_fault(
-            generate_id(), HYPERPARAMETER_TUNING_JOB, Location("other", "us-central1"), long_study
-        )
+        study = _add_study(transaction, STUDY_TRIALS, {})
         transaction.update_and_get_job(study, state=SUCCEEDED)
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
     database.close()
     return study.id
+
+
+def _add_study(transaction: Transaction, trials: int, stopping_rule: dict[str, Any]) -> Job:
+    spec = {
+        **_SPECS[HYPERPARAMETER_TUNING_JOB],
+        "studySpec": {**_STUDY, **stopping_rule},
+        "maxTrialCount": trials,
+        "parallelTrialCount": PARALLEL,
+    }
+    location = Location("other", "us-central1")
+    return transaction.add_job_and_consume_fault(generate_id(), HYPERPARAMETER_TUNING_JOB, location, spec)
 
 
 def _add_trials(transaction: Transaction, study: Job, count: int, measurements: int) -> None:
