@@ -5,15 +5,79 @@ import pty
 import re
 import select
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x1b]*\x1b\\")
 _PROMPT = re.compile(r"([^\r\n]+): +$")
 """A question, with its default in brackets if it has one, and the cursor behind it."""
 _QUERIES = {b"\x1b]11;?": b"\x1b]11;rgb:0000/0000/0000\x1b\\", b"\x1b[6n": b"\x1b[1;1R"}
 """What a program asks the terminal itself (its colour, where the cursor is), and an answer."""
+
+# A program gets the terminal's signals once its session has the terminal.
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+class ProgramAtTerminal:
+    """A program with a terminal of its own, whose keys are pressed here; `printed` is what it has shown so far."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._ours, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _TAKE_TERMINAL, *command],
+            env=dict(environment),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        self._is_open = True
+        self.printed = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.close()
+
+    def read_until(self, text: str, limit: float = 60) -> None:
+        """Read until a text is shown, fail after `limit` seconds."""
+        deadline = time.monotonic() + limit
+        while text not in self.printed:
+            assert self._read_some(deadline - time.monotonic()), self.printed
+
+    def press(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def close(self) -> None:
+        """Close the window, which hangs the program up."""
+        if self._is_open:
+            os.close(self._ours)
+        self._is_open = False
+
+    def wait(self, limit: float = 60) -> int:
+        """Read what is shown until the program's end; its exit code."""
+        deadline = time.monotonic() + limit
+        while self._is_open and self._read_some(deadline - time.monotonic()):
+            pass
+        return self._process.wait(max(0, deadline - time.monotonic()))
+
+    def _read_some(self, seconds: float) -> bool:
+        if not select.select([self._ours], [], [], max(0, seconds))[0]:
+            return False
+        try:
+            self.printed += os.read(self._ours, 65536).decode(errors="replace")
+        except OSError:  # the end of a terminal
+            return False
+        return True
 
 
 def talk(

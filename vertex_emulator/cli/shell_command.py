@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.terminal_session import run_terminal_session
 from vertex_emulator.emulator_endpoint import require_running_endpoint
-from vertex_emulator.errors import ReplicaNotRunning
+from vertex_emulator.errors import EmulatorError, ReplicaNotRunning
 from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
 from vertex_emulator.replicas.docker.docker_client import create_docker_client
 from vertex_emulator.replicas.docker.exec_stream import ExecStream
@@ -20,10 +21,19 @@ from vertex_emulator.replicas.executor_protocol import STDOUT
 
 _FIRST_TASK = "workerpool0-0"
 _FIND_SHELL = ("/bin/sh", "-c", "command -v bash || command -v sh")
+_SESSION = "VERTEX_EMULATOR_SHELL"  # in the environment of a shell and all that it starts
+# Docker ends nothing when a connection is closed, and the daemon's numbers of processes are not the container's.
+_HANG_UP = """\
+for folder in /proc/[0-9]*; do
+  grep -q "$0" "$folder/environ" 2>/dev/null && kill -HUP "${folder#/proc/}"
+done
+"""
 
 
 def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | None = None) -> int:
     """Run a shell in a replica of a job, given by id or full name; return the shell's exit code.
+
+    A signal that ends this process hangs up the shell and what it has started, as the end of a terminal does.
 
     Raises EmulatorNotRunning, DockerMissing, ReplicaNotRunning, ExecutorUnavailable, and EmulatorError for an unknown
     job.
@@ -37,8 +47,14 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
     with contextlib.closing(create_docker_client(timeout_seconds=60)) as client:
         shell = _require_shell_path(client, container)
         is_terminal = os.isatty(0) and os.isatty(1)
-        environment = {"TERM": os.environ["TERM"]} if is_terminal and "TERM" in os.environ else {}
-        return run_terminal_session(ExecStream(client, container, [shell], is_terminal, environment), is_terminal)
+        session = {_SESSION: secrets.token_hex(8)}
+        environment = session | ({"TERM": os.environ["TERM"]} if is_terminal and "TERM" in os.environ else {})
+        try:
+            return run_terminal_session(ExecStream(client, container, [shell], is_terminal, environment), is_terminal)
+        except (KeyboardInterrupt, SystemExit):
+            with contextlib.suppress(EmulatorError, OSError):
+                _run_and_read(client, container, ["/bin/sh", "-c", _HANG_UP, f"{_SESSION}={session[_SESSION]}"])
+            raise
 
 
 def require_running_container(replicas_reply: Mapping[str, Any], task: str | None, trial: int | None) -> str:
@@ -72,16 +88,21 @@ def require_running_container(replicas_reply: Mapping[str, Any], task: str | Non
 
 def _require_shell_path(client: Any, container: str) -> str:
     """Return the path of bash, else of sh, in a container. Raises ReplicaNotRunning if it has neither."""
-    stream = ExecStream(client, container, _FIND_SHELL)
-    try:
-        stream.close_input()
-        output = b"".join(data for kind, data in stream.iterate_output() if kind == STDOUT)
-        exit_code = stream.wait_for_exit_code()
-    finally:
-        stream.close()
+    exit_code, output = _run_and_read(client, container, _FIND_SHELL)
     if exit_code != 0:
         raise ReplicaNotRunning(f"the image of {container} has no shell: neither bash nor sh")
     return output.decode(errors="replace").strip()
+
+
+def _run_and_read(client: Any, container: str, command: Sequence[str]) -> tuple[int, bytes]:
+    """Run a command in a container without input; return its exit code and what it writes to stdout."""
+    stream = ExecStream(client, container, command)
+    try:
+        stream.close_input()
+        output = b"".join(data for kind, data in stream.iterate_output() if kind == STDOUT)
+        return stream.wait_for_exit_code(), output
+    finally:
+        stream.close()
 
 
 def _render_choices(label: str, choices: Sequence[Any]) -> str:

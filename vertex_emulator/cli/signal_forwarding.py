@@ -14,9 +14,14 @@ _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
 
 
 class SignalForwarding:
-    """Signals of this process go to its child while that runs; before, they end this process in order."""
+    """Signals of this process go to its child while that runs; before, they end this process in order.
 
-    def __init__(self) -> None:
+    With `interrupt_signal`, a Ctrl-C at the terminal does not reach the child, which gets that signal for each SIGINT.
+    """
+
+    def __init__(self, interrupt_signal: int | None = None) -> None:
+        self._interrupt_signal = interrupt_signal
+        self._was_interrupted = False
         self._child: subprocess.Popen[bytes] | None = None
         self._is_starting = False
         self._pending: list[int] = []
@@ -33,21 +38,28 @@ class SignalForwarding:
             signal.signal(number, handler)
 
     def run_child(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Run the child to its end and return its exit code, negative for a signal. Raises CommandNotRun."""
+        """Run the child to its end and return its exit code, negative for a signal. Raises CommandNotRun.
+
+        A child that its `interrupt_signal` ends has been ended by SIGINT.
+        """
         self._is_starting = True
         try:
-            child = self._child = subprocess.Popen(command, env=environment)
+            group = None if self._interrupt_signal is None else 0  # 0 is one of its own, in the background
+            child = self._child = subprocess.Popen(command, env=environment, process_group=group)
         except OSError as error:
             raise CommandNotRun(f"{command[0]} cannot be executed: {error.strerror}", 126) from error
         for number in self._pending:
             child.send_signal(number)
-        return child.wait()
+        exit_code = child.wait()
+        return -signal.SIGINT if self._was_interrupted and exit_code == -(self._interrupt_signal or 0) else exit_code
 
     def _forward_signal_or_exit(self, number: int, _frame: FrameType | None) -> None:
         if not self._is_starting:
             raise SystemExit(128 + number)
-        if number in _OF_TERMINALS and _is_in_terminal_foreground():
+        if self._interrupt_signal is None and number in _OF_TERMINALS and _is_in_terminal_foreground():
             return  # the terminal has sent it to the child as well
+        if self._interrupt_signal is not None and number == signal.SIGINT:
+            number, self._was_interrupted = self._interrupt_signal, True
         if self._child is None:
             self._pending.append(number)
         else:

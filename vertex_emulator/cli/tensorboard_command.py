@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -26,7 +27,8 @@ _SECONDS_BETWEEN_TRIAL_LOOKUPS = 5.0
 def run_tensorboard(data_path: Path, job: str, port: int | None) -> int:
     """Run TensorBoard on the log folder of a job, or of each trial of a study, until it ends; return its exit code.
 
-    `job` is an id or a full name, `port` is free by default. Signals are passed on. Raises EmulatorError for a job that
+    `job` is an id or a full name, `port` is free by default. Signals are passed on, SIGINT as SIGTERM: TensorBoard
+    needs seconds to start, and a Ctrl-C in them would make it print a traceback. Raises EmulatorError for a job that
     does not exist or has no output directory, and if TensorBoard is not installed.
     """
     program = _require_tensorboard_command()
@@ -42,7 +44,10 @@ def run_tensorboard(data_path: Path, job: str, port: int | None) -> int:
         _print_note_to_stderr(
             f"no event files in {found['folders'][0]['uri']} yet; TensorBoard shows them once they are written"
         )
-    with tempfile.TemporaryDirectory(prefix="vertex-emulator-tensorboard-") as runs, SignalForwarding() as signals:
+    with (
+        tempfile.TemporaryDirectory(prefix="vertex-emulator-tensorboard-") as runs,
+        SignalForwarding(interrupt_signal=signal.SIGTERM) as signals,
+    ):
         watch = _TensorboardWatch(data_path, job, Path(runs), port)
         watch.link_trial_folders(found["folders"])
         is_study = bool(found["folders"][0]["name"])

@@ -86,7 +86,8 @@ def _keep_terminal_raw() -> Iterator[None]:
         tty.setraw(_STDIN)
         yield
     finally:
-        termios.tcsetattr(_STDIN, termios.TCSANOW, before)
+        with contextlib.suppress(termios.error):  # a window that was closed
+            termios.tcsetattr(_STDIN, termios.TCSANOW, before)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import shlex
+import signal
 import struct
 import subprocess
 import sys
@@ -16,7 +17,17 @@ from typing import Any
 
 import pytest
 
-from tests.vertex_emulator.running import PARENT, PATIENCE_SECONDS, RunningEmulator, command, custom_job, pool, until
+from tests.terminal import ProgramAtTerminal
+from tests.vertex_emulator.running import (
+    PARENT,
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    command,
+    custom_job,
+    labelled,
+    pool,
+    until,
+)
 from vertex_emulator.cli.shell_command import require_running_container
 from vertex_emulator.errors import ReplicaNotRunning
 
@@ -83,6 +94,37 @@ def test_a_terminal_has_its_size_keys_and_restoration(shared: RunningEmulator, j
         process.wait()
         os.close(ours)
         os.close(theirs)
+
+
+def running_commands(job: str) -> str:
+    """The command lines of all processes in the containers of a job."""
+    tops = (["docker", "top", container, "-o", "pid,args"] for container in labelled(job))
+    return "\n".join(subprocess.run(top, capture_output=True, text=True, check=True).stdout for top in tops)
+
+
+def test_a_closed_window_leaves_no_process(shared: RunningEmulator, job: str) -> None:
+    with ProgramAtTerminal(arguments(shared.data, job), os.environ) as program:
+        program.read_until("# ")
+        program.press("sleep 7201\n")
+        until(lambda: "sleep 7201" in running_commands(job), "the program")
+        program.close()
+        assert program.wait() == 129
+    until(lambda: "sleep 7201" not in running_commands(job), "its end")
+    assert "/bash\n" not in running_commands(job)
+
+
+def test_ctrl_c_in_a_pipe_leaves_no_process(shared: RunningEmulator, job: str) -> None:
+    with subprocess.Popen(
+        arguments(shared.data, job), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin and process.stderr
+        process.stdin.write(b"sleep 7202\n")
+        process.stdin.flush()
+        until(lambda: "sleep 7202" in running_commands(job), "the program")
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(30), process.stderr.read()) == (130, b"")
+    until(lambda: "sleep 7202" not in running_commands(job), "its end")
+    assert "/bash\n" not in running_commands(job)
 
 
 def test_web_access_leads_to_the_shell_command(shared: RunningEmulator, job: str) -> None:

@@ -12,12 +12,17 @@ from typing import Any
 
 import pytest
 
+from tests.terminal import ProgramAtTerminal
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
 
 # Listens where it is told to, writes its arguments and the runs of its log folder to $CALLS, and waits for a signal.
+# With $LOADS, it does not get so far, as TensorBoard in its first seconds.
 DOUBLE = f"""#!{sys.executable}
 import json, os, pathlib, signal, socket, sys
+if "LOADS" in os.environ:
+    print("loads", flush=True)
+    signal.pause()
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 with socket.create_server((options["--host"], int(options["--port"]))):
@@ -85,6 +90,29 @@ def test_trials_of_a_study_are_runs_with_names(shared: RunningEmulator, environm
     base = shared.data / "gcs" / "tuning" / "out"
     assert runs == {"trial-1": str(base / "1" / "logs"), "trial-2": str(base / "2" / "logs")}
     assert (exit_code, notes) == (7, "")
+
+
+@pytest.mark.parametrize(
+    ("variables", "shown", "exit_code"), [({}, "TensorBoard of ", 7), ({"LOADS": "1"}, "loads", 130)]
+)
+def test_ctrl_c_ends_it_at_any_moment(
+    shared: RunningEmulator,
+    environment: dict[str, str],
+    tmp_path: Path,
+    variables: dict[str, str],
+    shown: str,
+    exit_code: int,
+) -> None:
+    job = shared.create(study("pass", trials=2), "hyperparameterTuningJobs")
+    shared.ended(job)
+    (tmp_path / "temporary").mkdir()
+    command = [sys.executable, "-m", "vertex_emulator", "tensorboard", "--data", str(shared.data), job]
+    with ProgramAtTerminal(command, environment | variables | {"TMPDIR": str(tmp_path / "temporary")}) as program:
+        program.read_until(shown)
+        program.press("\x03")
+        assert program.wait() == exit_code
+    assert "Traceback" not in program.printed
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment: dict[str, str]) -> None:
