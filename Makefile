@@ -35,9 +35,10 @@ template:  ## the template with a wheel of this checkout beside it, for: pulumi 
 	@$(SETUP) python >&2
 	@.venv/bin/python -m tools.copy_template_with_wheel
 
+# What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
 test: setup  ## run all tests
 	@$(SETUP) test
-	@$(IN_ENV) python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
+	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types
 	@.venv/bin/ruff check

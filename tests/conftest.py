@@ -1,6 +1,9 @@
 """How `make test` runs the tests side by side."""
 
+import fcntl
+import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,6 +42,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if is_independent else "::".join([file, *classes])
 
     return Scheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """The first process compiles the tests, and the others read what it wrote. What is collected stays to the end."""
+    gc.disable()
+    folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    if hasattr(session.config, "workerinput"):
+        folder = folder.parent
+    with (folder / "collecting.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
