@@ -40,7 +40,7 @@ def yield_benchmark_rows() -> Iterator[str]:
             yield render_row("start to /healthz", statistics.median(starts), "s", 1, note=note)
             yield render_row("resident memory, idle", idle, "MB", 80)
             yield from _yield_overhead_rows(emulator)
-            yield from _yield_throughput_rows(emulator)
+            yield from _yield_rows_of_docker_runs_and_trials(emulator)
             yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
     with temporary_data_folder() as data:
         job_id = _add_job_with_log_and_get_id(data)
@@ -56,7 +56,7 @@ def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
     yield render_row("difference", job - docker, "s", 0.3)
 
 
-def _yield_throughput_rows(emulator: Emulator) -> Iterator[str]:
+def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
     """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
 
     def run_half_of_containers() -> None:

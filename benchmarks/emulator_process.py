@@ -81,7 +81,7 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
     command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while (emulator := _get_emulator_if_ready(process, data, begin)) is None:
+        while (emulator := _get_emulator_if_healthy_or_none(process, data, begin)) is None:
             if time.perf_counter() - begin > 30:
                 raise RuntimeError("the emulator does not start")
             time.sleep(0.005)
@@ -91,7 +91,7 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
         process.wait(timeout=30)
 
 
-def _get_emulator_if_ready(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
+def _get_emulator_if_healthy_or_none(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
     try:
         url = json.loads((data / "endpoint.json").read_text())["url"]
         with urllib.request.urlopen(f"{url}/healthz", timeout=5):

@@ -88,7 +88,7 @@ class App:
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             ShellCommandPage(self.database, self.data.root).build_route(),
             Route("/healthz", self._respond_with_health),
-            Route("/readyz", self._write_to_database_and_respond_with_readiness),
+            Route("/readyz", self._try_database_and_executor_and_respond_with_readiness),
             *storage.delete_expired_uploads_and_build_routes(),
         ]
         handlers: Mapping[Any, Any] = {
@@ -108,7 +108,7 @@ class App:
     async def _respond_with_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})
 
-    def _write_to_database_and_respond_with_readiness(self, _request: Request) -> Response:
+    def _try_database_and_executor_and_respond_with_readiness(self, _request: Request) -> Response:
         try:
             with self.database.write_transaction() as transaction:
                 transaction.set_setting("ready", format_time(now_ns()))

@@ -148,7 +148,7 @@ def _run_server(
     data.endpoint.unlink(missing_ok=True)
     app.schedule_loop.stop(_STOP_SECONDS)
     scheduler.stop(_STOP_SECONDS)
-    _try_to_remove_firewall_rules_at_stop(executor)
+    _try_to_remove_unneeded_firewall_rules_at_stop(executor)
     _log.info("stopped; containers keep running, and the next start finds them")
 
 
@@ -156,7 +156,7 @@ def _is_about_cancelled_request(log_record: logging.LogRecord) -> bool:
     return log_record.exc_info is not None and isinstance(log_record.exc_info[1], asyncio.CancelledError)
 
 
-def _try_to_remove_firewall_rules_at_stop(executor: DockerExecutor) -> None:
+def _try_to_remove_unneeded_firewall_rules_at_stop(executor: DockerExecutor) -> None:
     """Leave no rules on the machine that no container needs, unless Docker takes long."""
 
     def remove_or_log() -> None:

@@ -74,7 +74,7 @@ class StackSide:
     @classmethod
     def from_preview_or_none(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
         """Return one side of a preview, or None if it has no jobs for Google Cloud."""
-        prices = price_overrides.merge_prices(preview.valid_stack_config.get("prices"))
+        prices = price_overrides.merge_prices(preview.valid_part_of_stack_config.get("prices"))
         costs: dict[str, Cost] = {}
         quotas: dict[str, Mapping[str, int]] = {}
         specs: dict[str, CanonicalSpec] = {}
@@ -116,7 +116,7 @@ class StackSide:
 
 def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) -> list[NearlyReachedGuardrail]:
     """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails."""
-    rules: Mapping[str, Any] = preview.valid_stack_config.get("guardrails", {})
+    rules: Mapping[str, Any] = preview.valid_part_of_stack_config.get("guardrails", {})
     totals = side.totals
     measured = [
         NearlyReachedGuardrail("maxHourlyCost", totals.hourly, rules.get("maxHourlyCost", 0), "USD an hour", ""),
@@ -141,7 +141,7 @@ def get_max_submissions_per_minute_or_none(preview: PreviewDocument) -> int | No
     configured = preview.config.get(submission_count_and_pace.CONFIG_KEY)
     if configured and configured.isdigit():
         return int(configured)
-    return SUBMISSIONS_PER_MINUTE if preview.valid_stack_config.get("target") == "gcp" else None
+    return SUBMISSIONS_PER_MINUTE if preview.valid_part_of_stack_config.get("target") == "gcp" else None
 
 
 def _restore_integers_from_texts(value: Any) -> Any:

@@ -105,7 +105,7 @@ class PreviewDocument:
         return any(each.severity == "error" for each in self.diagnostics)
 
     @cached_property
-    def valid_stack_config(self) -> Mapping[str, Any]:
+    def valid_part_of_stack_config(self) -> Mapping[str, Any]:
         """The valid values of the stack's config, in the shape of `config_types.Stack`."""
         values, _ = find_valid_values_and_violations(extract_and_decode_own_config(self.config))
         return values

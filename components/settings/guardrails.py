@@ -46,7 +46,7 @@ def find_job_violations(
     """
     training_job = job.required_valid_spec.backing_job_or_self
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
-        yield job.required_valid_spec.locate_field_of_backing_job_or_self(path), message
+        yield job.required_valid_spec.convert_backing_job_path_to_own_path(path), message
     serving = job.required_valid_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 

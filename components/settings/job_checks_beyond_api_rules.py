@@ -73,7 +73,7 @@ def _find_likely_mistakes(
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
     problems = find_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved_text)
-    messages = {spec.locate_field_of_backing_job_or_self(problem.path): problem.message for problem in problems}
+    messages = {spec.convert_backing_job_path_to_own_path(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(spec.fields))
     messages.update(find_bare_image_name_violations(spec, images))
     return messages.items()

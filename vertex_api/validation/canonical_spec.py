@@ -55,7 +55,7 @@ class CanonicalSpec:
     @property
     def job_spec_path(self) -> KeyPath:
         """Where the CustomJobSpec stands in `fields`."""
-        return self.locate_field_of_backing_job_or_self((self._own_or_backing_job_kind.spec_field,))
+        return self.convert_backing_job_path_to_own_path((self._own_or_backing_job_kind.spec_field,))
 
     @property
     def job_spec(self) -> Mapping[str, Any]:
@@ -67,7 +67,7 @@ class CanonicalSpec:
         """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
         return None if self.study_spec else get_model_directory_or_none(self.job_spec)
 
-    def locate_field_of_backing_job_or_self(self, path: KeyPath) -> KeyPath:
+    def convert_backing_job_path_to_own_path(self, path: KeyPath) -> KeyPath:
         """Return where a field of `backing_job_or_self` stands in `fields`."""
         if self.kind != TRAINING_PIPELINE:
             return path

@@ -33,10 +33,10 @@ def prune_jobs_and_describe(
         before = now_ns() - age_seconds * 10**9
         with open_locked_file_or_raise(data.lock), closing(Database(data.database)) as database:
             report = prune_jobs(database, data, before, removes_outputs, is_dry_run)
-    yield from [json.dumps(asdict(report), indent=2)] if as_json else _render_report(report, is_dry_run)
+    yield from [json.dumps(asdict(report), indent=2)] if as_json else _iterate_report_lines(report, is_dry_run)
 
 
-def _render_report(report: PruneReport, is_dry_run: bool) -> Iterator[str]:
+def _iterate_report_lines(report: PruneReport, is_dry_run: bool) -> Iterator[str]:
     verb = "would remove" if is_dry_run else "removed"
     yield (
         f"{verb} {report.jobs} jobs, {report.trials} trials, {report.operations} operations, "

@@ -13,7 +13,9 @@ _log = logging.getLogger("vertex_emulator.debugging")
 
 def relay_connection(client: socket.socket, stream: ByteStream) -> None:
     """Copy bytes in both directions until either end closes its connection; then both are closed."""
-    sender = threading.Thread(target=_copy_to_stream, args=(client, stream), daemon=True, name="relay to container")
+    sender = threading.Thread(
+        target=_copy_to_stream_and_close_its_input, args=(client, stream), daemon=True, name="relay to container"
+    )
     sender.start()
     try:
         with contextlib.suppress(OSError):
@@ -29,7 +31,7 @@ def relay_connection(client: socket.socket, stream: ByteStream) -> None:
         stream.close()
 
 
-def _copy_to_stream(client: socket.socket, stream: ByteStream) -> None:
+def _copy_to_stream_and_close_its_input(client: socket.socket, stream: ByteStream) -> None:
     with contextlib.suppress(OSError):
         while data := client.recv(_CHUNK):
             stream.write(data)

@@ -56,7 +56,7 @@ def parse_schedule_request(
         raise build_invalid_argument_error(problems)
     scheduled_jobs = tuple(ScheduledJob(**job) for job in fields["jobs"])
     for index, job in enumerate(scheduled_jobs):
-        _require_valid_job_body(jobs, location, index, job)
+        _require_valid_job_body_unless_it_has_references(jobs, location, index, job)
     paused, overlap = fields.get("paused", False), fields.get("overlap", "skip")
     return ScheduleRequest(schedule_id, fields["cron"], fields.get("timeZone", "UTC"), paused, overlap, scheduled_jobs)
 
@@ -87,7 +87,9 @@ def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
         names.append(job["name"])
 
 
-def _require_valid_job_body(jobs: JobMethods, location: Location, index: int, job: ScheduledJob) -> None:
+def _require_valid_job_body_unless_it_has_references(
+    jobs: JobMethods, location: Location, index: int, job: ScheduledJob
+) -> None:
     from vertex_api.schedules.run_ids_and_placeholders import copy_with_run_id, list_result_references
 
     if list_result_references(job.body):

@@ -63,7 +63,7 @@ class EmulatorProject:
         }
 
     @property
-    def client_options(self) -> dict[str, Any]:
+    def client_arguments(self) -> dict[str, Any]:
         """The arguments of generated clients such as `aiplatform_v1.JobServiceClient`."""
         return {
             "transport": "rest",

@@ -21,7 +21,7 @@ seen = []
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_projects(vertex_emulator, number):
-    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.client_options)
+    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.client_arguments)
     parent = f"projects/{vertex_emulator.project}/locations/{vertex_emulator.region}"
     job = {"display_name": "x", "job_spec": {"worker_pool_specs": [{
         "machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
@@ -41,7 +41,7 @@ def test_one_server(vertex_emulator, vertex_job_log):
     (url, first), (again, second) = seen
     assert url == again == vertex_emulator.endpoint
     assert len({first, second, vertex_emulator.project}) == 3
-    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.client_options)
+    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.client_arguments)
     (job,) = jobs.list_custom_jobs(parent=f"projects/{first}/locations/us-central1")
     assert "Waiting for job to be provisioned" in vertex_job_log(job.name, task="service")
 """
