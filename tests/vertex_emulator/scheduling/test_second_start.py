@@ -163,3 +163,10 @@ def test_an_emulator_that_was_down_starts_it_late(emulator: Emulator) -> None:
     assert emulator.job(job).state == "JOB_STATE_RUNNING"
     pass_time(emulator, job, 2)
     assert emulator.job(job).state == FAILED
+
+
+def test_restarts_of_an_earlier_checkout_are_read(emulator: Emulator) -> None:
+    job = submit(emulator)
+    with emulator.database.write_transaction() as transaction:
+        transaction._connection.execute("UPDATE jobs SET restarts = ?", ('{"retries": 1, "attempts": {}}',))
+    assert emulator.job(job).restarts == RestartHistory(retries=1)
