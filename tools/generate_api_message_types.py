@@ -1,6 +1,6 @@
 """Writes vertex_api/types.py from the discovery document that google-api-python-client ships.
 
-    python -m tools.generate_types [--check]
+    python -m tools.generate_api_message_types [--check]
 
 The document lists names; the numbers that clients may send for enums come from the protos of google-cloud-aiplatform.
 """
@@ -140,7 +140,7 @@ def render_enum_literal_type(name: str, numbers_by_value: dict[str, int]) -> str
 
 HEADER = '''"""The training API's messages: generated from its discovery document, do not edit.
 
-{api} {version}, revision {revision}; written by `python -m tools.generate_types`.
+{api} {version}, revision {revision}; written by `python -m tools.generate_api_message_types`.
 Field names and meanings: the API's own reference. `OutputOnly` fields are set by the service.
 """
 
@@ -204,7 +204,9 @@ def run_generator_command(module: str, description: str | None, render_files: Ca
 
 def main() -> int:
     return run_generator_command(
-        "tools.generate_types", __doc__, lambda: {TARGET: render_types_module(load_installed_discovery_document())}
+        "tools.generate_api_message_types",
+        __doc__,
+        lambda: {TARGET: render_types_module(load_installed_discovery_document())},
     )
 
 
