@@ -38,8 +38,8 @@ LAYERS = {
     ),
     "vertex_emulator": (
         ("", "errors", "locations_and_ids", "python_startup", "timestamps"),
-        ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
-        ("database", "gcs"),
+        ("data_folder", "data_folder_lock", "filters", "http", "injected_faults", "search"),
+        ("database", "emulator_endpoint", "gcs"),
         ("event_files", "gcs.routes", "replicas", "resource_json"),
         (
             "api.logging",

@@ -13,11 +13,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_api import __version__
-from vertex_emulator.api.command_line_service import CommandLineService
+from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_change_service import ModelChangeService
+from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
@@ -77,10 +78,13 @@ class App:
             *build_routes(
                 self.job_service,
                 ModelService(self.database, self.data.buckets),
-                ModelChangeService(self.database, FolderCopier(BucketTree(self.data.buckets), self.data.uploads)),
+                ModelChangeService(self.database),
+                ModelCopyAndExportService(
+                    self.database, FolderCopier(BucketTree(self.data.buckets), self.data.uploads)
+                ),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
-                CommandLineService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
+                CliBackendService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
                 request_faults,
                 SecretValues(self.data.secrets),
                 ScheduleService(self.database, self.job_service, self.schedule_loop.wake),

@@ -128,10 +128,10 @@ def build_job_time_fields(job: Job) -> dict[str, str]:
             createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated
         )
     is_cancelled = job.state == CANCELLED
-    ended = job.ended if job.ended is None or is_cancelled else _round_up_to_second(job.ended)
+    ended = job.ended if job.ended is None or is_cancelled else _round_ns_up_to_whole_second(job.ended)
     started = ended if job.started is None and is_cancelled else job.started
     if started is not None:
-        started = min(_round_up_to_second(started), ended or _round_up_to_second(started))
+        started = min(_round_ns_up_to_whole_second(started), ended or _round_ns_up_to_whole_second(started))
     updated = max(job.updated, started or 0, ended or 0)
     return {
         "createTime": format_time(job.created),
@@ -141,7 +141,7 @@ def build_job_time_fields(job: Job) -> dict[str, str]:
     }
 
 
-def _round_up_to_second(nanoseconds: int) -> int:
+def _round_ns_up_to_whole_second(nanoseconds: int) -> int:
     return -(-nanoseconds // 10**9) * 10**9
 
 

@@ -21,9 +21,10 @@ import uvicorn
 from vertex_api import __version__
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database import Database
-from vertex_emulator.debugging.debug_ports import DebugPorts
-from vertex_emulator.emulator_endpoint import Endpoint, open_locked_file_or_raise
+from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
+from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
 from vertex_emulator.http.host_parsing import is_loopback_host
@@ -98,7 +99,7 @@ def _run_server(
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
     token = read_or_create_token(data.token)
     secrets = SecretServerForContainers(database, executor, SecretValues(data.secrets), token)
-    debugging = DebugPorts(database, executor)
+    debugging = DebugPortForwarding(database, executor)
     scheduler = Scheduler(
         database,
         executor,

@@ -1,26 +1,21 @@
-"""The API's methods that change models or make others of them: patch, aliases, copy, export, deletion of a version."""
+"""The API's methods that change a model: patch, aliases, deletion of a version."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vertex_api import types
-from vertex_api.validation.rules import Violation, uploaded_model
-from vertex_api.validation.rules.text_formats import STORAGE_URI
+from vertex_api.validation.rules import uploaded_model
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.field_masks import parse_update_mask
 from vertex_emulator.api.model_lookup import find_version_or_none, require_all_versions_and_named_one
-from vertex_emulator.api.model_version_creation import store_version_and_build_operation
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.folder_copier import FolderCopier
-from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
-from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_model_version, serialize_operation
-from vertex_emulator.timestamps import format_time, now_ns
+from vertex_emulator.errors import ApiError, build_invalid_argument_error
+from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.resource_json import serialize_model_version, serialize_operation
 
 # UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
 _MODEL_FIELDS = ("displayName", "description", "labels")
@@ -29,10 +24,9 @@ _VERSION_FIELDS = ("versionDescription", "labels")
 
 @dataclass(frozen=True)
 class ModelChangeService:
-    """The methods on models in the database; `copies` copies the files of exported ones."""
+    """The methods that change models in the database, or delete versions of them."""
 
     database: Database
-    folder_copier: FolderCopier
 
     def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
         """Change fields of a model, or of one version of it with `ID@version`, and return it. Raises ApiError."""
@@ -90,72 +84,6 @@ class ModelChangeService:
                 location.name_with_project_number, "DeleteOperationMetadata"
             )
         return serialize_operation(operation)
-
-    def copy(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Copy a version of a model of the project to a location; return a done operation. Raises ApiError."""
-        request, problems = canonicalize_message_and_find_problems(
-            types.CopyModelRequest, body, uploaded_model.find_model_id_violations
-        )
-        if problems:
-            raise build_invalid_argument_error(problems)
-        parsed = parse_model_location_and_id_or_none(request["sourceModel"])
-        if parsed is None or parsed[0].project_number != location.project_number:
-            message = f'source_model: "{request["sourceModel"]}" is no model of this project'
-            raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
-        with self.database.write_transaction() as transaction:
-            _, source = require_all_versions_and_named_one(transaction, *parsed)
-            spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
-            if "encryptionSpec" in request:
-                spec["encryptionSpec"] = request["encryptionSpec"]
-            return store_version_and_build_operation(transaction, "CopyModel", location, request, spec)
-
-    def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""
-        request, problems = canonicalize_message_and_find_problems(
-            types.ExportModelRequest, body, _find_export_violations
-        )
-        if problems:
-            raise build_invalid_argument_error(problems)
-        with self.database.read_transaction() as transaction:
-            _, version = require_all_versions_and_named_one(transaction, location, model)
-        if "artifactUri" not in version.spec:
-            raise ApiError("FAILED_PRECONDITION", f"{version.model_name} has no artifactUri, so nothing to export.")
-        uri = _build_export_uri(request["outputConfig"]["artifactDestination"]["outputUriPrefix"], version)
-        try:
-            count = self.folder_copier.copy_folder_and_count_files(version.spec["artifactUri"], uri)
-        except InvalidBucketUri as error:
-            raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
-        if not count:
-            raise ApiError("FAILED_PRECONDITION", f"There are no files in {version.spec['artifactUri']} to export.")
-        with self.database.write_transaction() as transaction:
-            operation = transaction.operations.add_finished(
-                version.model_name,
-                "ExportModelOperationMetadata",
-                {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.ExportModelResponse"},
-                {"outputInfo": {"artifactOutputUri": uri}},
-            )
-        return serialize_operation(operation)
-
-
-def _find_export_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
-    """Yield what a canonical ExportModelRequest violates for a model that has files and no image to export."""
-    config = request["outputConfig"]
-    if config.get("exportFormatId", EXPORT_FORMAT) != EXPORT_FORMAT:
-        yield ("outputConfig", "exportFormatId"), f'"{config["exportFormatId"]}" must be "{EXPORT_FORMAT}"'
-    if "imageDestination" in config:
-        yield ("outputConfig", "imageDestination"), "the model has no image to export: set artifactDestination"
-    elif "artifactDestination" not in config:
-        yield ("outputConfig", "artifactDestination"), "is required"
-    else:
-        path = ("outputConfig", "artifactDestination", "outputUriPrefix")
-        yield from STORAGE_URI.find_violations_if_set(config["artifactDestination"]["outputUriPrefix"], path)
-
-
-def _build_export_uri(prefix: str, version: ModelVersion) -> str:
-    """Return the new folder of an export (discovery document, ExportModelRequestOutputConfig)."""
-    display_name = re.sub(r"[^A-Za-z0-9_.-]+", "_", version.spec["displayName"])
-    moment = format_time(now_ns())
-    return f"{prefix.rstrip('/')}/model-export-{display_name[:100]}-{moment[:-4]}Z"
 
 
 def _require_updatable_fields(fields: list[str], is_of_version: bool) -> None:

@@ -9,12 +9,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.job_kinds import KINDS
-from vertex_emulator.api.command_line_service import CommandLineService
+from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_change_service import ModelChangeService
+from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.unserved_methods import build_unimplemented_or_not_found_error
@@ -43,9 +44,10 @@ def build_routes(
     jobs: JobService,
     models: ModelService,
     model_changes: ModelChangeService,
+    model_copies: ModelCopyAndExportService,
     operations: OperationService,
     logging: LoggingService,
-    emulator: CommandLineService,
+    cli_backend: CliBackendService,
     request_faults: InjectedRequestFaults,
     secrets: SecretValues,
     schedules: ScheduleService,
@@ -64,9 +66,9 @@ def build_routes(
         _create_route("GET", one_model, models.get),
         _create_route("DELETE", one_model, models.delete),
         _create_route("PATCH", one_model, model_changes.patch, UPDATE_PARAMETERS, has_body=True),
-        _create_route("POST", "/{location:location}/models:copy", model_changes.copy, has_body=True),
+        _create_route("POST", "/{location:location}/models:copy", model_copies.copy, has_body=True),
         _create_route("POST", f"{one_model}:mergeVersionAliases", model_changes.merge_version_aliases, has_body=True),
-        _create_route("POST", f"{one_model}:export", model_changes.export, has_body=True),
+        _create_route("POST", f"{one_model}:export", model_copies.export, has_body=True),
         _create_route("DELETE", f"{one_model}:deleteVersion", model_changes.delete_version),
         _create_route("GET", f"{one_model}:listVersions", models.list_versions, ORDERED_LIST_PARAMETERS),
         _create_route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
@@ -85,21 +87,23 @@ def build_routes(
         Mount("/v1", routes=training),
         Mount("/v1beta1", routes=training),
         _create_route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
-        _create_route("GET", "/vertex_emulator/status", emulator.get_emulator_status, parameters=None),
-        _create_route("POST", "/vertex_emulator/stop", emulator.stop_emulator, parameters=None),
-        _create_route("POST", "/vertex_emulator/prune", emulator.prune_jobs, parameters=None, has_body=True),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}", emulator.get_job_state_and_log_owner, parameters=None),
+        _create_route("GET", "/vertex_emulator/status", cli_backend.get_emulator_status, parameters=None),
+        _create_route("POST", "/vertex_emulator/stop", cli_backend.stop_emulator, parameters=None),
+        _create_route("POST", "/vertex_emulator/prune", cli_backend.prune_jobs, parameters=None, has_body=True),
         _create_route(
-            "GET", "/vertex_emulator/jobs/{job_id}/replicas", emulator.get_job_state_and_replicas, parameters=None
+            "GET", "/vertex_emulator/jobs/{job_id}", cli_backend.get_job_state_and_log_owner, parameters=None
+        ),
+        _create_route(
+            "GET", "/vertex_emulator/jobs/{job_id}/replicas", cli_backend.get_job_state_and_replicas, parameters=None
         ),
         _create_route(
             "GET",
             "/vertex_emulator/jobs/{job_id}/log_folders",
-            emulator.get_job_name_and_event_file_folders,
+            cli_backend.get_job_name_and_event_file_folders,
             parameters=None,
         ),
-        _create_route("POST", "/vertex_emulator/faults", emulator.inject_fault, parameters=None, has_body=True),
-        _create_route("DELETE", "/vertex_emulator/faults", emulator.clear_faults, parameters=None),
+        _create_route("POST", "/vertex_emulator/faults", cli_backend.inject_fault, parameters=None, has_body=True),
+        _create_route("DELETE", "/vertex_emulator/faults", cli_backend.clear_faults, parameters=None),
         *_build_schedule_routes(schedules),
     ]
 

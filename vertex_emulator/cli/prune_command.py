@@ -8,8 +8,9 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder_lock import is_lock_held, open_locked_file_or_raise
 from vertex_emulator.database import Database
-from vertex_emulator.emulator_endpoint import is_lock_held, open_locked_file_or_raise, require_running_endpoint
+from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs
 from vertex_emulator.timestamps import now_ns

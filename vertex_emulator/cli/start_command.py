@@ -15,12 +15,8 @@ from typing import Any
 
 import vertex_emulator
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import (
-    EXIT_ALREADY_RUNNING,
-    Endpoint,
-    find_running_endpoint,
-    is_lock_held,
-)
+from vertex_emulator.data_folder_lock import EXIT_ALREADY_RUNNING, is_lock_held
+from vertex_emulator.emulator_endpoint import Endpoint, find_running_endpoint
 from vertex_emulator.errors import StartError
 
 _START_SECONDS = 15.0

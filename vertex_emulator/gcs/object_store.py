@@ -56,8 +56,8 @@ class ObjectStore:
                 found.append(self.find_object_or_folder(bucket, name))
         return [stored for stored in found if stored is not None]
 
-    def require_object_and_open_file(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
-        """Return an object and its file, open for reading; a folder has none. Raises ApiError and OSError."""
+    def require_object_and_open_unless_folder(self, bucket: str, name: str) -> tuple[StoredObject, FileIO | None]:
+        """Return an object and its file, open for reading; None for a folder. Raises ApiError and OSError."""
         if not name or name.endswith("/"):  # without a name, the bucket, which a container may have made a file
             return self.require_object_or_folder(bucket, name), None
         try:

@@ -121,7 +121,7 @@ class Uploads:
         """
         if upload.received_byte_count_unless_finished is None:
             stored, file = await to_thread.run_sync(
-                self.objects.require_object_and_open_file, upload.bucket, upload.name
+                self.objects.require_object_and_open_unless_folder, upload.bucket, upload.name
             )
             if file is None:
                 return stored, {}

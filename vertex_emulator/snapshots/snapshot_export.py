@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
-from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
-from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
 from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
 from vertex_emulator.gcs.gs_uri import build_object_uri

@@ -95,11 +95,11 @@ def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
         Path("far").touch()
     assert list(objects.iterate_object_names("bucket", "d/")) == names[:1]
     assert list(objects.iterate_object_names("bucket", "d/", folders_as_prefixes=True)) == ["d/d/"]
-    found, file = objects.require_object_and_open_file("bucket", names[0])
+    found, file = objects.require_object_and_open_unless_folder("bucket", names[0])
     with file:
         assert found.name == names[0]
     with pytest.raises(ApiError, match="has more than 100 parts"):
-        objects.require_object_and_open_file("bucket", names[1])
+        objects.require_object_and_open_unless_folder("bucket", names[1])
     with pytest.raises(ApiError, match="is not empty"):
         objects.buckets.delete_bucket("bucket")
 
@@ -108,5 +108,5 @@ def test_file_in_place_of_bucket_is_no_object(objects: ObjectStore) -> None:
     (objects.buckets.tree.root / "plain").touch()
     for name in ("", "x"):
         with pytest.raises(ApiError) as error:
-            objects.require_object_and_open_file("plain", name)
+            objects.require_object_and_open_unless_folder("plain", name)
         assert error.value.status == "NOT_FOUND"

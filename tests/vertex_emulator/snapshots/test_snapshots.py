@@ -19,8 +19,8 @@ from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, s
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database.records import SUCCEEDED, Replica
-from vertex_emulator.emulator_endpoint import open_locked_file_or_raise
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.object_metadata import ObjectMetadata
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase

@@ -108,7 +108,7 @@ class CopyRoutes:
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the source of a copy, open, and the copy's metadata: the source's unless the body has some."""
         fields = parse_object_fields(body)
-        stored, file = self.objects.require_object_and_open_file(call.bucket, call.name)
+        stored, file = self.objects.require_object_and_open_unless_folder(call.bucket, call.name)
         open_files.enter_context(file or contextlib.nullcontext())
         _require_source_preconditions(query, stored)
         return [(stored, file)], fields or stored.fields_of_copy
@@ -120,7 +120,7 @@ class CopyRoutes:
         composition = parse_compose_request(body)
         sources = []
         for component in composition.components:
-            stored, file = self.objects.require_object_and_open_file(call.bucket, component.name)
+            stored, file = self.objects.require_object_and_open_unless_folder(call.bucket, component.name)
             open_files.enter_context(file or contextlib.nullcontext())
             require_generation(component.generation, stored)
             require_preconditions(component.preconditions, stored)

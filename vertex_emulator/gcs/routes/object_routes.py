@@ -81,11 +81,11 @@ class ObjectRoutes:
         if not _has_checksums_in_requested_fields(request):
             stored = await to_thread.run_sync(self._require_stored_object_of_request, request)
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
-        stored, file = await to_thread.run_sync(self._require_object_of_request_and_open_file, request)
+        stored, file = await to_thread.run_sync(self._require_requested_object_and_open_unless_folder, request)
         return await _respond_with_object_and_checksums(request, stored, file)
 
     async def _download_media(self, request: Request) -> Response:
-        stored, file = await to_thread.run_sync(self._require_object_of_request_and_open_file, request)
+        stored, file = await to_thread.run_sync(self._require_requested_object_and_open_unless_folder, request)
         if file is None:
             return Response(b"")
         with contextlib.ExitStack() as closed_on_error:
@@ -121,7 +121,7 @@ class ObjectRoutes:
         stored = await to_thread.run_sync(self.objects.set_metadata, bucket, name, build_fields)
         if not _has_checksums_in_requested_fields(request):
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
-        stored, file = await to_thread.run_sync(self.objects.require_object_and_open_file, bucket, name)
+        stored, file = await to_thread.run_sync(self.objects.require_object_and_open_unless_folder, bucket, name)
         return await _respond_with_object_and_checksums(request, stored, file)
 
     def _delete_object(self, request: Request) -> Response:
@@ -136,10 +136,10 @@ class ObjectRoutes:
         _require_generation_and_preconditions(query, stored)
         return stored
 
-    def _require_object_of_request_and_open_file(self, request: Request) -> tuple[StoredObject, FileIO | None]:
-        """Return an object and its open file; a folder has none. Raises ApiError and OSError."""
+    def _require_requested_object_and_open_unless_folder(self, request: Request) -> tuple[StoredObject, FileIO | None]:
+        """Return an object and its open file, None for a folder. Raises ApiError and OSError."""
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        stored, file = self.objects.require_object_and_open_file(*require_bucket_and_object_name(request))
+        stored, file = self.objects.require_object_and_open_unless_folder(*require_bucket_and_object_name(request))
         with contextlib.ExitStack() as closed_on_error:
             closed_on_error.enter_context(file or contextlib.nullcontext())
             _require_generation_and_preconditions(query, stored)

@@ -1,4 +1,4 @@
-"""The methods that the emulator's own command line calls."""
+"""The server side of the emulator's own command line: the methods that its commands call."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from vertex_emulator.timestamps import format_time_without_zero_fraction, now_ns
 
 
 @dataclass(frozen=True)
-class CommandLineService:
+class CliBackendService:
     """The methods behind `status`, `stop`, `logs`, `shell`, `tensorboard`, `inject` and `prune`.
 
     `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed.

@@ -1,4 +1,4 @@
-"""A port for each debugged replica, on the loopback address and for the emulator's own user and root."""
+"""Listens on a loopback port for each debugged replica, and forwards connections of the own user and root to it."""
 
 import contextlib
 import logging
@@ -30,8 +30,8 @@ class _Listener:
 
 
 @dataclass
-class DebugPorts:
-    """The ports of all debugged replicas of an emulator."""
+class DebugPortForwarding:
+    """The ports of all debugged replicas of an emulator, with a thread that accepts connections at each."""
 
     database: Database
     executor: Executor

@@ -1,4 +1,4 @@
-"""The quota error, which only an injected fault causes: the emulator itself has no quotas."""
+"""The injected quota fault of a new job, and the error that it causes: the emulator itself has no quotas."""
 
 from collections.abc import Mapping
 from typing import Any
