@@ -27,7 +27,7 @@ if _typing.TYPE_CHECKING:
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
     from .settings.settings import Settings as Settings
-    from .targets.foundation_choice import create_foundation as create_foundation
+    from .targets.foundation_creation_and_preview_reports import create_foundation as create_foundation
     from .targets.local import LocalFoundation as LocalFoundation
 
 _MODULES = {
@@ -50,7 +50,7 @@ _MODULES = {
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",
-    "create_foundation": ".targets.foundation_choice",
+    "create_foundation": ".targets.foundation_creation_and_preview_reports",
     "export_outputs": ".declared_jobs_schedules_and_outputs",
     "run_program": ".fast_program_runner",
     "show_cost": ".preview.cost_report",

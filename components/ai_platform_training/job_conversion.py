@@ -16,8 +16,8 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem,
 from ..schema.interpolation import map_texts
 from . import legacy_job_validation
 from .commented_yaml_rendering import CommentedFields
+from .converted_field_origins import find_legacy_path_or_none
 from .legacy_api_types import Job, TrainingInput
-from .legacy_field_paths import find_legacy_path_or_none
 from .study_conversion import convert_study_spec, convert_trial_counts
 from .worker_pool_conversion import convert_worker_pools, list_comments_on_ignored_fields
 

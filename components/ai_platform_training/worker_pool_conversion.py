@@ -4,7 +4,7 @@ from typing import Any
 
 from vertex_api.scalar_types import quote_value
 
-from . import runtime_versions
+from . import runtime_version_images
 from .commented_yaml_rendering import CommentedFields
 from .machine_conversion import ROLES, Replicas, build_machine_spec_and_comments, list_replicas
 
@@ -107,7 +107,9 @@ def _get_image_uri_of_role_or_master(training_input: dict[str, Any], role: str) 
 def _build_python_package_spec(training_input: dict[str, Any], role: str, accelerator_type: str) -> CommentedFields:
     runtime, region = training_input.get("runtimeVersion", ""), training_input.get("region", "")
     has_gpu = accelerator_type.startswith("NVIDIA")
-    image = runtime_versions.get_executor_image_uri_of_same_next_or_newest_version(runtime or "2.11", region, has_gpu)
+    image = runtime_version_images.get_executor_image_uri_of_same_next_or_newest_version(
+        runtime or "2.11", region, has_gpu
+    )
     package = CommentedFields({"executorImageUri": image})
     if role == "master":
         text = _build_executor_image_comment(runtime, training_input.get("pythonVersion", "3.7"), accelerator_type)
@@ -125,11 +127,11 @@ def _build_python_package_spec(training_input: dict[str, Any], role: str, accele
 def _build_executor_image_comment(runtime: str, python_version: str, accelerator_type: str) -> str:
     if not runtime:
         text = "FILL IN: runtimeVersion is not in the file; gcloud takes it as a flag. This image has TensorFlow 2.11."
-        return f"{text} Others: {runtime_versions.PAGE}"
-    if runtime not in runtime_versions.RUNTIMES:
+        return f"{text} Others: {runtime_version_images.PAGE}"
+    if runtime not in runtime_version_images.RUNTIMES:
         text = f"runtimeVersion {runtime}: there is no prebuilt image of it that is known, and this one is nearest."
     else:
         text = f"runtimeVersion {runtime}: the same TensorFlow, with Python 3.7, and no longer maintained by Google."
     text += f" pythonVersion {python_version}: the image has Python 3.7." if python_version != "3.7" else ""
     text += " For TPUs choose an image tf-tpu." if accelerator_type.startswith("TPU") else ""
-    return f"{text} Code for scikit-learn, XGBoost or PyTorch takes another: {runtime_versions.PAGE}"
+    return f"{text} Code for scikit-learn, XGBoost or PyTorch takes another: {runtime_version_images.PAGE}"

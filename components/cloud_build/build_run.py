@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from vertex_api.client_errors import RateLimited, Unavailable, VertexError
 
 from ..errors import BuildFailed
-from ..runtime import engine_liveness
 from ..runtime.engine_cancellation import wait_for_cancellation
+from ..runtime.engine_liveness_and_watcher import require_engine_alive
 from .build_log import BuildLog
 from .build_request import ImageBuild, build_request_body, can_reuse_layers, compute_build_tag, get_uri_without_tag
 from .client import Build, CloudBuildClient
@@ -49,7 +49,7 @@ class BuildRun:
             return self._client.create(
                 self._parent,
                 build_request_body(self._add_cache_image_and_report(builds), self._options),
-                check_before=lambda: engine_liveness.require_engine_alive(self._image),
+                check_before=lambda: require_engine_alive(self._image),
                 find_created=lambda: self._find_active_build(self._list_builds_of_all_tags()),
             )
         except VertexError as error:
@@ -64,9 +64,9 @@ class BuildRun:
         """
         name, pause = self._get_resource_name(build), FIRST_PAUSE_SECONDS
         while build["status"] in ACTIVE_STATUSES:
-            engine_liveness.require_engine_alive(self._image)
+            require_engine_alive(self._image)
             if self._wait(pause):
-                self._cancel_build_and_raise(build)
+                self._try_to_cancel_build_and_raise_build_failed(build)
             pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
             try:
                 build = self._client.require(name)
@@ -95,7 +95,7 @@ class BuildRun:
             self._report(f"reuses layers of {cache_image}, if it still exists")
         return replace(self._build, cache_image=cache_image)
 
-    def _cancel_build_and_raise(self, build: Build) -> None:
+    def _try_to_cancel_build_and_raise_build_failed(self, build: Build) -> NoReturn:
         """Raises BuildFailed, whether or not the build can be cancelled."""
         try:
             self._client.cancel(self._get_resource_name(build))
@@ -121,3 +121,9 @@ def find_newest_other_image_uri(builds: Iterable[Build], tagged_uri: str) -> str
             if get_uri_without_tag(name) == repository and name != tagged_uri:
                 return name
     return None
+
+
+def get_built_digest(build: Build, tagged_uri: str) -> str | None:
+    """Return the digest that a build reports for an image; `None` if it has none."""
+    images = build.get("results", {}).get("images", []) if build["status"] == "SUCCESS" else []
+    return next((str(image["digest"]) for image in images if image["name"] == tagged_uri), None)

@@ -78,9 +78,3 @@ def has_failed_in_dockerfile(build: Build) -> bool:
 def may_have_failed_for_new_grant(build: Build) -> bool:
     """Whether a build has failed before its first step for a grant that may not be known everywhere yet."""
     return build.get("failureInfo", {}).get("type") in ("FETCH_SOURCE_FAILED", "LOGGING_FAILURE")
-
-
-def get_built_digest(build: Build, tagged_uri: str) -> str | None:
-    """Return the digest that a build reports for an image; `None` if it has none."""
-    images = build.get("results", {}).get("images", []) if build["status"] == "SUCCESS" else []
-    return next((str(image["digest"]) for image in images if image["name"] == tagged_uri), None)

@@ -9,18 +9,17 @@ from typing import IO, Any
 
 from ..cloud_build.build_log import BuildLog
 from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
-from ..cloud_build.build_run import BuildRun
+from ..cloud_build.build_run import BuildRun, get_built_digest
 from ..cloud_build.client import Build, get_client
 from ..cloud_build.failure_explanations import (
     explain_failed_build,
-    get_built_digest,
     has_failed_in_dockerfile,
     may_have_failed_for_new_grant,
 )
 from ..errors import BuildFailed, ContextUnusable
 from ..files.archives import ArchiveEntries
+from ..runtime.cloud_storage_and_emulator_buckets import CloudStorage
 from ..runtime.engine_cancellation import wait_for_cancellation
-from ..runtime.object_store import CloudStorage
 from .build_context import BuildContext
 from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
 from .registry_api import RegistryApi

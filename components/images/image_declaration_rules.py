@@ -10,7 +10,7 @@ from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..schema import config_types, interpolation
-from .package_context import find_package_violations
+from .package_declaration_rules import find_package_violations
 
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets", "builder"}),

@@ -1,17 +1,15 @@
 """The build context of a package: the files that its image contains, in one folder, and a generated Dockerfile."""
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from vertex_api.validation.rules import Violation
-
 from ..schema import config_types
 from .build_context import BuildContext
 from .dockerignore import list_included_files
-from .package_dockerfile import INSTALL_FILES, PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
+from .package_dockerfile import PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class PackageContext(BuildContext):
     @cached_property
     def files_by_context_path(self) -> Mapping[str, str]:
         selected = list_copied_paths(self.package, self._copyable_files)
-        paths = sorted(_select_files_at_or_below(self.folder, selected, self._copyable_files))
+        paths = sorted(select_files_at_or_below(self.folder, selected, self._copyable_files))
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}
 
     @cached_property
@@ -38,48 +36,10 @@ class PackageContext(BuildContext):
 
     @cached_property
     def _copyable_files(self) -> set[str]:
-        return _list_copyable_files(self.folder, self.package)
+        return list_copyable_files(self.folder, self.package)
 
 
-def find_package_violations(package_folder: Path, declared_package: config_types.Package) -> Iterator[Violation]:
-    """Find what prevents a package from being built; `package_folder` is its path, an existing folder."""
-    if ("script" in declared_package) == ("module" in declared_package):
-        yield (), "needs either a script (.py, or anything else for Bash) or a module to run"
-        return
-    named_paths = [
-        (("script",) if "script" in declared_package else ("module",), get_main_file(declared_package), False),
-        *(
-            (("extraPackages", index), path, False)
-            for index, path in enumerate(declared_package.get("extraPackages", []))
-        ),
-        *((("extraDirs", index), path, True) for index, path in enumerate(declared_package.get("extraDirs", []))),
-        *((("path",), name, False) for name in INSTALL_FILES if (package_folder / name).is_file()),
-    ]
-    misplaced = [
-        (key, message)
-        for key, path, is_folder in named_paths
-        if (message := _explain_misplacement_or_none(package_folder, path, is_folder=is_folder))
-    ]
-    yield from misplaced
-    if misplaced:
-        return
-    copyable_files = _list_copyable_files(package_folder, declared_package)
-    for key, path, _ in named_paths:
-        if not _select_files_at_or_below(package_folder, [posixpath.normpath(path)], copyable_files):
-            yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
-
-
-def _explain_misplacement_or_none(folder: Path, path: str, *, is_folder: bool) -> str | None:
-    """Return why a path cannot be copied from a folder; `None` if it can."""
-    target = (folder / path).resolve()
-    if posixpath.isabs(path) or not target.is_relative_to(folder.resolve()):
-        return f'"{path}" is outside the package\'s path; move it there, or set path to a folder that contains both'
-    if target.is_dir() if is_folder else target.is_file():
-        return None
-    return f'there is no {"folder" if is_folder else "file"} "{path}" in the package\'s path; write it relative to that'
-
-
-def _list_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
+def list_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
     """Return the files of a package's path that may be copied.
 
     Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic
@@ -94,7 +54,7 @@ def _list_copyable_files(folder: Path, package: config_types.Package) -> set[str
     }
 
 
-def _select_files_at_or_below(folder: Path, selected_paths: Iterable[str], copyable_files: Iterable[str]) -> set[str]:
+def select_files_at_or_below(folder: Path, selected_paths: Iterable[str], copyable_files: Iterable[str]) -> set[str]:
     """Return the files that are one of `selected_paths` or are below one; for a link, the link and its target."""
     root = folder.resolve()
     paths = {*selected_paths}

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..runtime import engine_liveness
 from ..runtime.api_target import Target
+from ..runtime.engine_liveness_and_watcher import require_engine_alive
 from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.job_digests import compute_idempotency_token
@@ -48,6 +48,6 @@ def remove_orphans_find_or_submit_job(
             kind,
             api.parent,
             job,
-            check_before=partial(engine_liveness.require_engine_alive, inputs.error_prefix),
+            check_before=partial(require_engine_alive, inputs.error_prefix),
             find_created=partial(jobs_cache.find_job_created_since_listing, api, kind, project_and_stack_name, token),
         )

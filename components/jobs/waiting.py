@@ -12,7 +12,8 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
-from ..runtime import api_target, engine_liveness
+from ..runtime import api_target
+from ..runtime.engine_liveness_and_watcher import require_engine_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
 from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_resource_name
@@ -37,7 +38,7 @@ def print_progress_until_all_succeed_and_get_results(
     pending = dict(resource_names_by_job)
     start = time.monotonic()
     while True:
-        engine_liveness.require_engine_alive("waiting")
+        require_engine_alive("waiting")
         try:
             latest = fetch_existing_jobs_with_tuning_jobs(api_parent, project_and_stack_name, pending)
         except (Unavailable, RateLimited) as error:  # the client has tried for minutes

@@ -10,9 +10,9 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.cached_digests import get_short_digests_or_none_if_many
+from ..runtime.cloud_storage_and_emulator_buckets import get_object_store
 from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.object_store import get_object_store
 from ..runtime.provider_base import Provider
 from ..schema import config_types
 from .source_distribution import SourceDistribution
@@ -26,7 +26,7 @@ class PythonPackageProvider(Provider):
     input_names = ("uri", "parent", "package", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _build_and_upload_unless_stored(props)
+        _upload_unless_stored_or_raise_if_changed(props)
         return dynamic.CreateResult(_get_uri_without_digest(props["uri"]), dict(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -67,7 +67,8 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _build_and_upload_unless_stored(props: dict[str, Any]) -> None:
+def _upload_unless_stored_or_raise_if_changed(props: dict[str, Any]) -> None:
+    """Build and upload a package whose URI is missing. Raises UploadFailed if its files changed since the preview."""
     uri = props["uri"]
     store = get_object_store(props["parent"])
     if store.has_object(uri):

@@ -10,7 +10,7 @@ from vertex_api.estimates.granted_quota import QuotaShortage, find_quota_shortag
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..runtime.granted_quota_table import format_granted_amount, render_quota_table_lines
+from ..runtime.quota_table_rendering_and_parsing import format_granted_amount, render_quota_table_lines
 from ..settings.settings import Settings
 from .cost_report import estimate_quotas_by_job_and_metric
 from .granted_quota_lookup import fetch_granted_quota_amounts

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..runtime.granted_quota_table import parse_granted_amount_texts_by_metric
+from ..runtime.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
 from .before_and_after_estimates import (
     NearlyReachedGuardrail,
     StackSide,
@@ -21,9 +21,9 @@ from .data_loss_grant_and_other_findings import (
     find_data_losses,
     find_grant_changes,
 )
-from .diagnostics import list_unique_error_messages, list_unique_warning_messages
 from .job_findings import JobFinding, find_changed_jobs
 from .preview_document import PreviewDocument
+from .preview_messages import list_unique_error_messages, list_unique_warning_messages
 from .schedule_findings import ScheduleFinding, find_changed_schedules
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..schedules.next_times import is_next_times_line
-from ..schedules.schedule_cost import parse_schedule_cost_texts_by_name
+from ..schedules.schedule_cost_lines import parse_schedule_cost_texts_by_name
 from .changed_images_and_packages import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_value_or_none
 from .job_findings import Cause, find_causes

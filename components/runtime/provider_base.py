@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 from pulumi import dynamic
 
-from . import engine_cancellation, engine_liveness
+from . import engine_cancellation
+from .engine_liveness_and_watcher import start_engine_watcher
 from .submission_count_and_pace import CONFIG_KEY, get_submission_pacing
 
 
@@ -23,7 +24,7 @@ class Provider(dynamic.ResourceProvider):
         """
         get_submission_pacing().set_pace_override(req.config.get(CONFIG_KEY))
         engine_cancellation.listen_for_cancellation()
-        engine_liveness.start_engine_watcher()
+        start_engine_watcher()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Do what `create` does with the new inputs. The resource keeps its id."""

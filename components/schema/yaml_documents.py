@@ -9,7 +9,7 @@ import yaml
 from vertex_api import scalar_types
 from vertex_api.validation.rules import KeyPath
 
-from .yaml_errors import explain_parse_error
+from .yaml_error_explanations import explain_parse_error
 from .yaml_limits import LimitedLoader, raise_for_excessive_aliases
 
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"

@@ -26,7 +26,7 @@ from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
-from ..schema.unknown_job_keys import find_unknown_top_key_message
+from ..schema.unknown_job_key_messages import find_unknown_top_key_message
 from . import schedule_declarations
 from .declaration_entry_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations

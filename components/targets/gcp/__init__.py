@@ -4,7 +4,6 @@ Each takes plain typed arguments (the types of `schema.config_types` for maps of
 creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: a preview shows them.
 """
 
-from .bucket import StagingBucket
 from .builder_identity import BuilderIdentity
 from .enabled_apis import Services
 from .foundation import GcpFoundation
@@ -16,6 +15,7 @@ from .schedule_accounts import ScheduleAccounts
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
 from .service_agent_members import ServiceAgentMembers
+from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
 from .training_identity import TrainingIdentity
 

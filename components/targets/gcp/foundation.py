@@ -14,10 +14,9 @@ from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_jobs import ProgramJobs
 from ...schedules.schedule_status import ScheduleStatus
 from ...schema import config_types
-from ...settings.google_cloud_default_names import generate_builder_account_id, generate_role_id
+from ...settings.google_cloud_name_generation import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
-from .bucket import StagingBucket
 from .builder_identity import BuilderIdentity, build_image_builder_config, list_build_secret_names
 from .enabled_apis import Services, get_required_api_short_names
 from .image_registry import ImageRegistry
@@ -27,6 +26,7 @@ from .persistent_resource import PersistentResource
 from .schedule_accounts import ScheduleAccounts
 from .secret_access import SecretAccess
 from .service_agent_access import Grants, ServiceAgentAccess
+from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
 from .training_identity import TrainingIdentity, is_account_of_project
 

@@ -16,7 +16,7 @@ from components.ai_platform_training import legacy_api_types
 from components.ai_platform_training.commented_yaml_rendering import render_yaml
 from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
 from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.ai_platform_training.runtime_versions import (
+from components.ai_platform_training.runtime_version_images import (
     RUNTIMES,
     get_executor_image_uri_of_same_next_or_newest_version,
 )

@@ -2,14 +2,14 @@
 
 import pytest
 
-from components.review.diagnostics import (
+from components.review.markdown_code_spans import render_code_span, render_code_span_list
+from components.review.markdown_rendering import render_markdown
+from components.review.preview_document import Diagnostic
+from components.review.preview_messages import (
     list_unique_error_messages,
     list_unique_warning_messages,
     shorten_absolute_paths,
 )
-from components.review.markdown_code_spans import render_code_span, render_code_span_list
-from components.review.markdown_rendering import render_markdown
-from components.review.preview_document import Diagnostic
 from components.review.review import build_review
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 

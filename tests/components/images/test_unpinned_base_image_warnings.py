@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.images.unpinned_base_images import find_line_numbers_and_unpinned_bases
+from components.images.unpinned_base_image_warnings import find_line_numbers_and_unpinned_bases
 
 PINNED = "python@sha256:" + "0" * 64
 

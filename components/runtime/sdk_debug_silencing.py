@@ -1,4 +1,4 @@
-"""The Pulumi SDK's debug messages: sent to the engine only when somebody asked `pulumi` for debug output."""
+"""Silencing of the Pulumi SDK's debug messages, unless somebody asked `pulumi` for debug output."""
 
 import os
 import re

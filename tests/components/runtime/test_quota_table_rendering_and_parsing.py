@@ -1,6 +1,9 @@
 """The table of needed and granted quotas, as it is shown and read again."""
 
-from components.runtime.granted_quota_table import parse_granted_amount_texts_by_metric, render_quota_table_lines
+from components.runtime.quota_table_rendering_and_parsing import (
+    parse_granted_amount_texts_by_metric,
+    render_quota_table_lines,
+)
 from tests.components.preview.test_quota_check import GRANTED, NEEDED
 
 

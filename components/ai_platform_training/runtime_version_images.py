@@ -1,4 +1,4 @@
-"""Runtime versions of AI Platform Training, and Vertex AI's prebuilt images with the same TensorFlow.
+"""Images of runtime versions: Vertex AI's prebuilt ones with the TensorFlow of AI Platform Training's.
 
 Google's page on prebuilt containers for training (read 2026-11-21): images by TensorFlow version, in three regions. All
 of these are past their support; scikit-learn, XGBoost and PyTorch have images of their own.

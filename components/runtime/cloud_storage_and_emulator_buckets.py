@@ -1,4 +1,4 @@
-"""Stores of the files that jobs and builds read: Cloud Storage, or the emulator's bucket folders."""
+"""Cloud Storage and the emulator's bucket folders, as stores of the files that jobs and builds read."""
 
 import os
 import secrets

@@ -1,4 +1,7 @@
-"""The choice between targets. Nothing downstream asks which one it is."""
+"""Creation of the foundation of a stack's target, and of the reports that its previews end with.
+
+Nothing downstream asks which target it is.
+"""
 
 from collections.abc import Mapping
 
@@ -16,7 +19,10 @@ from .local import LocalFoundation
 
 
 def create_foundation(settings: Settings) -> Foundation:
-    """Create the resources of a stack's target, `local` or `gcp`, on which images and jobs depend."""
+    """Create the resources of a stack's target, `local` or `gcp`, on which images and jobs depend.
+
+    With target `gcp`, previews report cost, quotas and accelerators as soon as the jobs of the program are valid.
+    """
     if settings.cloud is None:
         return LocalFoundation(settings)
     # Imported here, because a local stack does not need Google Cloud's resources.

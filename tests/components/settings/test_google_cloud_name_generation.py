@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.settings.google_cloud_default_names import build_cloud_config_with_default_names, generate_role_id
+from components.settings.google_cloud_name_generation import build_cloud_config_with_default_names, generate_role_id
 from tests.components.settings.test_google_cloud_rules import EXCLUSIVE, REQUIRED, completed
 
 

@@ -1,4 +1,4 @@
-"""The table of quotas that previews show: written by the check of quotas, and read again by reviews."""
+"""Rendering of the table of quotas that previews show, and parsing of it by reviews."""
 
 import re
 from collections.abc import Iterable, Mapping

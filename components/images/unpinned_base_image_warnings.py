@@ -1,4 +1,4 @@
-"""Base images of a Dockerfile that are not pinned: they can change under a tag that stays the same."""
+"""Warnings of base images that are not pinned: they can change under a tag that stays the same."""
 
 import re
 from collections.abc import Iterator, Mapping

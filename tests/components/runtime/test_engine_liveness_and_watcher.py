@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime.engine_liveness import is_engine_alive, require_engine_alive
+from components.runtime.engine_liveness_and_watcher import is_engine_alive, require_engine_alive
 
 
 def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +21,7 @@ def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> Non
         require_engine_alive("digits: not submitted")
 
 
-@pytest.mark.parametrize("arguments", [[], ["tests/test_engine_liveness.py::test"], ["-q"], ["127.0.0.1"]])
+@pytest.mark.parametrize("arguments", [[], ["tests/test_engine_liveness_and_watcher.py::test"], ["-q"], ["127.0.0.1"]])
 def test_without_an_engine_it_counts_as_alive(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["program", *arguments])
     assert is_engine_alive()
@@ -39,8 +39,8 @@ def test_a_slow_engine_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_provider_ends_soon_after_its_engine() -> None:
     following = """
 import time
-from components.runtime import engine_liveness
-engine_liveness.start_engine_watcher()
+from components.runtime import engine_liveness_and_watcher
+engine_liveness_and_watcher.start_engine_watcher()
 print("follows", flush=True)
 time.sleep(60)
 """

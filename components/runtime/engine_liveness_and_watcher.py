@@ -1,4 +1,4 @@
-"""The Pulumi engine that this provider process works for."""
+"""Liveness of the Pulumi engine that this provider process works for, and a watcher that ends the process after it."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What schedules cost at most, a run and a month: the lines of a preview, which reviews read again."""
+"""The lines of a preview on what schedules cost at most, a run and a month. Reviews parse them."""
 
 import re
 from collections.abc import Iterable, Mapping

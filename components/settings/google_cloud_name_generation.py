@@ -1,4 +1,4 @@
-"""Default names and labels of what a stack creates in its Google Cloud project."""
+"""Generation of names, from those of project and stack, for what a stack creates in its Google Cloud project."""
 
 import hashlib
 import json
