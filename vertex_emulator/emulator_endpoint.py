@@ -48,7 +48,7 @@ class Endpoint:
 def require_running_endpoint(data_path: Path) -> Endpoint:
     """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
     not_running = EmulatorNotRunning(
-        f"no emulator is running on {data_path}; start one with: vertex-emulator serve --data {data_path}"
+        f"no emulator is running on {data_path}; start one with: vertex-emulator start --data {data_path}"
     )
     if not is_lock_held(data_path / "lock"):
         raise not_running

@@ -123,6 +123,8 @@ class InvalidFilter(EmulatorError):
 class InvalidFault(EmulatorError):
     """A fault cannot be injected; the message names the field."""
 
+    exit_code = 2
+
 
 class ApiError(EmulatorError):
     """An error reply: `status` is a google.rpc.Code name, `violations` are pairs of field and description.

@@ -81,7 +81,20 @@ def test_data_folder_that_cannot_be_made_is_rejected(tmp_path: Path) -> None:
 def test_commands_without_emulator_tell_how_to_start_one(tmp_path: Path, name: str) -> None:
     done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
     assert done.returncode == 1
-    assert "vertex-emulator serve" in done.stderr
+    assert "start one with: vertex-emulator start --data" in done.stderr
+
+
+def test_a_question_without_an_answer_removes_nothing(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "vertex_emulator", "reset", "--data", str(tmp_path / "data")]
+    done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    told = "vertex-emulator: nothing was removed, because stdin has no answer; add --yes\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+def test_an_unknown_option_leads_to_the_help_of_its_command(tmp_path: Path) -> None:
+    done = command("status", "--prot=1", data=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("error: unrecognized arguments: --prot=1; see: vertex-emulator status --help\n")
 
 
 def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ _CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields o
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; docs/emulator.md lists them all."""
-    options = build_argument_parser().parse_args(arguments)
+    parser = build_argument_parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:  # argparse would show the usage of no command
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see: vertex-emulator {options.command} --help")
     try:
         return _run_command(options)
     except EmulatorError as error:
@@ -140,8 +143,12 @@ def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
 
 
 def _ask_to_confirm_unless_yes(options: argparse.Namespace, question: str) -> bool:
-    if options.yes or input(f"{question} [y/N] ").strip().lower() in ("y", "yes"):
-        return True
+    try:
+        if options.yes or input(f"{question} [y/N] ").strip().lower() in ("y", "yes"):
+            return True
+    except EOFError as error:
+        print()
+        raise EmulatorError("nothing was removed, because stdin has no answer; add --yes") from error
     print("nothing was removed")
     return False
 

@@ -108,7 +108,7 @@ def test_defaults_of_a_second_start_are_those_of_the_capture() -> None:
 def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> None:
     done = command("inject", "fail", "--code", "99", data=shared.data)
     assert (done.returncode, done.stderr) == (
-        1,
+        2,
         "vertex-emulator: code is 99; it must be a google.rpc.Code, from 1 to 16\n",
     )
     error = shared.call("POST", "vertex_emulator/faults", {"kind": "fail", "code": 99}, expect=400)["error"]
