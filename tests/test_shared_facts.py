@@ -27,7 +27,7 @@ from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning
 from vertex_emulator.http.access_check_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
-from vertex_emulator.scheduling.custom_job_outcome import compute_timeout_deadline
+from vertex_emulator.scheduling.custom_job_deadlines import compute_timeout_deadline
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
-    custom_job_outcome,
+    custom_job_deadlines,
     custom_job_reconciler,
     job_ending_requests,
     pipeline_reconciler,
@@ -295,7 +295,7 @@ def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,
-        custom_job_outcome,
+        custom_job_deadlines,
         job_and_trial_statements,
         job_queue_statements,
         model_statements,

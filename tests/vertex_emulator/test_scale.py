@@ -16,7 +16,7 @@ from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, job_and_trial_statements
 from vertex_emulator.database.records import SUCCEEDED
-from vertex_emulator.scheduling import study_outcome
+from vertex_emulator.scheduling import study_ending_and_early_stopping
 from vertex_emulator.web_page.job_summaries import build_job_list_reply, parse_job_query
 
 FEW, MANY = 300, 3000
@@ -113,7 +113,7 @@ def test_a_study_reads_each_trial_a_few_times(
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
             parsed = count_calls(patch, "_parse_trial")
-            curves = count_calls(patch, "build_learning_curves", study_outcome)
+            curves = count_calls(patch, "build_learning_curves", study_ending_and_early_stopping)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED

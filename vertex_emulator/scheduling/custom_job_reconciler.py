@@ -20,8 +20,8 @@ from vertex_emulator.replicas.executor_protocol import Executor, HostResources, 
 from vertex_emulator.replicas.replica_debugger import add_debugger_if_injected
 from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
-from vertex_emulator.scheduling import custom_job_outcome, failure_messages, injected_fault_effects
-from vertex_emulator.scheduling.custom_job_outcome import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
+from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages, injected_fault_effects
+from vertex_emulator.scheduling.ending_or_restart import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 from vertex_emulator.timestamps import now_ns
 
@@ -70,13 +70,13 @@ class CustomJobReconciler:
             return current.ending or transaction.update_and_get_job(current, ending=ending).ending
 
     def _end_overdue_queued_job_or_get_delay(self, job: Job) -> float | None:
-        queue_deadline = custom_job_outcome.compute_queue_deadline_or_none(job)
+        queue_deadline = custom_job_deadlines.compute_queue_deadline_or_none(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.state == QUEUED:
-                transaction.end_job_and_log_outcome(current, custom_job_outcome.build_stockout_ending(job, now_ns()))
+                transaction.end_job_and_log_outcome(current, ending_or_restart.build_stockout_ending(job, now_ns()))
         return None
 
     def _advance_launch_and_get_delay(self, job: Job) -> float | None:
@@ -85,14 +85,14 @@ class CustomJobReconciler:
         if stockout is not None:
             if now_ns() < stockout:
                 return (stockout - now_ns()) / 10**9
-            return self._record_and_end_or_get_delay(job, custom_job_outcome.build_stockout_ending(job, now_ns()))
+            return self._record_and_end_or_get_delay(job, ending_or_restart.build_stockout_ending(job, now_ns()))
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_replica_statuses(job.id)
-            ending = custom_job_outcome.build_timeout_ending_if_due(job, now_ns())
+            ending = custom_job_deadlines.build_timeout_ending_if_due(job, now_ns())
             if ending is not None:
                 return self._record_and_end_or_get_delay(job, ending, statuses)
-            earlier_attempts = custom_job_outcome.select_running_replicas(statuses) - set(job.current_replicas)
+            earlier_attempts = ending_or_restart.select_running_replicas(statuses) - set(job.current_replicas)
             delay = self._signal_replicas_and_get_delay(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
@@ -129,7 +129,7 @@ class CustomJobReconciler:
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
-        deadline = custom_job_outcome.compute_timeout_deadline(job)
+        deadline = custom_job_deadlines.compute_timeout_deadline(job)
         return 0.0 if job.fault is not None else (deadline - now_ns()) / 10**9
 
     def _make_folders_and_spec(
@@ -144,7 +144,7 @@ class CustomJobReconciler:
         now = now_ns()
         statuses = self.executor.get_replica_statuses(job.id)
         read_traceback = partial(self._read_last_traceback, job)
-        outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, read_traceback)
+        outcome = ending_or_restart.decide_ending_or_restart(job, statuses, now, read_traceback)
         if isinstance(outcome, SecondStart):
             if self.executor.start_exited_replica_if_possible(job.id, outcome.replica):
                 return 0.0
@@ -154,7 +154,7 @@ class CustomJobReconciler:
         if isinstance(outcome, RestartPlan):
             self._record_restart_unless_outdated(job, outcome)
             return None
-        deadline = custom_job_outcome.compute_timeout_deadline(job)
+        deadline = custom_job_deadlines.compute_timeout_deadline(job)
         fault_time = injected_fault_effects.compute_fault_time_or_none(job, statuses)
         return (min(deadline, fault_time or deadline) - now) / 10**9
 
@@ -177,7 +177,7 @@ class CustomJobReconciler:
 
     def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_replica_statuses(job.id) if statuses is None else statuses
-        if custom_job_outcome.select_running_replicas(statuses):
+        if ending_or_restart.select_running_replicas(statuses):
             recorded_ending = self.record_ending_or_find_earlier_one(job, ending)
             if recorded_ending is None:
                 return None
@@ -185,9 +185,7 @@ class CustomJobReconciler:
         return self._end_job_or_get_stop_delay(job, ending, statuses)
 
     def _end_job_or_get_stop_delay(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
-        delay = self._signal_replicas_and_get_delay(
-            job, custom_job_outcome.select_running_replicas(statuses), ending.at
-        )
+        delay = self._signal_replicas_and_get_delay(job, ending_or_restart.select_running_replicas(statuses), ending.at)
         if delay is not None:
             return delay
         with self.database.write_transaction() as transaction:

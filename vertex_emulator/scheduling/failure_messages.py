@@ -64,6 +64,11 @@ def render_unavailable_image_message(image: str, reason: str, location: Location
     )
 
 
+def render_stockout_message(region: str) -> str:
+    """Render the service's error message for missing machines (Google's page on troubleshooting)."""
+    return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
+
+
 def find_last_traceback(stderr_lines: Iterable[str]) -> str:
     """Return what a Python program wrote from its last traceback on, shortened by `[...]`; "" without a traceback."""
     lines: list[str] = []

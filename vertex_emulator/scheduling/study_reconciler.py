@@ -11,7 +11,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.locations_and_ids import generate_id
-from vertex_emulator.scheduling import job_ending_requests, study_outcome
+from vertex_emulator.scheduling import job_ending_requests, study_ending_and_early_stopping
+from vertex_emulator.scheduling.study_ending_and_early_stopping import iterate_trials_to_stop_early_with_reasons
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
@@ -38,8 +39,8 @@ class _KnownTrials:
         """Add those of some trials that have ended."""
         for trial in trials:
             if trial.has_ended:
-                if trial.state == "SUCCEEDED" and study_outcome.has_early_stopping_rule(study):
-                    self.completed_curves.append(study_outcome.build_learning_curves(study, trial))
+                if trial.state == "SUCCEEDED" and study_ending_and_early_stopping.has_early_stopping_rule(study):
+                    self.completed_curves.append(study_ending_and_early_stopping.build_learning_curves(study, trial))
                 self.ended[trial.number] = replace(trial, measurements=())
 
 
@@ -64,7 +65,7 @@ class StudyReconciler:
         others = self._refresh_and_store_trials(study, others, jobs)
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
         known.add_ended(study, others)
-        ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
+        ending = study.ending or study_ending_and_early_stopping.decide_study_ending(study, trials, now_ns())
         if ending is None:
             self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
@@ -104,10 +105,10 @@ class StudyReconciler:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
-            reason = study_outcome.find_stopping_reason_if_check_is_due(study, trials, now_ns())
+            reason = study_ending_and_early_stopping.find_stopping_reason_if_check_is_due(study, trials, now_ns())
             if reason is not None:
                 return self._record_success_or_find_earlier_ending(study, reason)
-            if not study_outcome.has_room_for_trial(study, trials):
+            if not study_ending_and_early_stopping.has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
             observations = [_build_observation(trial) for trial in trials]
@@ -139,7 +140,7 @@ class StudyReconciler:
     def _request_stop_of_unpromising_trials(
         self, study: Job, trials: Sequence[Trial], completed: Sequence[CurvesByObjective]
     ) -> None:
-        for trial, reason in study_outcome.iterate_trials_to_stop_early_with_reasons(study, trials, completed):
+        for trial, reason in iterate_trials_to_stop_early_with_reasons(study, trials, completed):
             with self.database.write_transaction() as transaction:
                 if job_ending_requests.request_early_stop_if_undecided(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
@@ -194,4 +195,4 @@ def _derive_seed(study: Job) -> int:
 
 def _build_observation(trial: Trial) -> Observation:
     state: Any = trial.state if trial.has_ended else "ACTIVE"
-    return Observation(trial.parameters, state, study_outcome.get_final_metrics_or_none(trial) or {})
+    return Observation(trial.parameters, state, study_ending_and_early_stopping.get_final_metrics_or_none(trial) or {})

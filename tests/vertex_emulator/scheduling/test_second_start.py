@@ -10,7 +10,7 @@ from tests.vertex_emulator.scheduling.steps import CHIEF, WORKER, cancel, inject
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica, RestartHistory
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.custom_job_outcome import JobOutcome, decide_ending_or_restart
+from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 
 SECOND = 10**9

@@ -1,19 +1,15 @@
-"""The outcome of a custom job: how it ends or what is restarted, by the statuses of its replicas."""
+"""Decides how a running custom job ends or what of it is restarted, by the statuses of its replicas."""
 
 from collections.abc import Callable, Mapping
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
-from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling import failure_messages, injected_fault_effects, restart_rules
+from vertex_emulator.scheduling.custom_job_deadlines import build_timeout_ending_if_due
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
-from vertex_emulator.timestamps import now_ns
 
-_DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
 PRIMARY = Replica(0, 0)
 CODE_INVALID_ARGUMENT = 3
-_CODE_DEADLINE_EXCEEDED = 4
 _CODE_RESOURCE_EXHAUSTED = 8
 CODE_FAILED_PRECONDITION = 9
 CODE_INTERNAL = 13
@@ -51,48 +47,20 @@ def decide_ending_or_restart(
     )
 
 
-def build_timeout_ending_if_due(job: Job, now: int) -> Ending | None:
-    """Decide how a job ends that exceeds its timeout; None before."""
-    if now < compute_timeout_deadline(job):
-        return None
-    timeout = get_explicit_timeout_duration_or_none(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
-    return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
-
-
-def compute_timeout_deadline(job: Job) -> int:
-    """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
-    timeout = get_explicit_timeout_duration_or_none(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
-    return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
-
-
-def compute_queue_deadline_or_none(job: Job) -> int | None:
-    """Compute when a queued job gives up, in ns since 1970; None if it waits without limit.
-
-    Only a FLEX_START job gives up: after maxWaitDuration, by default a day; 0 means no limit.
-    """
-    if job.custom_job_scheduling.get("strategy") != "FLEX_START":
-        return None
-    wait = parse_seconds(job.custom_job_scheduling.get("maxWaitDuration", _DEFAULT_QUEUE_WAIT))
-    return job.created + int(wait * 10**9) if wait else None
-
-
 def select_running_replicas(statuses: Mapping[Replica, ReplicaStatus]) -> set[Replica]:
     """Return the replicas whose containers run."""
     return {replica for replica, status in statuses.items() if status.phase == "running"}
 
 
-def render_stockout_message(region: str) -> str:
-    """Render the service's error message for missing machines (Google's page on troubleshooting)."""
-    return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
-
-
 def build_stockout_ending(job: Job, now: int) -> Ending:
     """Build the ending of a job for which there are no machines."""
-    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout_message(job.location.region), now)
+    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, failure_messages.render_stockout_message(job.location.region), now)
 
 
 def _decide_outcome_of_preemption(job: Job, now: int) -> Ending | RestartPlan:
-    restart = restart_rules.plan_preemption_restart(job, render_stockout_message(job.location.region), now)
+    restart = restart_rules.plan_preemption_restart(
+        job, failure_messages.render_stockout_message(job.location.region), now
+    )
     return restart or build_stockout_ending(job, now)
 
 

@@ -1,7 +1,7 @@
 from tests.vertex_emulator.jobs import LOCATION, custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.custom_job_outcome import decide_ending_or_restart
+from vertex_emulator.scheduling.ending_or_restart import decide_ending_or_restart
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)

@@ -2,7 +2,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import tuning_job, tuning_job_spec
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Trial
-from vertex_emulator.scheduling.study_outcome import decide_study_ending
+from vertex_emulator.scheduling.study_ending_and_early_stopping import decide_study_ending
 
 
 def trials(states: str) -> list[Trial]:

@@ -1,4 +1,4 @@
-"""The outcome of a tuning job: its ending by its trials, its stopping conditions, and the trials to stop early."""
+"""Decides how and when a tuning job ends, by its trials and stopping conditions, and which trials stop early."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
