@@ -106,7 +106,7 @@ def _run_server(
         data,
         queue,
         capacity,
-        secrets.listen_and_build_environment,
+        secrets.start_serving_and_build_environment,
         debugging.open_and_log_addresses,
         debugging.close_ports_of_job,
     )
@@ -117,7 +117,7 @@ def _run_server(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             endpoint.write(data.endpoint)
-            secrets.listen_on_earlier_address_if_any()
+            secrets.start_serving_on_earlier_address_if_any()
             debugging.reopen_for_running_jobs()
             scheduler.start()
             app.schedule_loop.start_if_needed()

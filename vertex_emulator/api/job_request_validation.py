@@ -14,7 +14,7 @@ from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_tree import BucketTree
-from vertex_emulator.replicas.shared_folders import find_shared_folder_problems
+from vertex_emulator.replicas.nfs_and_lustre_folders import find_shared_folder_problems
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 

@@ -31,9 +31,8 @@ from vertex_emulator.resource_json import (
     serialize_pipeline,
 )
 from vertex_emulator.scheduling import job_ending_requests
-from vertex_emulator.scheduling.job_enqueueing import enqueue_job
+from vertex_emulator.scheduling.job_enqueueing_and_admission import admit_jobs, enqueue_job
 from vertex_emulator.scheduling.model_upload import choose_model_id
-from vertex_emulator.scheduling.queue_admission import admit_jobs
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 _CODE_RESOURCE_EXHAUSTED = 8

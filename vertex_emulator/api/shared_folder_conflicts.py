@@ -1,4 +1,4 @@
-"""Mounts of a new job in or around those of unfinished jobs; vertex_emulator/replicas/shared_folders.py says why."""
+"""Mounts of a new job in or around those of unfinished jobs; replicas/nfs_and_lustre_folders.py says why."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from vertex_api.training_pipelines import backing_job
 from vertex_api.validation import pipeline_validation
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError
-from vertex_emulator.replicas.shared_folders import SharedFolder, describe_nesting_problem, list_shared_folders
+from vertex_emulator.replicas.nfs_and_lustre_folders import SharedFolder, describe_nesting_problem, list_shared_folders
 
 
 def require_shared_folders_apart_from_unfinished_jobs(

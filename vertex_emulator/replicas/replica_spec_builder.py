@@ -10,10 +10,10 @@ from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, build_pod_hostname
+from vertex_emulator.replicas.nfs_and_lustre_folders import make_shared_folders_and_get_mounts
 from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
-from vertex_emulator.replicas.resource_limits import compute_resource_limits
+from vertex_emulator.replicas.resource_limits_and_shortfalls import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
-from vertex_emulator.replicas.shared_folders import make_shared_folders_and_get_mounts
 from vertex_emulator.replicas.variable_expansion import ContainerTexts
 
 

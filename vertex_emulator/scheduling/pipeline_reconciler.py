@@ -21,7 +21,7 @@ from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.scheduling.job_ending_requests import request_cancellation_if_undecided
-from vertex_emulator.scheduling.job_enqueueing import enqueue_job
+from vertex_emulator.scheduling.job_enqueueing_and_admission import enqueue_job
 from vertex_emulator.scheduling.model_upload import store_model_version
 from vertex_emulator.scheduling.pipeline_input_variables import copy_with_input_variables, resolve_input_data
 from vertex_emulator.timestamps import now_ns

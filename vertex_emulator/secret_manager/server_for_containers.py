@@ -1,4 +1,4 @@
-"""A port for containers, which reach nothing else of this machine. It serves the secrets of their project alone."""
+"""The server of secrets for containers, which reach nothing else of this machine: each sees those of its project."""
 
 import hashlib
 import hmac
@@ -43,8 +43,8 @@ class SecretServerForContainers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int] | None = None
 
-    def listen_and_build_environment(self, job: Job) -> dict[str, str]:
-        """Listen, and return the variables by which a job's containers find their secrets; none without secrets.
+    def start_serving_and_build_environment(self, job: Job) -> dict[str, str]:
+        """Serve, and return the variables by which a job's containers find their secrets; none without secrets.
 
         Raises ExecutorUnavailable.
         """
@@ -52,7 +52,7 @@ class SecretServerForContainers:
         if not self.values.has_secrets(number):
             return {}
         with self._lock:
-            self._address = self._address or self._listen_and_store_address_or_none(
+            self._address = self._address or self._start_serving_and_store_address_or_none(
                 self.executor.find_gateway_address()
             )
             if self._address is None:
@@ -61,17 +61,18 @@ class SecretServerForContainers:
         self.executor.allow_container_connections(host, port)
         return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_project_key(number)}
 
-    def listen_on_earlier_address_if_any(self) -> None:
-        """Listen where an earlier process did: its containers know that address. Do nothing if that is impossible."""
+    def start_serving_on_earlier_address_if_any(self) -> None:
+        """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""
         with self.database.read_transaction() as transaction:
             address = transaction.find_setting(_SETTING)
         if address and self.values.file.exists():
             with self._lock:
-                self._address = self._listen_and_store_address_or_none(address.rpartition(":")[0])
+                self._address = self._start_serving_and_store_address_or_none(address.rpartition(":")[0])
                 if self._address:
                     self.executor.allow_container_connections(*self._address)
 
-    def _listen_and_store_address_or_none(self, host: str | None) -> tuple[str, int] | None:
+    def _start_serving_and_store_address_or_none(self, host: str | None) -> tuple[str, int] | None:
+        """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""
         if host is None:
             return None
         with self.database.read_transaction() as transaction:

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vertex_emulator.replicas.docker.docker_errors import ignore_api_errors, translate_connection_errors
+from vertex_emulator.replicas.docker.docker_error_handling import ignore_api_errors, translate_connection_errors
 from vertex_emulator.replicas.executor_protocol import LogLine
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from vertex_emulator.errors import ExecutorUnavailable
-from vertex_emulator.replicas.docker.docker_errors import get_docker_error_text
+from vertex_emulator.replicas.docker.docker_error_handling import get_docker_error_text
 
 if TYPE_CHECKING:
     import docker

@@ -16,7 +16,7 @@ from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.container_options import build_environment, build_host_config
 from vertex_emulator.replicas.docker.container_status import build_replica_status
 from vertex_emulator.replicas.docker.docker_client import create_docker_client
-from vertex_emulator.replicas.docker.docker_errors import (
+from vertex_emulator.replicas.docker.docker_error_handling import (
     get_docker_error_text,
     ignore_api_errors,
     is_container_at_fault,

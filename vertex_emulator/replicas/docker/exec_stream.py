@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ReplicaNotRunning
-from vertex_emulator.replicas import port_relay
-from vertex_emulator.replicas.docker.docker_errors import get_docker_error_text, translate_connection_errors
+from vertex_emulator.replicas import stdio_to_port_relay
+from vertex_emulator.replicas.docker.docker_error_handling import get_docker_error_text, translate_connection_errors
 from vertex_emulator.replicas.executor_protocol import STDOUT
 
 _HEADER = struct.Struct(">BxxxL")  # of Docker's multiplexed streams: which stream, length
@@ -109,5 +109,5 @@ class ExecStream:
 
 def open_port_stream(client: Any, container_name: str, port: int) -> ExecStream:
     """Return a stream to a port of a container, by a program of Python in it; see ExecStream for what is raised."""
-    source = Path(port_relay.__file__).read_text()
+    source = Path(stdio_to_port_relay.__file__).read_text()
     return ExecStream(client, container_name, ["/bin/sh", "-c", _RUN_PYTHON, source, str(port)])

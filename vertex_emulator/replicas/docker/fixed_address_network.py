@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vertex_emulator.errors import NetworkUnavailable
-from vertex_emulator.replicas.docker.docker_errors import get_docker_error_text, ignore_api_errors
+from vertex_emulator.replicas.docker.docker_error_handling import get_docker_error_text, ignore_api_errors
 
 _TRIES = 5
 _FIRST_HOST = 2  # the first address is the gateway's

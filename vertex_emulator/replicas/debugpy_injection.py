@@ -1,4 +1,4 @@
-"""Replicas whose Python starts under debugpy, as `vertex-emulator inject debug` demands.
+"""The injection of debugpy into the Python of replicas, as `vertex-emulator inject debug` demands.
 
 debugpy is the emulator's own. It runs in any Python 3.10 or later: the compiled parts of its wheel, for one version and
 kind of machine, only make it faster. It listens in the container alone, on an address that nothing outside reaches.

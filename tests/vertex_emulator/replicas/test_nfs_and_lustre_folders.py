@@ -7,7 +7,10 @@ from tests.vertex_emulator.jobs import custom_job_spec, pool
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas.shared_folders import find_shared_folder_problems, make_shared_folders_and_get_mounts
+from vertex_emulator.replicas.nfs_and_lustre_folders import (
+    find_shared_folder_problems,
+    make_shared_folders_and_get_mounts,
+)
 
 
 def nfs(path: str = "/share", mount_point: str = "data", server: str = "10.0.0.2") -> dict[str, str]:

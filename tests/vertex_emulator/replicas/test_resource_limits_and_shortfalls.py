@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.replicas.executor_protocol import HostResources, ResourceLimits
-from vertex_emulator.replicas.resource_limits import compute_resource_limits, render_shortfall_warnings
+from vertex_emulator.replicas.resource_limits_and_shortfalls import compute_resource_limits, render_shortfall_warnings
 
 GB = 1 << 30
 WORKSTATION = HostResources(cpus=16, memory=64 * GB, gpus=("0", "1", "2"))

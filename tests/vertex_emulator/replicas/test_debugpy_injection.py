@@ -9,12 +9,12 @@ from tests.vertex_emulator.jobs import IMAGE, custom_job, custom_job_spec, pool
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.replicas.executor_protocol import ReplicaSpec
-from vertex_emulator.replicas.replica_debugger import (
+from vertex_emulator.replicas.debugpy_injection import (
     add_debugger_if_injected,
     build_environment_with_python_path,
     copy_debugger_files_if_absent,
 )
+from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 PACKAGE = {"pythonPackageSpec": {"executorImageUri": IMAGE, "packageUris": ["gs://b/p"], "pythonModule": "m"}}
 SPEC = ReplicaSpec("42", Replica(0, 0), IMAGE, None, None, {"A": "1"}, "host", "cluster", {}, ["cluster"])

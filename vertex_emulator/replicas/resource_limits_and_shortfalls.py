@@ -1,4 +1,4 @@
-"""The resource limits of a replica, by its pool's machineSpec and the host."""
+"""The resource limits of a replica, by its pool's machineSpec and the host, and warnings of what the host lacks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

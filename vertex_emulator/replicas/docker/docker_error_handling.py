@@ -1,4 +1,4 @@
-"""The translation of Docker SDK errors to the emulator's errors."""
+"""The handling of the Docker SDK's errors: which are translated to the emulator's, and which are ignored."""
 
 import contextlib
 from collections.abc import Iterator
