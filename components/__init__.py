@@ -5,13 +5,13 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from .declared_images_and_packages import Images as Images
-    from .declared_images_and_packages import Packages as Packages
-    from .declared_jobs_schedules_and_outputs import Jobs as Jobs
-    from .declared_jobs_schedules_and_outputs import Schedules as Schedules
-    from .declared_jobs_schedules_and_outputs import export_outputs as export_outputs
     from .fast_program_runner import run_program as run_program
+    from .image_and_package_creation import Images as Images
+    from .image_and_package_creation import Packages as Packages
     from .images.training_image import TrainingImage as TrainingImage
+    from .job_schedule_and_output_creation import Jobs as Jobs
+    from .job_schedule_and_output_creation import Schedules as Schedules
+    from .job_schedule_and_output_creation import export_outputs as export_outputs
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
     from .jobs.job_resources import CustomJobArgs as CustomJobArgs
@@ -37,21 +37,21 @@ _MODULES = {
     "Foundation": ".runtime.foundation_protocol",
     "HyperparameterTuningJob": ".jobs.job_resources",
     "HyperparameterTuningJobArgs": ".jobs.job_resources",
-    "Images": ".declared_images_and_packages",
+    "Images": ".image_and_package_creation",
     "JobTemplate": ".schedules.schedule_component",
-    "Jobs": ".declared_jobs_schedules_and_outputs",
+    "Jobs": ".job_schedule_and_output_creation",
     "LocalFoundation": ".targets.local",
-    "Packages": ".declared_images_and_packages",
+    "Packages": ".image_and_package_creation",
     "PythonPackage": ".packages.python_package_resource",
     "Schedule": ".schedules.schedule_component",
-    "Schedules": ".declared_jobs_schedules_and_outputs",
+    "Schedules": ".job_schedule_and_output_creation",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.training_image",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation_creation_and_preview_reports",
-    "export_outputs": ".declared_jobs_schedules_and_outputs",
+    "export_outputs": ".job_schedule_and_output_creation",
     "run_program": ".fast_program_runner",
     "show_cost": ".preview.cost_report",
     "warn_of_unavailable_accelerators": ".preview.availability_warnings",

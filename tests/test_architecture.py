@@ -24,8 +24,8 @@ LAYERS = {
         ("images", "packages", "fast_program_runner", "jobs.recovery", "ai_platform_training", "scheduled_workflow"),
         ("jobs",),
         ("settings", "schedules"),
-        ("preview", "review", "declared_images_and_packages", "targets.gcp"),
-        ("cli", "declared_jobs_schedules_and_outputs", "targets"),
+        ("preview", "review", "image_and_package_creation", "targets.gcp"),
+        ("cli", "job_schedule_and_output_creation", "targets"),
         ("",),
     ),
     "vertex_api": (
@@ -261,7 +261,7 @@ def test_components_export_what_type_checkers_see() -> None:
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
     program = (
-        "import sys, components.jobs.provider; print('components.declared_jobs_schedules_and_outputs' in sys.modules)"
+        "import sys, components.jobs.provider; print('components.job_schedule_and_output_creation' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

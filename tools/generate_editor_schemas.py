@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 
 from components.schema import config_types
-from components.schema.formats import NumberOrText
+from components.schema.field_types import NumberOrText
 from components.settings.stack_value_checks import NAMESPACE
 from tools.generate_api_message_types import PREFIX, load_installed_discovery_document, run_generator_command
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE

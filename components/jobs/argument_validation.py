@@ -14,7 +14,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import has_output
-from ..schema import config_types, formats, interpolation
+from ..schema import config_types, field_types, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from . import named_job_adoption
 from .recovery.labels import find_reserved_or_excess_label_violations
@@ -61,8 +61,8 @@ def canonicalize_job_and_record_problems(
     canonical_lifecycle, violations = _canonicalize_lifecycle_and_find_violations(
         kind, lifecycle, foundation.full_location_name
     )
-    if not formats.is_valid_name(name):
-        violations.insert(0, ((), f'"{name}" must be {formats.NAME_FORM}'))
+    if not field_types.is_valid_name(name):
+        violations.insert(0, ((), f'"{name}" must be {field_types.NAME_FORM}'))
     reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
         is_valid = program_jobs.apply_rules_and_record(kind, name, None, [*violations, *reference_violations])

@@ -7,7 +7,7 @@ from typing import Any
 
 from .json_rendering import render_json
 from .markdown_rendering import render_markdown
-from .plan_age import PlanUnusable, require_plan_newer_than_state
+from .plan_age_check import PlanUnusable, require_plan_newer_than_state
 from .preview_document import PreviewDocument, PreviewUnreadable
 from .review import build_review
 

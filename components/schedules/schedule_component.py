@@ -27,7 +27,7 @@ from ..jobs.job_resources import (
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.program_jobs import format_kind_and_name
 from ..runtime.pulumi_outputs import call_now_or_when_known
-from ..schema import config_types, formats, scheduled_job_rules
+from ..schema import config_types, field_types, scheduled_job_rules
 from .next_times import render_next_times_line
 from .scheduled_job_requests import build_schedule_id, build_scheduled_jobs
 
@@ -104,8 +104,8 @@ def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mappin
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
     _, problems = canonicalize_and_find_shape_problems(config_types.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
-    if not formats.is_valid_name(name):
-        violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
+    if not field_types.is_valid_name(name):
+        violations.append(((), f'"{name}" must be {field_types.NAME_FORM}'))
     if not jobs:
         violations.append((("jobs",), "needs a job"))
     return violations

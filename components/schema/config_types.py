@@ -5,7 +5,7 @@ from typing import Any, Literal, Required
 from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
-from . import formats
+from . import field_types
 from .closed_typed_dict import ClosedTypedDict
 from .image_builder_config_types import Builder as Builder
 from .image_builder_config_types import CloudBuild as CloudBuild
@@ -22,12 +22,12 @@ class Package(ClosedTypedDict, total=False):
     """A script or module that is built into an image without a Dockerfile."""
 
     path: Required[String]
-    script: formats.CopiedPath
-    module: formats.ModuleName
-    baseImage: Required[formats.BaseImage]
-    requirements: list[formats.Requirement]
-    extraPackages: list[formats.CopiedPath]
-    extraDirs: list[formats.CopiedPath]
+    script: field_types.CopiedPath
+    module: field_types.ModuleName
+    baseImage: Required[field_types.BaseImage]
+    requirements: list[field_types.Requirement]
+    extraPackages: list[field_types.CopiedPath]
+    extraDirs: list[field_types.CopiedPath]
 
 
 class Image(ClosedTypedDict, total=False):
@@ -50,7 +50,7 @@ class PythonPackage(ClosedTypedDict, total=False):
 
     path: String
     script: String
-    requirements: list[formats.Requirement]
+    requirements: list[field_types.Requirement]
 
 
 class Lifecycle(ClosedTypedDict, total=False):
@@ -58,11 +58,11 @@ class Lifecycle(ClosedTypedDict, total=False):
 
     run: Literal["scheduled"]
     wait: Boolean
-    deadline: formats.PositiveDuration
+    deadline: field_types.PositiveDuration
     after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
-    rerun: formats.NotNegative
-    adopt: formats.JobId
+    rerun: field_types.NotNegative
+    adopt: field_types.JobId
 
 
 class SpecFile(ClosedTypedDict, total=False):
@@ -74,9 +74,9 @@ class SpecFile(ClosedTypedDict, total=False):
 class Emulator(ClosedTypedDict, total=False):
     """Settings of the local emulator."""
 
-    port: formats.Port
-    pidsLimit: formats.Positive
-    logLimitMb: formats.Positive
+    port: field_types.Port
+    pidsLimit: field_types.Positive
+    logLimitMb: field_types.Positive
     egress: Boolean
     secrets: dict[str, String]
 
@@ -84,39 +84,39 @@ class Emulator(ClosedTypedDict, total=False):
 class Registry(ClosedTypedDict, total=False):
     """The registry of images: a `repository` of Artifact Registry to create, an `existing` one, or another `url`."""
 
-    existing: formats.RepositoryName
-    url: formats.RegistryUrl
-    repository: formats.RepositoryId
+    existing: field_types.RepositoryName
+    url: field_types.RegistryUrl
+    repository: field_types.RepositoryId
     project: String
     location: String
     immutableTags: Boolean
-    keep: formats.Positive
+    keep: field_types.Positive
     deleteUntaggedAfter: Duration
-    kmsKey: formats.KeyName
+    kmsKey: field_types.KeyName
     labels: dict[str, String]
     protect: Boolean
-    legacyBuckets: list[formats.BucketName]
+    legacyBuckets: list[field_types.BucketName]
     legacyAgent: Boolean
 
 
 class Identity(ClosedTypedDict, total=False):
     """The service account that jobs run as: an `account` to create, or an `existing` one."""
 
-    account: formats.AccountId
-    existing: formats.AccountEmail
-    submitters: list[formats.Member]
-    secrets: list[formats.SecretName]
+    account: field_types.AccountId
+    existing: field_types.AccountEmail
+    submitters: list[field_types.Member]
+    secrets: list[field_types.SecretName]
     useVertexAi: Boolean
 
 
 class Bucket(ClosedTypedDict, total=False):
     """The bucket that jobs write to: one to create by its `name`, or an `existing` one."""
 
-    name: formats.BucketName
-    existing: formats.BucketName
+    name: field_types.BucketName
+    existing: field_types.BucketName
     location: String
-    deleteAfterDays: formats.Positive
-    kmsKey: formats.KeyName
+    deleteAfterDays: field_types.Positive
+    kmsKey: field_types.KeyName
     labels: dict[str, String]
     protect: Boolean
 
@@ -124,15 +124,15 @@ class Bucket(ClosedTypedDict, total=False):
 class AutoscalingSpec(ClosedTypedDict, total=False):
     """The limits within which a pool scales with its jobs."""
 
-    minReplicaCount: Required[formats.Positive]
-    maxReplicaCount: Required[formats.Positive]
+    minReplicaCount: Required[field_types.Positive]
+    maxReplicaCount: Required[field_types.Positive]
 
 
 class ResourcePool(ClosedTypedDict, total=False):
     """Machines of one kind in a persistent resource."""
 
     machineSpec: Required[types.MachineSpec]
-    replicaCount: formats.Positive
+    replicaCount: field_types.Positive
     autoscalingSpec: AutoscalingSpec
     diskSpec: types.DiskSpec
 
@@ -140,14 +140,14 @@ class ResourcePool(ClosedTypedDict, total=False):
 class PersistentResource(ClosedTypedDict, total=False):
     """Machines that stay between jobs, for the jobs that name the resource."""
 
-    name: Required[formats.PersistentResourceId]
+    name: Required[field_types.PersistentResourceId]
     resourcePools: Required[list[ResourcePool]]
 
 
 class Tensorboard(ClosedTypedDict, total=False):
     """The TensorBoard of jobs: one to create by its `displayName`, or an `existing` one."""
 
-    existing: formats.TensorboardName
+    existing: field_types.TensorboardName
     displayName: String
     labels: dict[str, String]
     protect: Boolean
@@ -156,9 +156,9 @@ class Tensorboard(ClosedTypedDict, total=False):
 class Alerts(ClosedTypedDict, total=False):
     """Notifications of failed jobs: to channels that exist, and to e-mail addresses."""
 
-    channels: Required[list[formats.NotificationChannel]]
+    channels: Required[list[field_types.NotificationChannel]]
     displayName: String
-    notificationRateLimit: formats.PositiveDuration
+    notificationRateLimit: field_types.PositiveDuration
 
 
 class Prices(ClosedTypedDict, total=False):
@@ -180,9 +180,9 @@ class Guardrails(ClosedTypedDict, total=False):
     requiredLabels: list[String]
     requireTimeout: Boolean
     maxTimeout: Duration
-    maxReplicas: formats.Positive
-    maxTrials: formats.Positive
-    maxParallelTrials: formats.Positive
+    maxReplicas: field_types.Positive
+    maxTrials: field_types.Positive
+    maxParallelTrials: field_types.Positive
     registries: list[String]
     maxHourlyCost: Double
     maxTotalCost: Double
@@ -192,7 +192,7 @@ class Guardrails(ClosedTypedDict, total=False):
 class Cloud(ClosedTypedDict, total=False):
     """The keys of a stack file that are for the target `gcp` only."""
 
-    projectNumber: formats.ProjectNumber
+    projectNumber: field_types.ProjectNumber
     registry: Registry
     builder: Builder
     identity: Identity
@@ -202,7 +202,7 @@ class Cloud(ClosedTypedDict, total=False):
     tensorboard: Tensorboard
     scheduling: CloudScheduling
     alerts: Alerts
-    kmsKey: formats.KeyName
+    kmsKey: field_types.KeyName
     labels: dict[str, String]
     prices: Prices
 
@@ -228,7 +228,7 @@ class Stack(Declarations, Cloud, total=False):
     project: String
     region: String
     emulator: Emulator
-    submissionsPerMinute: formats.Positive
+    submissionsPerMinute: field_types.Positive
     guardrails: Guardrails
 
 

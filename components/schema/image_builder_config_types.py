@@ -4,7 +4,7 @@ from typing import Literal
 
 from vertex_api.scalar_types import Boolean, String
 
-from . import formats
+from . import field_types
 from .closed_typed_dict import ClosedTypedDict
 
 
@@ -13,12 +13,12 @@ class CloudBuild(ClosedTypedDict, total=False):
 
     region: String
     machineType: Literal["E2_MEDIUM", "E2_STANDARD_2", "E2_HIGHCPU_8", "E2_HIGHCPU_32", "N1_HIGHCPU_8", "N1_HIGHCPU_32"]
-    pool: formats.WorkerPoolName
-    serviceAccount: formats.AccountEmail
-    timeout: formats.PositiveDuration
+    pool: field_types.WorkerPoolName
+    serviceAccount: field_types.AccountEmail
+    timeout: field_types.PositiveDuration
     network: Literal["cloudbuild"]
     cache: Boolean
-    secrets: dict[str, formats.SecretVersionName]
+    secrets: dict[str, field_types.SecretVersionName]
 
 
 class Builder(ClosedTypedDict, total=False):

@@ -4,17 +4,17 @@ from typing import Required
 
 from vertex_api.scalar_types import String
 
-from . import formats
+from . import field_types
 from .closed_typed_dict import ClosedTypedDict
 
 
 class Peering(ClosedTypedDict, total=False):
     """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
 
-    network: Required[formats.NetworkName]
+    network: Required[field_types.NetworkName]
     reservedIpRanges: list[String]
-    prefixLength: formats.Positive
-    name: formats.ComputeName
+    prefixLength: field_types.Positive
+    name: field_types.ComputeName
 
 
 class DnsPeering(ClosedTypedDict, total=False):
@@ -28,9 +28,9 @@ class DnsPeering(ClosedTypedDict, total=False):
 class Attachment(ClosedTypedDict, total=False):
     """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
 
-    existing: formats.AttachmentName
+    existing: field_types.AttachmentName
     subnetwork: String
-    name: formats.ComputeName
+    name: field_types.ComputeName
     dnsPeering: list[DnsPeering]
 
 

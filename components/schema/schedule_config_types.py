@@ -4,15 +4,15 @@ from typing import Literal, Required
 
 from vertex_api.scalar_types import Boolean, String
 
-from . import formats
+from . import field_types
 from .closed_typed_dict import ClosedTypedDict
 
 
 class Schedule(ClosedTypedDict, total=False):
     """When jobs with `lifecycle.run: scheduled` run: one `job`, or several `jobs`, one after another."""
 
-    cron: Required[formats.Cron]
-    timeZone: formats.TimeZone
+    cron: Required[field_types.Cron]
+    timeZone: field_types.TimeZone
     job: String
     jobs: list[String]
     paused: Boolean
@@ -22,8 +22,8 @@ class Schedule(ClosedTypedDict, total=False):
 class ScheduleAccount(ClosedTypedDict, total=False):
     """A service account for schedules: an `account` to create, or an `existing` one."""
 
-    account: formats.AccountId
-    existing: formats.AccountEmail
+    account: field_types.AccountId
+    existing: field_types.AccountEmail
 
 
 class CloudScheduling(ClosedTypedDict, total=False):

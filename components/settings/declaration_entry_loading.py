@@ -12,7 +12,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 
 from ..errors import Problem
-from ..schema import formats
+from ..schema import field_types
 from ..schema.declared_job import SPEC_KEY
 from ..schema.source_file import (
     SourceFile,
@@ -108,8 +108,8 @@ def _find_name_problem_message(entry: Entry, entries: Entries) -> str | None:
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
             return f'"{entry.name}" is declared already, at {other.source.format_place((section, entry.name))}'
-    if entry.section != "vars" and not formats.is_valid_name(entry.name):
-        return f'"{entry.name}" must be {formats.NAME_FORM}'
+    if entry.section != "vars" and not field_types.is_valid_name(entry.name):
+        return f'"{entry.name}" must be {field_types.NAME_FORM}'
     return None
 
 

@@ -16,7 +16,7 @@ from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entry_loading import load_entries_and_problems
-from .declarations import parse_declarations
+from .declaration_parsing import parse_declarations
 from .google_cloud_name_generation import build_cloud_config_with_default_names
 from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations
 from .stack_value_checks import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations

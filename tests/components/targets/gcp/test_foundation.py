@@ -9,7 +9,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.declared_jobs_schedules_and_outputs import Images, Jobs, Packages, export_outputs
+from components.job_schedule_and_output_creation import Images, Jobs, Packages, export_outputs
 from components.schema import config_types
 from components.settings.settings import Settings
 from components.targets.foundation_creation_and_preview_reports import create_foundation

@@ -1,4 +1,4 @@
-"""The jobs and schedules of a stack, as its settings declare them, and its outputs."""
+"""Creation of the jobs and schedules of a stack, as its settings declare them, and of its outputs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
@@ -12,7 +12,7 @@ from vertex_api.job_results.results import MODEL_DIR
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from .declared_images_and_packages import Images, Packages
+from .image_and_package_creation import Images, Packages
 from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline

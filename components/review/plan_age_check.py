@@ -1,4 +1,4 @@
-"""The age of an update plan: `pulumi up --plan` applies a plan that is older than the stack's state without a word."""
+"""The check of a plan's age: `pulumi up --plan` applies one that is older than the stack's state without a word."""
 
 import json
 from collections.abc import Mapping

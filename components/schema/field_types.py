@@ -1,4 +1,4 @@
-"""Types of the texts and numbers in declarations and stack files, each with a message that says its form."""
+"""Types of the texts and numbers that fields of declarations and stack files take, each with a message on its form."""
 
 import re
 from collections.abc import Callable

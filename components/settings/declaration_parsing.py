@@ -1,4 +1,4 @@
-"""Declarations: the images, packages, jobs and schedules of a stack, parsed from their entries."""
+"""Parsing of declarations: the images, packages, jobs and schedules of a stack, from their entries."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

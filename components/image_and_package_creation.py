@@ -1,4 +1,4 @@
-"""The images and packages of a stack, as its settings declare them."""
+"""Creation of the images and packages of a stack, as its settings declare them."""
 
 from typing import Any
 
