@@ -1,5 +1,6 @@
 """`vertex-emulator inject debug`: a debugger attaches to replicas, each on a port of this machine."""
 
+import contextlib
 import re
 import signal
 import socket
@@ -24,18 +25,35 @@ if total == 42:
     subprocess.run([sys.executable, "/gcs/code/child.py"], check=True)
 """
 CHILD = "part = 7 * 6\nprint('part', part)\n"
+# A launcher starts its workers as `torchrun` does.
+LAUNCHER = """\
+import subprocess, sys
+
+commands = [[sys.executable, "-u", "/gcs/launched/worker.py", str(rank)] for rank in range(2)]
+workers = [subprocess.Popen(command) for command in commands]
+sys.exit(max(worker.wait() for worker in workers))
+"""
+WORKER = """\
+import os, sys, time
+
+rank = int(sys.argv[1])
+os.write(1, b"worker %d runs\\n" % rank)
+while not os.path.exists("/gcs/launched/go"):
+    time.sleep(0.05)
+total = rank + 40
+"""
 INSTALLED = "/root/.local/lib/python3.11/site-packages/trainer/task.py"
 
 
 def inject_debug(emulator: RunningEmulator, *options: str) -> None:
-    done = command("inject", "debug", "--name=debugged", "--wait", *options, data=emulator.data)
+    done = command("inject", "debug", "--name=debugged", *options, data=emulator.data)
     assert (done.returncode, "\nattach to 127.0.0.1:" in done.stdout) == (0, True), done.stderr
 
 
 def ports(emulator: RunningEmulator, name: str) -> list[tuple[str, int]]:
     """Tasks and ports that the job's log has named so far."""
     lines = emulator.lines(name, 'resource.labels.task_name="service"')
-    found = re.findall(r"Attach a debugger to (\S+) at 127\.0\.0\.1:(\d+); it waits for one\.", "\n".join(lines))
+    found = re.findall(r"Attach a debugger to (\S+) at 127\.0\.0\.1:(\d+)(?:; it waits for one)?\.", "\n".join(lines))
     return [(task, int(port)) for task, port in found]
 
 
@@ -54,7 +72,7 @@ def test_a_breakpoint_is_hit_in_one_of_two_replicas(shared: RunningEmulator) -> 
     code.mkdir()
     (code / "train.py").write_text(TRAIN)
     (code / "child.py").write_text(CHILD)
-    inject_debug(shared)
+    inject_debug(shared, "--wait")
     replica = pool("", command=["python3", "/gcs/code/train.py"], env=[{"name": "PYTHONPATH", "value": "/own"}])
     name = shared.create(custom_job(replica, replica, name="debugged"))
     shared.in_state(name, "JOB_STATE_RUNNING")
@@ -80,6 +98,28 @@ def test_a_breakpoint_is_hit_in_one_of_two_replicas(shared: RunningEmulator) -> 
     until(lambda: not is_open(first) and not is_open(second), "the end of the ports")
 
 
+def test_workers_of_a_launcher_run_and_are_attached_later(shared: RunningEmulator) -> None:
+    code = shared.data / "gcs" / "launched"
+    code.mkdir()
+    (code / "launcher.py").write_text(LAUNCHER)
+    (code / "worker.py").write_text(WORKER)
+    inject_debug(shared)
+    name = shared.create(custom_job(pool("", command=["python3", "/gcs/launched/launcher.py"]), name="debugged"))
+    until(lambda: sorted(shared.lines(name)) == ["worker 0 runs", "worker 1 runs"], "both workers")
+    ((_, port),) = ports(shared, name)
+
+    mapping = {"pathMappings": [{"localRoot": str(code), "remoteRoot": "/gcs/launched"}]}
+    with DebuggerClient("127.0.0.1", port) as debugger, contextlib.ExitStack() as sessions:
+        debugger.attach(at(port) | mapping, {})
+        workers = [sessions.enter_context(DebuggerClient("127.0.0.1", port)) for _ in range(2)]
+        for worker in workers:
+            worker.attach(debugger.event("debugpyAttach"), {f"{code}/worker.py": [7]})
+        (code / "go").touch()
+        assert sorted(worker.evaluate_where_it_stopped("rank") for worker in workers) == [(7, "0"), (7, "1")]
+        debugger.event("terminated")
+    assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
+
+
 @pytest.fixture
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
     """An emulator whose containers reach nothing."""
@@ -93,7 +133,7 @@ def test_a_package_is_debugged_after_a_crash_by_its_owner_alone(offline: Running
     wheel = packages.wheel(offline.data / "gcs" / BUCKET, "trainer", "value = 6 * 7\nprint('value', value)\n")
     with socket.create_server(("127.0.0.1", 0)) as occupied:
         taken = occupied.getsockname()[1]
-        inject_debug(offline, f"--port={taken}")
+        inject_debug(offline, "--wait", f"--port={taken}")
         name = offline.create(custom_job(package_pool(wheel), name="debugged"))
         until(lambda: ports(offline, name), "the port")
         offline.end(signal.SIGKILL)
