@@ -26,7 +26,7 @@ from vertex_emulator.api.unserved_methods import build_unimplemented_error, buil
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.folder_copier import FolderCopier
 from vertex_emulator.gcs.routes.all_routes_and_error_handlers import StorageRoutes, find_xml_multipart_upload_error
 from vertex_emulator.http.access_check_middleware import AccessCheckMiddleware
@@ -80,7 +80,7 @@ class App:
                 ModelService(self.database, self.data.buckets),
                 ModelChangeService(self.database),
                 ModelCopyAndExportService(
-                    self.database, FolderCopier(BucketTree(self.data.buckets), self.data.uploads)
+                    self.database, FolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)
                 ),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),

@@ -1,4 +1,4 @@
-"""The data folder of an emulator: the paths of its files and folders."""
+"""The data folder of an emulator: its paths, its creation for the owner only, and the files of jobs in it."""
 
 import os
 import shutil

@@ -13,7 +13,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.replicas.nfs_and_lustre_folders import find_shared_folder_problems
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
@@ -91,7 +91,7 @@ def _find_package_uri_problems(pools: list[Any], pools_path: KeyPath, buckets_fo
 
 def _find_bucket_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
-        BucketTree(buckets_folder).require_storable_uri(uri)
+        BucketFileTree(buckets_folder).require_storable_uri(uri)
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []

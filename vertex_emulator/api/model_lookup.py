@@ -1,4 +1,4 @@
-"""Which version of a model a name means."""
+"""Lookup of a model by name: all its versions, and the one that the name means."""
 
 import re
 from collections.abc import Iterable

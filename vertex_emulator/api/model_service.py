@@ -27,7 +27,7 @@ from vertex_emulator.errors import (
     build_invalid_argument_error,
 )
 from vertex_emulator.filters.expression_tree import matches
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
@@ -60,7 +60,7 @@ class ModelService:
 
     def _require_files_in_artifact_folder(self, uri: str) -> None:
         try:
-            is_empty = not has_objects(BucketTree(self.buckets_folder), uri)
+            is_empty = not has_objects(BucketFileTree(self.buckets_folder), uri)
         except InvalidBucketUri as error:
             raise build_invalid_argument_error([FieldProblem(("model", "artifactUri"), str(error))]) from error
         if is_empty:

@@ -1,4 +1,4 @@
-"""The options of the console script `vertex-emulator`."""
+"""The argument parser of the console script `vertex-emulator`."""
 
 import argparse
 import os

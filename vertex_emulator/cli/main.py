@@ -68,7 +68,7 @@ def _run_command(options: argparse.Namespace) -> int:
         case "start":
             return _print_lines_and_return_zero(_start_emulator_and_render_environment_lines(options))
         case "exec":
-            from vertex_emulator.cli.exec_command import run_command_with_emulator
+            from vertex_emulator.cli.exec_with_emulator_command import run_command_with_emulator
 
             return run_command_with_emulator(options.data, options.project, options.region, options.argv)
         case "inject":

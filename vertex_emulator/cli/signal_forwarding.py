@@ -1,4 +1,4 @@
-"""Running a child process that gets the signals of this one."""
+"""Forwarding of this process's signals to a child process that it runs."""
 
 import os
 import signal

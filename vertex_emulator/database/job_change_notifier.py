@@ -1,4 +1,4 @@
-"""Notifications of changed jobs, for pages that show them."""
+"""The notifier of changed jobs, for pages that show them."""
 
 import asyncio
 import contextlib

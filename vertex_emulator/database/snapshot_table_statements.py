@@ -1,4 +1,4 @@
-"""The rows of whole tables, as snapshots of a data folder have them."""
+"""The statements on the tables that a snapshot of a data folder has, with all their rows."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

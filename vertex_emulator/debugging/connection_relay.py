@@ -1,4 +1,4 @@
-"""Bytes between a client of this machine and a program in a container."""
+"""A relay of bytes between a client's connection and a program in a container."""
 
 import contextlib
 import logging

@@ -9,7 +9,7 @@ from vertex_emulator.event_files.event_file_search import EventFile, list_event_
 from vertex_emulator.event_files.scalar_events import iterate_scalars
 from vertex_emulator.event_files.tfrecord_reader import read_complete_records
 from vertex_emulator.event_files.thinned_curve import ThinnedCurve
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 
 MAX_TAGS = 500  # of one run
 
@@ -28,7 +28,7 @@ class CurveReader:
     `curves` are by run (see EventFile) and tag; `has_files` and `has_unread_data` are as of the last `read_new_data`.
     """
 
-    tree: BucketTree
+    tree: BucketFileTree
     folder_uri: str
     curves: dict[str, dict[str, ThinnedCurve]] = field(default_factory=dict)
     has_files: bool = False

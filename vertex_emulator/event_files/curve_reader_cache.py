@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from vertex_emulator.event_files.curve_reader import CurveReader
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 
 MAX_READERS = 128
 MAX_BYTES_PER_READ = 2_000_000  # some 45,000 points, 0.3 s
@@ -15,7 +15,7 @@ MAX_BYTES_PER_READ = 2_000_000  # some 45,000 points, 0.3 s
 class CurveReaderCache:
     """Readers by the URIs of their folders, for one request at a time."""
 
-    def __init__(self, tree: BucketTree) -> None:
+    def __init__(self, tree: BucketFileTree) -> None:
         self._tree = tree
         self._readers: OrderedDict[str, CurveReader] = OrderedDict()
         self._lock = Lock()

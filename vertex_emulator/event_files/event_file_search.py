@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 
 MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
@@ -24,7 +24,7 @@ class EventFile:
     uri: str
 
 
-def list_event_files(tree: BucketTree, folder_uri: str) -> list[EventFile]:
+def list_event_files(tree: BucketFileTree, folder_uri: str) -> list[EventFile]:
     """Return the event files of a log folder, in the order in which a run has written them. Links are not followed.
 
     A folder that is missing or cannot be read has none.
@@ -32,7 +32,7 @@ def list_event_files(tree: BucketTree, folder_uri: str) -> list[EventFile]:
     return [*islice(_iterate_event_files(tree, folder_uri), MAX_FILES)]
 
 
-def _iterate_event_files(tree: BucketTree, folder_uri: str) -> Iterator[EventFile]:
+def _iterate_event_files(tree: BucketFileTree, folder_uri: str) -> Iterator[EventFile]:
     base = folder_uri.rstrip("/")
     pending = deque([""])
     for _ in range(MAX_FOLDERS):
@@ -46,7 +46,7 @@ def _iterate_event_files(tree: BucketTree, folder_uri: str) -> Iterator[EventFil
         pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))
 
 
-def _list_file_and_folder_names(tree: BucketTree, uri: str) -> tuple[list[str], list[str]]:
+def _list_file_and_folder_names(tree: BucketFileTree, uri: str) -> tuple[list[str], list[str]]:
     """Return the names of the files and of the folders in a folder; none if it cannot be read."""
     file_names: list[str] = []
     folder_names: list[str] = []

@@ -1,4 +1,4 @@
-"""The regular expressions of log filters: RE2's, in time that grows with the text only."""
+"""The regular expressions of log filters: matched as RE2 does, in time that grows with the text only."""
 
 from functools import lru_cache
 

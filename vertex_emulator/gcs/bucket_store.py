@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 
@@ -17,7 +17,7 @@ _BATCH = 10_000
 class BucketStore:
     """The buckets in `tree`, and the `metadata` of their objects."""
 
-    tree: BucketTree
+    tree: BucketFileTree
     metadata: ObjectMetadataDatabase
 
     def list_bucket_names(self) -> list[str]:

@@ -8,7 +8,7 @@ from io import FileIO
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
 from vertex_emulator.gcs.object_name_listing import iterate_object_names
 
@@ -19,7 +19,7 @@ _BATCH_BYTES = 1 << 20
 class FolderCopier:
     """Copies folders within `tree`; `unfinished` is a folder on the same file system."""
 
-    tree: BucketTree
+    tree: BucketFileTree
     unfinished: Path
 
     def copy_folder_and_count_files(self, source_uri: str, destination_uri: str) -> int:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, MAX_PARTS, is_utf8_encodable, parse_gs_uri_parts
 
 # The first holds a page of names, so that a folder is read once for it; the last bounds the memory of longer walks.
@@ -13,7 +13,7 @@ _FIRST_BATCH, _MAX_BATCH = 2_000, 100_000
 
 
 def iterate_object_names(
-    tree: BucketTree, bucket: str, prefix: str = "", after: str = "", folders_as_prefixes: bool = False
+    tree: BucketFileTree, bucket: str, prefix: str = "", after: str = "", folders_as_prefixes: bool = False
 ) -> Iterator[str]:
     """Yield the names of objects that start with `prefix` and sort after `after`, in order.
 
@@ -22,13 +22,13 @@ def iterate_object_names(
     yield from _iterate_names_below(tree, bucket, "", prefix, after, folders_as_prefixes)
 
 
-def has_objects(tree: BucketTree, uri: str) -> bool:
+def has_objects(tree: BucketFileTree, uri: str) -> bool:
     """Return whether there is an object below a URI. Raises InvalidBucketUri and OSError."""
     bucket, *parts = parse_gs_uri_parts(uri)
     return _has_objects_below(tree, bucket, "".join(f"{part}/" for part in parts))
 
 
-def _has_objects_below(tree: BucketTree, bucket: str, parent: str) -> bool:
+def _has_objects_below(tree: BucketFileTree, bucket: str, parent: str) -> bool:
     subfolders = []
     try:
         for name in _iterate_unsorted_names_in_folder(tree, bucket, parent):
@@ -41,7 +41,7 @@ def _has_objects_below(tree: BucketTree, bucket: str, parent: str) -> bool:
 
 
 def _iterate_names_below(
-    tree: BucketTree, bucket: str, parent: str, prefix: str, after: str, folders_as_prefixes: bool
+    tree: BucketFileTree, bucket: str, parent: str, prefix: str, after: str, folders_as_prefixes: bool
 ) -> Iterator[str]:
     def is_or_contains_wanted_name(name: str) -> bool:
         if name.endswith("/"):
@@ -73,7 +73,7 @@ def _iterate_names_below(
         last, size = batch[-1], min(10 * size, _MAX_BATCH)
 
 
-def _iterate_unsorted_names_in_folder(tree: BucketTree, bucket: str, parent: str) -> Iterator[str]:
+def _iterate_unsorted_names_in_folder(tree: BucketFileTree, bucket: str, parent: str) -> Iterator[str]:
     """Yield the names of objects in a folder and, with "/", of its subfolders; none if a container has
     deleted or replaced it."""
     try:

@@ -12,8 +12,8 @@ from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
+from vertex_emulator.gcs.bucket_file_tree import NotRegularFile
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.bucket_tree import NotRegularFile
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, guess_content_type
 from vertex_emulator.gcs.preconditions import require_preconditions

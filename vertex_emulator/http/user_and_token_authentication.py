@@ -1,4 +1,4 @@
-"""Who may send requests: the emulator's own user, root, and whoever has the token of the data folder."""
+"""Authentication of requests: of the own user and root, and of whoever has the data folder's token."""
 
 import os
 import pwd

@@ -10,7 +10,7 @@ from pathlib import Path
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.pruning.unreferenced_output_folders import (
     find_base_output_uri_or_none,
@@ -65,7 +65,7 @@ def prune_jobs(
     log_bytes = sum(_compute_folder_bytes(parent / job_id) for job_id in all_ids for parent in (data.logs, data.trials))
     if not is_dry_run:
         _delete_jobs_operations_and_files(database, data, job_ids, before_ns, on_deleted)
-    tree, objects, object_bytes = BucketTree(data.buckets), 0, 0
+    tree, objects, object_bytes = BucketFileTree(data.buckets), 0, 0
     with closing(ObjectMetadataDatabase(data.object_metadata)) as metadata:
         for size in (
             size for uri in outputs for size in _remove_objects_and_iterate_sizes(tree, metadata, uri, is_dry_run)
@@ -92,7 +92,7 @@ def _delete_jobs_operations_and_files(
 
 
 def _remove_objects_and_iterate_sizes(
-    tree: BucketTree, metadata: ObjectMetadataDatabase, uri: str, is_dry_run: bool
+    tree: BucketFileTree, metadata: ObjectMetadataDatabase, uri: str, is_dry_run: bool
 ) -> Iterator[int]:
     """Remove a folder of a bucket unless it is a dry run, and yield the size of each object in it.
 

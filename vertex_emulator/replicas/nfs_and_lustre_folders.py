@@ -14,7 +14,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 
 _MAX_PARTS = 100
 _PART = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.@+=~-]{1,255}")
@@ -98,7 +98,7 @@ def make_shared_folders_and_get_mounts(pool: Mapping[str, Any], data_folder: Dat
             root.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(PermissionError):
                 root.chmod(0o777)  # training code runs as any user
-            BucketTree(root).make_writable_folder_at_path_parts(share.path)
+            BucketFileTree(root).make_writable_folder_at_path_parts(share.path)
         except (OSError, InvalidBucketUri) as error:
             reason = error.strerror if isinstance(error, OSError) else "it goes through a file or a symbolic link"
             raise ReplicaCannotStart(f"{share.kind}Mounts: {folder} cannot be mounted: {reason}") from error

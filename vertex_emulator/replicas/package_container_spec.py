@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.replicas.variable_expansion import escape_references
 
 # Not every image has its Python as python3; $0 is the source of the program.
@@ -34,7 +34,7 @@ def require_package_files(package_spec: Mapping[str, Any], buckets_folder: Path)
 
     As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
     """
-    tree = BucketTree(buckets_folder)
+    tree = BucketFileTree(buckets_folder)
     for uri in package_spec["packageUris"]:
         try:
             status = tree.find_file_or_folder_stat(uri)

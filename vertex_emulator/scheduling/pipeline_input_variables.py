@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 
 _SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")
@@ -34,7 +34,7 @@ def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> Input
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    tree = BucketTree(buckets_folder)
+    tree = BucketFileTree(buckets_folder)
     exports = sorted(_list_matching_names(tree, uri, "dataset-*", is_folder=True), reverse=True)
     datasets = [
         (place, form)
@@ -61,7 +61,7 @@ def copy_with_input_variables(job_spec: Mapping[str, Any], input_data: InputData
     return {**job_spec, "workerPoolSpecs": pools}
 
 
-def _list_matching_names(tree: BucketTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
+def _list_matching_names(tree: BucketFileTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
     """Return the names of the files or folders in a folder that match; none if it cannot be read."""
     try:
         with tree.open_folder_scan(uri) as entries:

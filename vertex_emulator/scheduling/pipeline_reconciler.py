@@ -16,7 +16,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
@@ -112,7 +112,7 @@ class PipelineReconciler:
         uri = model.setdefault("artifactUri", artifact_uri)
         if uri is None:
             del model["artifactUri"]
-        elif uri == artifact_uri and not has_objects(BucketTree(self.data.buckets), uri):
+        elif uri == artifact_uri and not has_objects(BucketFileTree(self.data.buckets), uri):
             return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
             version = store_model_version(transaction, pipeline.location, pipeline.spec, model, pipeline.name)

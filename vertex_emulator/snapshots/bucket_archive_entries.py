@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree, NotRegularFile
+from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree, NotRegularFile
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable, parse_gs_uri_parts
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, is_link_within_bucket
 from vertex_emulator.snapshots.archive_writing import ArchiveEntry
@@ -16,7 +16,7 @@ from vertex_emulator.snapshots.progress import ReportProgress
 class BucketArchiveEntries:
     """The entries of all buckets; what has none is in `omitted` afterwards, each with its URI and the reason."""
 
-    tree: BucketTree
+    tree: BucketFileTree
     report: ReportProgress
     omitted: list[str] = field(default_factory=list)
     _found: int = 0

@@ -15,7 +15,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.replicas.saved_logs import is_log_saved
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, LOGS_PREFIX, OBJECTS
@@ -50,7 +50,7 @@ def export_snapshot_and_describe(
         jobs = [*transaction.iterate_non_trial_jobs()]
         schedules = len(transaction.schedules.list_schedules())
         _require_ended_jobs_with_saved_logs(transaction, data)
-        buckets = BucketArchiveEntries(BucketTree(data.buckets), report)
+        buckets = BucketArchiveEntries(BucketFileTree(data.buckets), report)
         try:
             entries = [
                 *_iterate_table_entries(transaction, redacts_env, files),

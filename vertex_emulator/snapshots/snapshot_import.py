@@ -16,7 +16,7 @@ from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
-from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import build_object_uri
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
@@ -108,7 +108,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                         _store_link(data, member)
                     elif content is None:
                         uri = _require_bucket_or_object_uri(member.name.rstrip("/"), is_folder=True)
-                        BucketTree(data.buckets).make_writable_folder(uri)
+                        BucketFileTree(data.buckets).make_writable_folder(uri)
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
                         transaction.rows.insert_rows(table, map(json.loads, iterate_length_limited_lines(content)))
                     elif member.name == OBJECTS:
@@ -140,7 +140,7 @@ def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes])
     file.chmod(0o666)  # training code runs as any user
     nanoseconds = require_modification_time_ns(member)
     os.utime(file, ns=(nanoseconds, nanoseconds))
-    BucketTree(data.buckets).move_file_in(file, uri)
+    BucketFileTree(data.buckets).move_file_in(file, uri)
 
 
 def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
@@ -148,7 +148,7 @@ def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
     if not is_link_within_bucket(uri.removeprefix(ROOT).partition("/")[2], member.linkname):
         raise SnapshotInvalid(f"the archive has {member.name!a}, a link out of its bucket: {member.linkname!a}")
     link.symlink_to(member.linkname)
-    BucketTree(data.buckets).move_file_in(link, uri)
+    BucketFileTree(data.buckets).move_file_in(link, uri)
 
 
 def _require_bucket_or_object_uri(member_name: str, is_folder: bool = False) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 from vertex_emulator.timestamps import format_time
 
@@ -24,7 +24,7 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file, link or special, `size` in
     bytes, `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    tree = BucketTree(buckets_folder)
+    tree = BucketFileTree(buckets_folder)
     number = 0
     with _translate_errors_to_api_errors(tree, uri, "folder"), tree.open_folder_scan(uri) as entries:
 
@@ -46,13 +46,13 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
 
 def open_bucket_file(buckets_folder: Path, uri: str) -> FileIO:
     """Open the file of a gs:// URI. Raises ApiError."""
-    tree = BucketTree(buckets_folder)
+    tree = BucketFileTree(buckets_folder)
     with _translate_errors_to_api_errors(tree, uri, "file"):
         return tree.open_regular_file(uri)
 
 
 @contextlib.contextmanager
-def _translate_errors_to_api_errors(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
+def _translate_errors_to_api_errors(tree: BucketFileTree, uri: str, kind: str) -> Iterator[None]:
     """Raise ApiError for a URI that is invalid or names nothing of this kind."""
     try:
         yield

@@ -11,7 +11,7 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import build_time_fields, serialize_job, serialize_pipeline
 from vertex_emulator.web_page.study_view import build_study_view
@@ -72,7 +72,7 @@ class JobViews:
         if job.kind == CUSTOM_JOB:
             folders |= get_output_directories_by_variable(spec)
         for label, uri in folders.items():
-            yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).build_local_path(uri))}
+            yield {"label": label, "uri": uri, "path": str(BucketFileTree(self.buckets).build_local_path(uri))}
 
     def _iterate_serialized_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])

@@ -11,7 +11,7 @@ from tests.vertex_emulator.event_files.events import LOG, add_to_file, plain, ra
 from vertex_emulator.event_files import curve_reader
 from vertex_emulator.event_files.curve_reader import CurveReader
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
-from vertex_emulator.gcs.bucket_tree import BucketTree
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 
 NAME = "events.out.tfevents.1.host"
 
@@ -21,7 +21,7 @@ def loss(*steps: int) -> bytes:
 
 
 def new_reader(buckets: Path) -> CurveReader:
-    return CurveReader(BucketTree(buckets), LOG)
+    return CurveReader(BucketFileTree(buckets), LOG)
 
 
 def steps(reader: CurveReader, run: str = "", tag: str = "loss") -> Any:
@@ -96,7 +96,7 @@ def test_a_cache_reads_long_logs_in_parts(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("vertex_emulator.event_files.tfrecord_reader.MAX_RECORD_BYTES", 100)
     for begin in range(0, 100, 10):
         add_to_file(tmp_path, f"tfevents.{begin:02d}", loss(*range(begin, begin + 10)))
-    cache = CurveReaderCache(BucketTree(tmp_path))
+    cache = CurveReaderCache(BucketFileTree(tmp_path))
     counts: list[int] = []
     has_more = True
     while has_more:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata import MAX_CUSTOM_METADATA_BYTES, parse_object_fields, patch_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
@@ -19,7 +19,7 @@ FIELDS = {"contentType": "text/x", "metadata": {"a": "1", "b": "2"}}
 @pytest.fixture
 def objects(tmp_path: Path) -> ObjectStore:
     (tmp_path / "gcs").mkdir()
-    return ObjectStore(BucketStore(BucketTree(tmp_path / "gcs"), ObjectMetadataDatabase(tmp_path / "objects.db")))
+    return ObjectStore(BucketStore(BucketFileTree(tmp_path / "gcs"), ObjectMetadataDatabase(tmp_path / "objects.db")))
 
 
 def put(objects: ObjectStore, name: str, tmp_path: Path, **fields: Any) -> int:
@@ -108,6 +108,6 @@ def test_metadata_outlive_a_restart(objects: ObjectStore, tmp_path: Path) -> Non
     put(objects, "x", tmp_path, **FIELDS)
     objects.set_metadata("bucket", "x", lambda stored: {**stored.metadata.fields, "contentType": "text/z"})
     again = ObjectStore(
-        BucketStore(BucketTree(tmp_path / "gcs"), ObjectMetadataDatabase(tmp_path / "objects.db"))
+        BucketStore(BucketFileTree(tmp_path / "gcs"), ObjectMetadataDatabase(tmp_path / "objects.db"))
     ).require_object_or_folder("bucket", "x")
     assert (again.metadata.fields, again.metadata.metageneration) == ({**FIELDS, "contentType": "text/z"}, 2)

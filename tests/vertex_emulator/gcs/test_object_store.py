@@ -6,8 +6,8 @@ import pytest
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import object_name_listing
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
 
@@ -23,7 +23,7 @@ def objects(tmp_path: Path) -> ObjectStore:
             continue  # a folder here, because of the names below it
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if name.endswith("/") else path.write_text(name)
-    return ObjectStore(BucketStore(BucketTree(root), ObjectMetadataDatabase(tmp_path / "objects.db")))
+    return ObjectStore(BucketStore(BucketFileTree(root), ObjectMetadataDatabase(tmp_path / "objects.db")))
 
 
 def test_names_are_sorted_and_exclude_folders(objects: ObjectStore) -> None:

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.bucket_tree import BucketTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.routes.batch_routes import build_batch_route
@@ -55,7 +55,7 @@ class StorageRoutes:
 
     def delete_expired_uploads_and_build_routes(self) -> list[Route]:
         """Delete expired uploads and return all routes. Raises StartError if the metadata cannot be read."""
-        buckets = BucketStore(BucketTree(self.buckets_folder), ObjectMetadataDatabase(self.object_metadata_file))
+        buckets = BucketStore(BucketFileTree(self.buckets_folder), ObjectMetadataDatabase(self.object_metadata_file))
         objects = ObjectStore(buckets)
         uploads = Uploads(self.uploads_folder, objects)
         uploads.delete_expired()

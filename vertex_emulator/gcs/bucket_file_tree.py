@@ -1,4 +1,4 @@
-"""The files and folders of all buckets, reached so that nothing a container creates leads elsewhere or blocks.
+"""The tree of all buckets' files and folders, reached so that nothing a container creates leads elsewhere or blocks.
 
 Containers write to buckets while the emulator reads them, and may replace a folder by a symbolic link between any two
 system calls. So each access descends from the buckets folder part by part, by descriptors that follow no link, and what
@@ -41,7 +41,7 @@ class NotRegularFile(FileNotFoundError):
 
 
 @dataclass(frozen=True)
-class BucketTree:
+class BucketFileTree:
     """The folder `root` with a folder per bucket; methods take gs:// URIs and raise InvalidBucketUri for links."""
 
     root: Path

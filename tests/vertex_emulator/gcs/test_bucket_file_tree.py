@@ -15,14 +15,14 @@ import pytest
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_tree import ROOT, BucketTree
+from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> BucketTree:
+def tree(tmp_path: Path) -> BucketFileTree:
     (tmp_path / "gcs").mkdir()
-    return BucketTree(tmp_path / "gcs")
+    return BucketFileTree(tmp_path / "gcs")
 
 
 def count_descriptors() -> int:
@@ -53,19 +53,19 @@ def exchanged(first: Path, second: Path) -> Iterator[None]:
         thread.join()
 
 
-def test_uri_is_path_below_its_bucket(tree: BucketTree) -> None:
+def test_uri_is_path_below_its_bucket(tree: BucketFileTree) -> None:
     assert parse_gs_uri_parts("gs://my-bucket/run/1/") == ("my-bucket", "run", "1")
     assert tree.build_local_path("gs://my-bucket/run/1/") == tree.root / "my-bucket" / "run" / "1"
     assert tree.build_local_path(ROOT) == tree.root
 
 
-def test_made_folders_are_open_to_every_user(tree: BucketTree) -> None:
+def test_made_folders_are_open_to_every_user(tree: BucketFileTree) -> None:
     tree.make_writable_folder("gs://my-bucket/run/model/")
     made = tree.root / "my-bucket/run/model"
     assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
 
 
-def test_folders_left_private_by_killed_process_are_opened(tree: BucketTree) -> None:
+def test_folders_left_private_by_killed_process_are_opened(tree: BucketFileTree) -> None:
     made = tree.root / "my-bucket/run/model"
     made.parent.mkdir(parents=True, mode=0o700)
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_folders_left_private_by_killed_process_are_opened(tree: BucketTree) -> 
 
 
 @pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
-def test_file_in_place_of_folder_is_named(tree: BucketTree, uri: str) -> None:
+def test_file_in_place_of_folder_is_named(tree: BucketFileTree, uri: str) -> None:
     (tree.root / "my-bucket").mkdir()
     (tree.root / "my-bucket" / "run").touch()
     with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
@@ -101,7 +101,7 @@ def test_file_in_place_of_folder_is_named(tree: BucketTree, uri: str) -> None:
         f"gs://my-bucket/{'a/' * 513}",
     ],
 )
-def test_invalid_uri_is_rejected_by_every_method(tree: BucketTree, uri: str) -> None:
+def test_invalid_uri_is_rejected_by_every_method(tree: BucketFileTree, uri: str) -> None:
     for method in (
         tree.require_storable_uri,
         tree.open_regular_file,
@@ -114,7 +114,7 @@ def test_invalid_uri_is_rejected_by_every_method(tree: BucketTree, uri: str) -> 
     assert list(tree.root.iterdir()) == []
 
 
-def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None:
+def test_link_is_followed_by_no_method(tree: BucketFileTree, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o700)
     (outside / "x").write_text("of the host")
@@ -141,7 +141,7 @@ def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two paths")
-def test_swapped_folder_leads_nowhere_else(tree: BucketTree, tmp_path: Path) -> None:
+def test_swapped_folder_leads_nowhere_else(tree: BucketFileTree, tmp_path: Path) -> None:
     outside, new = tmp_path / "outside", tmp_path / "new"
     (outside / "model").mkdir(parents=True)
     outside.chmod(0o700)
@@ -171,7 +171,7 @@ def test_swapped_folder_leads_nowhere_else(tree: BucketTree, tmp_path: Path) -> 
     assert sorted(path.name for path in outside.iterdir()) == ["model", "secret"]
 
 
-def test_what_is_no_regular_file_is_never_opened(tree: BucketTree) -> None:
+def test_what_is_no_regular_file_is_never_opened(tree: BucketFileTree) -> None:
     bucket = tree.root / "my-bucket"
     bucket.mkdir()
     os.mkfifo(bucket / "pipe")
@@ -182,7 +182,7 @@ def test_what_is_no_regular_file_is_never_opened(tree: BucketTree) -> None:
             tree.open_regular_file(f"gs://my-bucket/{name}")
 
 
-def test_no_descriptor_stays_open(tree: BucketTree) -> None:
+def test_no_descriptor_stays_open(tree: BucketFileTree) -> None:
     (tree.root / "my-bucket").mkdir()
     (tree.root / "my-bucket/link").symlink_to("/etc")
     os.mkfifo(tree.root / "my-bucket/pipe")
@@ -198,7 +198,7 @@ def test_no_descriptor_stays_open(tree: BucketTree) -> None:
 
 
 @pytest.fixture
-def ordinary_user() -> Iterator[BucketTree]:
+def ordinary_user() -> Iterator[BucketFileTree]:
     """Run as an ordinary user, in a bucket folder where a container's root has closed a folder."""
     with reachable_folder(0o777) as folder:
         closed = folder / "my-bucket/closed"
@@ -208,13 +208,13 @@ def ordinary_user() -> Iterator[BucketTree]:
         closed.chmod(0o700)
         os.seteuid(NOBODY)
         try:
-            yield BucketTree(folder)
+            yield BucketFileTree(folder)
         finally:
             os.seteuid(0)
 
 
 @needs_root
-def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
+def test_closed_folder_is_permission_error(ordinary_user: BucketFileTree) -> None:
     tree, uri = ordinary_user, "gs://my-bucket/closed/model"
     for method in (tree.find_file_or_folder_stat, tree.open_regular_file, tree.make_writable_folder, tree.remove_file):
         with pytest.raises(PermissionError):
@@ -226,7 +226,7 @@ def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
     assert modes(tree.root / "my-bucket/open/model") == [0o777]
 
 
-def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketFileTree, monkeypatch: pytest.MonkeyPatch) -> None:
     make_folder, removals = os.mkdir, iter(range(7))
 
     def make_and_lose(name: str, *, dir_fd: int) -> None:
@@ -240,7 +240,7 @@ def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketTree, monkeypa
     assert next(removals, None) is None
 
 
-def test_folders_that_always_vanish_are_one_error(tree: BucketTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_always_vanish_are_one_error(tree: BucketFileTree, monkeypatch: pytest.MonkeyPatch) -> None:
     new = tree.root.parent / "new"
     new.touch()
     monkeypatch.setattr(os, "mkdir", lambda name, *, dir_fd: None)
