@@ -1,4 +1,4 @@
-"""Conflicts of a new job's mounts with unfinished jobs'; vertex_emulator/replicas/nfs_and_lustre_folders.py says why."""
+"""Conflicts of a new job's mounts with those of unfinished jobs; replicas/nfs_and_lustre_folders.py says why."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
