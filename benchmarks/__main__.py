@@ -3,20 +3,20 @@
 import argparse
 
 from benchmarks import (
-    api_calls,
+    api_call_counts,
     context_digest,
     emulator_performance,
-    job_listing,
-    local_run,
+    gcloud_local_run,
+    many_jobs_and_long_study,
     preview_review_size,
     preview_time,
+    pulumi_with_thousand_jobs,
     search_quality,
-    thousand_jobs,
 )
 
 _MODULES = (
-    *(context_digest, preview_time, preview_review_size, api_calls, thousand_jobs),
-    *(emulator_performance, job_listing, local_run, search_quality),
+    *(context_digest, preview_time, preview_review_size, api_call_counts, pulumi_with_thousand_jobs),
+    *(emulator_performance, many_jobs_and_long_study, gcloud_local_run, search_quality),
 )
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 

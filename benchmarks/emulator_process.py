@@ -91,6 +91,23 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
         process.wait(timeout=30)
 
 
+@contextmanager
+def run_emulator_without_free_capacity(data: Path) -> Iterator[Emulator]:
+    """Run an emulator without room for another job, so that all jobs wait. The job that takes it is in PARENT."""
+    data.mkdir()
+    try:
+        with run_emulator(data) as emulator:
+            capacity = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
+            container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
+            pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+            pools = [{**pool, "replicaCount": 1}, {**pool, "replicaCount": capacity - 1}]
+            job = {"displayName": "takes all the room", "jobSpec": {"workerPoolSpecs": pools}}
+            emulator.call("POST", f"v1/{PARENT}/customJobs", job)
+            yield emulator
+    finally:
+        remove_data_and_containers(data)
+
+
 def _get_emulator_if_healthy_or_none(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
     try:
         url = json.loads((data / "endpoint.json").read_text())["url"]

@@ -17,7 +17,7 @@ from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, job_and_trial_statements
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.scheduling import study_ending_and_early_stopping
-from vertex_emulator.web_page.job_summaries import build_job_list_reply, parse_job_query
+from vertex_emulator.web_page.job_list import build_job_list_reply, parse_job_query
 
 FEW, MANY = 300, 3000
 

@@ -9,10 +9,10 @@ from random import Random
 
 from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives, parse_safety_metrics
 from vertex_api.types import StudySpec
-from vertex_emulator.search.conditional_parameters import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.loss_transforms import fill_missing_and_compress_outliers, scalarize_losses_by_trial
 from vertex_emulator.search.observation_and_measurement import Observation
 from vertex_emulator.search.parameter_domains import Value
+from vertex_emulator.search.parameter_space import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.random_search import create_seeded_generator, draw_random_point
 
 # The time of a fit grows with the cube of the points.

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from vertex_emulator.search.conditional_parameters import Parameter, Space, map_values_by_id
 from vertex_emulator.search.parameter_domains import Categories, Integers, RealInterval, Value
+from vertex_emulator.search.parameter_space import Parameter, Space, map_values_by_id
 from vertex_emulator.search.surrogate_model import Matrix
 
 # Integers with more values are treated as continuous.

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from vertex_emulator.search.conditional_parameters import Space, map_values_by_id
 from vertex_emulator.search.parameter_domains import Value
+from vertex_emulator.search.parameter_space import Space, map_values_by_id
 
 
 def suggest_random_point(space: Space, observation_count: int, seed: int) -> dict[str, Value]:

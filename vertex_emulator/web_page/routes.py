@@ -16,7 +16,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.web_page import bucket_files, job_change_events, job_summaries
+from vertex_emulator.web_page import bucket_files, job_change_events, job_list
 from vertex_emulator.web_page.job_view import JobViews
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
@@ -62,8 +62,8 @@ class Page:
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _list_jobs(self, request: Request) -> Response:
-        query = job_summaries.parse_job_query(request.query_params)
-        return JSONResponse(job_summaries.build_job_list_reply(self.database, query))
+        query = job_list.parse_job_query(request.query_params)
+        return JSONResponse(job_list.build_job_list_reply(self.database, query))
 
     def _get_job_view(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]

@@ -20,7 +20,7 @@ from tests.vertex_emulator.search.studies import (
     succeeded,
 )
 from vertex_emulator.search import Observation, require_next_parameters, surrogate_model
-from vertex_emulator.search.conditional_parameters import build_point_key
+from vertex_emulator.search.parameter_space import build_point_key
 
 
 def spread(seed, trials):

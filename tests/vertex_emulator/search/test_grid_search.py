@@ -3,7 +3,7 @@ import pytest
 from tests.vertex_emulator.search.studies import categorical, discrete, double, integer, parent, study, under
 from vertex_emulator.errors import SearchSpaceExhausted
 from vertex_emulator.search import Observation, require_next_parameters
-from vertex_emulator.search.conditional_parameters import build_point_key
+from vertex_emulator.search.parameter_space import build_point_key
 
 
 def grid(*parameters):

@@ -1,4 +1,4 @@
-"""Two programs with as many resources: ours with training jobs, and one whose dynamic resources do nothing."""
+"""Two programs with as many resources, one of jobs and one of dynamic resources that do nothing, and their costs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The parameters of a study: a forest where the value of a parent decides which children take part."""
+"""The parameter space of a study: a forest where the value of a parent decides which children take part."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The runs that schedules need at their times: begun, or skipped with the reason."""
+"""The creation of the runs that schedules need at their times: begun, or skipped with the reason."""
 
 import logging
 from collections.abc import Iterator

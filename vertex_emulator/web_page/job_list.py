@@ -1,4 +1,4 @@
-"""The list of all jobs, of every project, region and kind."""
+"""The list of all jobs, of every project, region and kind, as the page searches and shows it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

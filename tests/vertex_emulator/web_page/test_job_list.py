@@ -12,7 +12,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, RUNNING, Trial
 from vertex_emulator.errors import ApiError
-from vertex_emulator.web_page import job_summaries
+from vertex_emulator.web_page import job_list
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def add(database: Database, *names: str, state: str | None = None) -> None:
 
 
 def ask(database: Database, query: str = "") -> dict[str, Any]:
-    return job_summaries.build_job_list_reply(database, job_summaries.parse_job_query(QueryParams(query)))
+    return job_list.build_job_list_reply(database, job_list.parse_job_query(QueryParams(query)))
 
 
 def names(database: Database, query: str) -> list[str]:
@@ -40,7 +40,7 @@ def names(database: Database, query: str) -> list[str]:
 
 
 def test_pages_give_every_job_once_the_newest_first(database: Database) -> None:
-    made = [f"job {i}" for i in range(2 * job_summaries.PAGE_SIZE + 1)]
+    made = [f"job {i}" for i in range(2 * job_list.PAGE_SIZE + 1)]
     add(database, *made)
     seen: list[str] = []
     before = ""
@@ -55,12 +55,12 @@ def test_pages_give_every_job_once_the_newest_first(database: Database) -> None:
 
 
 def test_full_last_page_has_no_next(database: Database) -> None:
-    add(database, *[f"job {i}" for i in range(job_summaries.PAGE_SIZE)])
+    add(database, *[f"job {i}" for i in range(job_list.PAGE_SIZE)])
     assert ask(database)["next"] is None
 
 
 def test_search_continues_where_it_stopped(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_summaries, "_MAX_SCANNED", 10)
+    monkeypatch.setattr(job_list, "_MAX_SCANNED", 10)
     add(database, "needle", *[f"hay {i}" for i in range(15)])
     first = ask(database, "text=needle")
     assert first["jobs"] == []
@@ -102,4 +102,4 @@ def test_study_counts_ended_trials_and_hides_their_jobs(database: Database) -> N
 @pytest.mark.parametrize("query", ["state=done", "before=x", "before=-1", "before=²", f"before={10**30}"])
 def test_invalid_query_is_rejected_by_name(query: str) -> None:
     with pytest.raises(ApiError, match=query.partition("=")[0]):
-        job_summaries.parse_job_query(QueryParams(query))
+        job_list.parse_job_query(QueryParams(query))

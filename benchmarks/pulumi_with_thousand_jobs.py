@@ -1,4 +1,4 @@
-"""1,000 jobs: what `pulumi up` costs, beside as many resources that do nothing and the bare calls of the API.
+"""`pulumi` with 1,000 jobs: what `up` costs, beside as many resources that do nothing and the bare calls of the API.
 
 A job that takes all the room of the emulator keeps the 1,000 in its queue. Needs Docker, and about five minutes.
 """
@@ -8,12 +8,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.emulator_process import IMAGE, Emulator, remove_data_and_containers, run_emulator
-from benchmarks.noop_resource_comparison import (
-    PARENT,
+from benchmarks.emulator_process import run_emulator_without_free_capacity
+from benchmarks.job_and_noop_programs import (
     Cost,
     build_short_spec,
     create_noop_program,
@@ -59,20 +57,3 @@ def _measure_bare_calls(folder: Path) -> Cost:
     with run_emulator_without_free_capacity(folder / "data") as emulator:
         command = [sys.executable, "-m", "benchmarks.submit_with_bare_calls", emulator.url, str(bodies)]
         return run_and_measure_command(command, CHECKOUT, os.environ)
-
-
-@contextmanager
-def run_emulator_without_free_capacity(data: Path) -> Iterator[Emulator]:
-    """Run an emulator without room for another job, so that all jobs wait."""
-    data.mkdir()
-    try:
-        with run_emulator(data) as emulator:
-            capacity = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
-            container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
-            pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
-            pools = [{**pool, "replicaCount": 1}, {**pool, "replicaCount": capacity - 1}]
-            job = {"displayName": "takes all the room", "jobSpec": {"workerPoolSpecs": pools}}
-            emulator.call("POST", f"v1/{PARENT.replace('local', 'others', 1)}/customJobs", job)
-            yield emulator
-    finally:
-        remove_data_and_containers(data)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.noop_resource_comparison import create_our_program
+from benchmarks.emulator_process import run_emulator_without_free_capacity
+from benchmarks.job_and_noop_programs import create_our_program
 from benchmarks.paired_timing import render_row
-from benchmarks.thousand_jobs import PULUMI_CASES, run_emulator_without_free_capacity
+from benchmarks.pulumi_with_thousand_jobs import PULUMI_CASES
 from tests.forwarding_proxy import ForwardingProxy
 
 JOBS = 200
