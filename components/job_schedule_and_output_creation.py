@@ -13,8 +13,8 @@ from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from .image_and_package_creation import Images, Packages
-from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
+from .jobs.dependency_cycles_and_levels import compute_level_by_job
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.result_references import split_at_known_job_or_first_dot
 from .runtime.foundation_protocol import Foundation
@@ -47,7 +47,7 @@ class Jobs:
         self.resources: dict[str, JobResource] = {}
         self._completed_results: dict[str, Results] = {}
         stage_completions: list[Completion] = []
-        levels = dependency_graph.compute_level_by_job({job.name: job.upstream_jobs for job in settings.jobs})
+        levels = compute_level_by_job({job.name: job.upstream_jobs for job in settings.jobs})
         upstream_jobs = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):

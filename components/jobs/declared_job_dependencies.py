@@ -9,7 +9,7 @@ from vertex_api.validation.rules import KeyPath
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
-from . import dependency_graph
+from .dependency_cycles_and_levels import compute_level_by_job, find_cycles
 from .result_references import build_unknown_result_message, collect_result_references, split_at_known_job_or_first_dot
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
@@ -46,7 +46,7 @@ def find_dependency_and_deadline_violations(
             elif not interpolation.is_unresolved_text(name):
                 suggestion = suggestion_or_known_names_text(name, by_name)
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{suggestion}'
-    for cycle in dependency_graph.find_cycles(links):
+    for cycle in find_cycles(links):
         yield by_name[cycle[0]], links[cycle[0]][cycle[1]], f"comes after itself: {' → '.join(cycle)}"
     upstream_jobs = set[str]().union(*links.values())
     for job in jobs:
@@ -73,7 +73,7 @@ def resolve_model_dirs_and_set_referenced_jobs(
         job.name: {split_at_known_job_or_first_dot(used, names)[0] for _, used in result_references.get(job.name, ())}
         for job in jobs
     }
-    levels = dependency_graph.compute_level_by_job(referenced_jobs)
+    levels = compute_level_by_job(referenced_jobs)
     linked_jobs: dict[str, DeclaredJob] = {}
     model_dirs: dict[str, str] = {}
     tables = {interpolation.JOBS: model_dirs}

@@ -20,7 +20,7 @@ from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from . import drift, named_job_adoption, progress
-from .pipeline_backing_jobs import fetch_tuning_job_of_pipeline_or_same_job
+from .job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_removal import remove_job
 from .recovery.labels import find_reserved_or_excess_label_violations

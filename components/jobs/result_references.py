@@ -12,7 +12,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
-from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs
+from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs
 from .provider_inputs import JobInputs
 
 

@@ -12,17 +12,15 @@ from vertex_api.estimates.persistent_resource_cost_and_quota import (
     estimate_max_persistent_resource_cost,
     estimate_max_persistent_resource_quota_by_metric,
 )
-from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
 from ..runtime import submission_count_and_pace
 from ..runtime.api_target import CLOUD_PREFIX
-from ..settings import google_cloud_rules, guardrails, price_overrides
+from ..settings import google_cloud_rules
+from ..settings.price_override_rules_and_merging import merge_prices
 from .job_findings import KINDS_BY_TYPE
 from .preview_document import PreviewDocument
 
-NEAR_SHARE = 0.8
-"""A guardrail is near from this share of its limit on."""
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
 _NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
 
@@ -41,17 +39,6 @@ class Totals:
     unpriced: tuple[str, ...]
     unknown: tuple[str, ...]
     quota: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class NearlyReachedGuardrail:
-    """A guardrail that is nearly reached: by how many, and by whom the most."""
-
-    rule: str
-    value: float
-    limit: float
-    unit: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +61,7 @@ class StackSide:
     @classmethod
     def from_preview_or_none(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
         """Return one side of a preview, or None if it has no jobs for Google Cloud."""
-        prices = price_overrides.merge_prices(preview.valid_part_of_stack_config.get("prices"))
+        prices = merge_prices(preview.valid_part_of_stack_config.get("prices"))
         costs: dict[str, Cost] = {}
         quotas: dict[str, Mapping[str, int]] = {}
         specs: dict[str, CanonicalSpec] = {}
@@ -112,28 +99,6 @@ class StackSide:
             unknown=self.unknown,
             quota=dict(sorted(sum(map(Counter, self.quotas.values()), Counter[str]()).items())),
         )
-
-
-def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) -> list[NearlyReachedGuardrail]:
-    """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails."""
-    rules: Mapping[str, Any] = preview.valid_part_of_stack_config.get("guardrails", {})
-    totals = side.totals
-    measured = [
-        NearlyReachedGuardrail("maxHourlyCost", totals.hourly, rules.get("maxHourlyCost", 0), "USD an hour", ""),
-        NearlyReachedGuardrail("maxTotalCost", totals.ceiling, rules.get("maxTotalCost", 0), "USD at most", ""),
-    ]
-    largest: dict[str, NearlyReachedGuardrail] = {}
-    for name, spec in side.specs.items():
-        job = spec.backing_job_or_self
-        values: dict[str, float] = dict(guardrails.count_replicas_and_trials_by_rule(spec.job_spec, job.fields))
-        values["maxTimeout"] = side.costs[name].max_seconds
-        for rule, value in values.items():
-            if rule in rules and (rule not in largest or value > largest[rule].value):
-                limit = parse_seconds(rules[rule]) if rule == "maxTimeout" else rules[rule]
-                largest[rule] = NearlyReachedGuardrail(
-                    rule, value, limit, "seconds" if rule == "maxTimeout" else "", name
-                )
-    return [each for each in [*measured, *largest.values()] if each.limit and each.value >= NEAR_SHARE * each.limit]
 
 
 def get_max_submissions_per_minute_or_none(preview: PreviewDocument) -> int | None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
 from ..runtime.submission_count_and_pace import render_total_line
-from .before_and_after_estimates import NearlyReachedGuardrail, Submissions, Totals
+from .before_and_after_estimates import Submissions, Totals
 from .markdown_code_spans import format_count_with_noun, render_code_span, render_code_span_list
+from .nearly_reached_guardrails import NearlyReachedGuardrail
 from .review import Review
 
 _NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 
 from ..runtime.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
 from .before_and_after_estimates import (
-    NearlyReachedGuardrail,
     StackSide,
     Submissions,
     Totals,
-    find_nearly_reached_guardrails,
     get_max_submissions_per_minute_or_none,
 )
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
@@ -22,6 +20,7 @@ from .data_loss_grant_and_other_findings import (
     find_grant_changes,
 )
 from .job_findings import JobFinding, find_changed_jobs
+from .nearly_reached_guardrails import NearlyReachedGuardrail, find_nearly_reached_guardrails
 from .preview_document import PreviewDocument
 from .preview_messages import list_unique_error_messages, list_unique_warning_messages
 from .schedule_findings import ScheduleFinding, find_changed_schedules

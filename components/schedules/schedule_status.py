@@ -15,7 +15,7 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
-from ..jobs.pipeline_backing_jobs import fetch_tuning_job_of_pipeline_or_same_job
+from ..jobs.job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.dynamic_resource import DynamicResource

@@ -13,7 +13,8 @@ from ..errors import Problem
 from ..runtime.program_jobs import JobKey, format_kind_and_name
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
-from . import guardrails, price_overrides
+from . import guardrails
+from .price_override_rules_and_merging import merge_prices
 from .settings import Settings, read_stack_file_for_line_numbers
 
 
@@ -55,7 +56,7 @@ def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, C
     jobs = (DeclaredJob(spec.kind, name, spec, {}) for name, spec in specs_by_name.items())
     costs = dict(settings.costs)
     if settings.cloud is not None:
-        prices = price_overrides.merge_prices(settings.cloud.get("prices"))
+        prices = merge_prices(settings.cloud.get("prices"))
         for name, spec in specs_by_name.items():
             costs[name] = estimate_cost_of_priced_parts(spec, settings.region, prices)
     return replace(settings, jobs=(*settings.jobs, *jobs), costs=costs)

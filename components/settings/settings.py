@@ -14,11 +14,12 @@ from ..schema import config_types
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
-from . import google_cloud_rules, guardrails, price_overrides
+from . import google_cloud_rules, guardrails
 from .declaration_entry_loading import load_entries_and_problems
 from .declaration_parsing import parse_declarations
 from .google_cloud_name_generation import build_cloud_config_with_default_names
 from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations
+from .price_override_rules_and_merging import merge_prices
 from .stack_value_checks import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
 
 
@@ -124,7 +125,7 @@ def _estimate_google_cloud_costs(jobs: Iterable[DeclaredJob], stack_values: Mapp
     """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
-    region, known = stack_values["region"], price_overrides.merge_prices(stack_values.get("prices"))
+    region, known = stack_values["region"], merge_prices(stack_values.get("prices"))
     specs = {job.name: job.required_valid_spec for job in jobs if job.valid_spec}
     costs = {name: estimate_cost_of_priced_parts(spec, region, known) for name, spec in specs.items()}
     if pools := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(stack_values)]:

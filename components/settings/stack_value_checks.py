@@ -9,8 +9,9 @@ from vertex_api.validation.shape_and_rule_validation import extract_valid_part, 
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..schema import config_types
-from . import google_cloud_rules, guardrails, price_overrides
+from . import google_cloud_rules, guardrails
 from .declaration_entry_loading import SECTIONS
+from .price_override_rules_and_merging import find_price_violations
 
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
@@ -54,9 +55,7 @@ def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterab
     if stack_values["target"] == "gcp":
         yield from google_cloud_rules.find_stack_violations(stack_values)
         if "prices" in stack_values:
-            for path, message in price_overrides.find_price_violations(
-                stack_values["prices"], stack_values.get("region")
-            ):
+            for path, message in find_price_violations(stack_values["prices"], stack_values.get("region")):
                 yield ("prices", *path), message
     else:
         message = "is for the target gcp, and the target here is local"

@@ -28,7 +28,7 @@ RULES = (
     "components/schema/field_types.py",
     "components/settings/guardrails.py",
     "components/images/image_declaration_rules.py",
-    "components/settings/price_overrides.py",
+    "components/settings/price_override_rules_and_merging.py",
     "components/jobs/recovery/labels.py",
     "components/images/package_context.py",
     "components/packages/source_distribution.py",

@@ -1,4 +1,4 @@
-"""The prices of a stack: those on file, overridden by those of its stack file."""
+"""The rules for the prices of a stack file, and their merging into the prices on file."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta

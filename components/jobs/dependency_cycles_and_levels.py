@@ -1,4 +1,4 @@
-"""Levels of jobs that depend on one another: those of one level can run at the same time."""
+"""Cycles and levels of jobs that depend on one another: those of one level can run at the same time."""
 
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter

@@ -1,4 +1,4 @@
-"""The jobs that training pipelines run, fetched and attached to them."""
+"""Fetching of jobs, and of the tuning jobs that training pipelines run, which are attached to those."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
