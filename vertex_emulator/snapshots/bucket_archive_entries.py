@@ -1,5 +1,6 @@
 """What buckets have, as entries of an archive: folders, objects, and links that lead to their own bucket."""
 
+import posixpath
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ class BucketArchiveEntries:
                 )
 
     def _iterate_link_entry_or_omit(self, path: str) -> Iterator[ArchiveEntry]:
-        target = self.tree.read_link_target(ROOT + path)
+        target = _make_relative_if_below_own_bucket(path, self.tree.read_link_target(ROOT + path))
         if is_utf8_encodable(target) and is_link_within_bucket(path.partition("/")[2], target):
             yield ArchiveEntry(BUCKETS_PREFIX + path, link_target=target)
         else:
@@ -63,3 +64,10 @@ class BucketArchiveEntries:
 
     def _record_omission(self, path: str, reason: str) -> None:
         self.omitted.append(f"{ROOT + path!a} ({reason})")
+
+
+def _make_relative_if_below_own_bucket(path: str, target: str) -> str:
+    """Return where a link leads, seen from its folder if it is the path of a file of its own bucket in containers."""
+    if not target.startswith(f"/gcs/{path.partition('/')[0]}/") or ".." in target.split("/"):
+        return target
+    return posixpath.relpath(target.removeprefix("/gcs"), posixpath.dirname(f"/{path}"))

@@ -32,17 +32,19 @@ def test_empty_folders_and_links_come_back(run: Path, tmp_path: Path) -> None:
     (run / "latest").symlink_to("ckpt-5")
     (run / "ckpt-5" / "best").symlink_to("../latest/weights")
     (run / "later").symlink_to("./ckpt-6/")
+    (run / "ckpt-5" / "first").symlink_to("/gcs/models/run/ckpt-1")
     assert "left out" not in exported(tmp_path)
     other = tmp_path / "other" / "gcs" / "models" / "run"
     assert list((other / "cache").iterdir()) == [other / "cache" / "empty"]
     assert [os.readlink(other / name) for name in ("latest", "later")] == ["ckpt-5", "./ckpt-6/"]  # noqa: PTH115
+    assert os.readlink(other / "ckpt-5" / "first") == "../ckpt-1"  # noqa: PTH115
     assert (other / "ckpt-5" / "best").read_text() == "42"
     assert {path.stat().st_mode & 0o777 for path in (other, other / "cache" / "empty")} == {0o777}
 
 
 def test_what_is_left_out_is_named_with_its_reason(run: Path, tmp_path: Path) -> None:
     (run / "up").symlink_to("../../other-bucket")
-    (run / "path\x1b").symlink_to("/gcs/models/run")
+    (run / "path\x1b").symlink_to("/gcs/models/../other")
     os.mkfifo(run / "pipe")
     (run / os.fsdecode(b"\xff")).touch()
     (run.parents[1] / "file-beside-buckets").touch()
@@ -51,7 +53,7 @@ def test_what_is_left_out_is_named_with_its_reason(run: Path, tmp_path: Path) ->
     for text in (
         "'gs://file-beside-buckets' (it is in no bucket)",
         "'gs://linked' (a link to 'models', out of its bucket)",
-        r"'gs://models/run/path\x1b' (a link to '/gcs/models/run', out of its bucket)",
+        r"'gs://models/run/path\x1b' (a link to '/gcs/models/../other', out of its bucket)",
         "'gs://models/run/pipe' (it is a named pipe, not a regular file)",
         "'gs://models/run/up' (a link to '../../other-bucket', out of its bucket) and 1 more",
     ):
