@@ -6,7 +6,8 @@ from typing import Any
 from vertex_api.schedules.schedule_request import ScheduleRequest
 from vertex_api.validation.rules import KeyPath, Violation
 
-from . import best_trial_steps, expressions
+from . import best_trial_steps
+from .placeholder_expressions import MAX_EXPRESSION_LENGTH, build_expression, find_unknown_placeholders
 from .workflow_source import build_expressions_by_placeholder, is_best_trial_used_later, require_study_spec
 
 MAX_SOURCE_BYTES = 128 * 1024
@@ -19,16 +20,14 @@ def find_request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
     for index, job in enumerate(schedule.jobs):
         variables = build_expressions_by_placeholder(schedule, index)
         for path, text in _iterate_texts_with_paths(job.body, (job.name,)):
-            if unknown := expressions.find_unknown_placeholders(text, variables):
+            if unknown := find_unknown_placeholders(text, variables):
                 yield (
                     path,
                     f'"{unknown[0]}" would be evaluated by Workflows, which has no escape; move it into the image',
                 )
             elif (size := len(text.encode())) > MAX_TEXT_BYTES:
                 yield path, f'"{text[:_MAX_SHOWN]}…" has {size} bytes; Workflows allows {MAX_TEXT_BYTES}: shorten it'
-            elif "${" in text and (length := len(expressions.build_expression(text, variables))) > (
-                limit := expressions.MAX_EXPRESSION_LENGTH
-            ):
+            elif "${" in text and (length := len(build_expression(text, variables))) > (limit := MAX_EXPRESSION_LENGTH):
                 reason = f"becomes an expression of {length} characters, and Workflows allows {limit}"
                 yield path, f'"{text[:_MAX_SHOWN]}…" {reason}; shorten it, or pass the reference as a text of its own'
         if is_best_trial_used_later(schedule, job) and (

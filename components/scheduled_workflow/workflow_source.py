@@ -20,7 +20,8 @@ from vertex_api.schedules.run_ids_and_placeholders import (
 from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from . import best_trial_steps, expressions
+from . import best_trial_steps
+from .placeholder_expressions import build_expression, convert_texts_to_expressions, quote_text
 from .shared_subworkflows import Steps, build_read_call, build_shared_subworkflows
 
 MAX_REDELIVERY_WINDOW = timedelta(minutes=10)
@@ -117,11 +118,11 @@ def _build_result_expression_or_none(index: int, job: ScheduledJob, result: str)
         trial = "${trial}" if spec.study_spec else ""
         folder = get_model_directory_or_none(spec.job_spec, trial)
         variables = {_RUN: "run", "trial": f"best_{index}.id"}
-        return expressions.build_expression(folder, variables)[2:-1] if folder else None
+        return build_expression(folder, variables)[2:-1] if folder else None
     if spec.study_spec and result == f"{_BEST_TRIAL}id":
         return f"best_{index}.id"
     if spec.study_spec and result.startswith(_BEST_TRIAL) and kind in ("parameters", "metrics") and name:
-        return f"best_{index}.{kind}[{expressions.quote_text(name)}]"
+        return f"best_{index}.{kind}[{quote_text(name)}]"
     field = _TUNING_JOB_FIELD if spec.study_spec else "backingCustomJob"
     fields = {"name": "name", "backingJob": f"trainingTaskMetadata.{field}", "model": "modelToUpload.name"}
     return f"{variable}.{fields[result]}" if result in fields else None
@@ -144,7 +145,7 @@ def _build_end_if_redelivered_steps(schedule: ScheduleRequest, place: WorkflowPl
     earlier = 'state="ACTIVE" AND startTime<"${own}"'
     if schedule.overlap == "allow":
         earlier += ' AND startTime>"${since}"'
-    executions = expressions.build_expression(earlier, {"own": "own.startTime", "since": "since"})
+    executions = build_expression(earlier, {"own": "own.startTime", "since": "since"})
     first = schedule.jobs[0]
     url, created = f"{place.location_url}/{first.collection}", _build_recent_jobs_filter_expression(schedule, first)
     return [
@@ -186,7 +187,7 @@ def _build_submit_and_wait_steps(schedule: ScheduleRequest, index: int, place: W
         "url": f"{place.location_url}/{job.collection}",
         "collection": job.collection,
         "filter": _build_recent_jobs_filter_expression(schedule, job),
-        "body": expressions.convert_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
+        "body": convert_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
     }
     steps: Steps = [{f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}]
     if index + 1 < len(schedule.jobs):
@@ -199,7 +200,7 @@ def _build_submit_and_wait_steps(schedule: ScheduleRequest, index: int, place: W
 def _build_recent_jobs_filter_expression(schedule: ScheduleRequest, job: ScheduledJob) -> str:
     """Return the expression of the filter for the jobs of a schedule that are not older than the redelivery window."""
     labels = f'labels.{SCHEDULE_LABEL}="{schedule.id}" AND labels.{JOB_LABEL}="{job.body["labels"][JOB_LABEL]}"'
-    return expressions.build_expression(f'{labels} AND create_time>"${{since}}"', {"since": "since"})
+    return build_expression(f'{labels} AND create_time>"${{since}}"', {"since": "since"})
 
 
 def _build_best_trial_steps(index: int, job: ScheduledJob, place: WorkflowPlace) -> Steps:

@@ -27,7 +27,7 @@ from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonica
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_key_messages import find_unknown_top_key_message
-from . import schedule_declarations
+from . import schedule_parsing_and_checks
 from .declaration_entry_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations
 from .reference_resolution import Resolution, resolve_known_references_and_find_violations
@@ -101,7 +101,7 @@ def parse_declarations(
         elif entry.section == "packages":
             packages[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
         elif entry.section == "schedules":
-            schedule, violations = schedule_declarations.parse_schedule_and_find_violations(resolution)
+            schedule, violations = schedule_parsing_and_checks.parse_schedule_and_find_violations(resolution)
             schedules += [schedule] if schedule else []
         else:
             job, violations = _parse_job_and_find_violations(resolution)
@@ -142,11 +142,13 @@ def _find_problems_between_schedules_and_jobs(
     by_name = {job.name: job for job in jobs}
     written = [resolution for resolution in resolutions if resolution.entry.section == "schedules"]
     for each in written:
-        for violation in schedule_declarations.find_job_name_violations(each.value, by_name, invalid_lifecycles):
+        for violation in schedule_parsing_and_checks.find_job_name_violations(each.value, by_name, invalid_lifecycles):
             yield each.entry.create_problem(*violation)
     named = [(each.entry.name, list_job_names(each.value)) for each in written]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
-    for job, path, message in schedule_declarations.find_unscheduled_job_and_reference_violations(jobs, named, results):
+    for job, path, message in schedule_parsing_and_checks.find_unscheduled_job_and_reference_violations(
+        jobs, named, results
+    ):
         yield entries[job.kind.collection][job.name].create_problem(path, message)
 
 

@@ -30,7 +30,7 @@ RULES = (
     "components/images/image_declaration_rules.py",
     "components/settings/price_override_rules_and_merging.py",
     "components/jobs/recovery/labels.py",
-    "components/images/package_context.py",
+    "components/images/package_declaration_rules.py",
     "components/packages/source_distribution.py",
     "components/settings/spec_file_merging.py",
 )

@@ -1,4 +1,4 @@
-"""Declared schedules: parsed from their entries, and checked against the jobs that they name."""
+"""Parsing of declared schedules from their entries, and checks against the jobs that they name."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
