@@ -1,7 +1,7 @@
 // Cancel a job that goes on; delete one that has ended. Both ask first.
 import { html, useRef, useState } from "./ui.js";
 import { isEnded, stateName } from "./format.js";
-import { ask } from "./server.js";
+import { ask } from "./emulator-requests.js";
 
 const CANCEL = {
   label: "Cancel job",

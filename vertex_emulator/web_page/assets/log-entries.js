@@ -1,5 +1,5 @@
 // Log entries of a job, from the endpoint that Cloud Logging's clients use.
-import { ask } from "./server.js";
+import { ask } from "./emulator-requests.js";
 
 const PAGE = 1000;
 const OVERLAP_MILLISECONDS = 3000; // replicas' clocks and Docker's buffers: a line may come later than a newer one

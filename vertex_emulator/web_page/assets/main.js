@@ -1,9 +1,9 @@
 // Chooses the view by the page's address.
 import { html, render } from "./ui.js";
-import { FilesPage } from "./files.js";
-import { JobPage } from "./job.js";
-import { JobListPage } from "./job-list.js";
-import { SchedulesPage } from "./schedules.js";
+import { FilesPage } from "./bucket-files-page.js";
+import { JobPage } from "./job-page.js";
+import { JobListPage } from "./job-list-page.js";
+import { SchedulesPage } from "./schedules-page.js";
 
 /** The frame around every view. */
 export function Frame({ status, children }) {

@@ -1,6 +1,6 @@
 // Parallel coordinates: a line per trial over its parameters and metrics. The table below it says the same in text.
 import { html, useEffect, useMemo, useRef, useState, Wide } from "./ui.js";
-import { axesOf } from "./axes.js";
+import { axesOf } from "./parallel-plot-axes.js";
 import { shade } from "./colours.js";
 import { value } from "./format.js";
 

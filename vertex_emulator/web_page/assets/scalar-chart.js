@@ -1,6 +1,6 @@
 // One tag: a line for each run, and what the lines say where the pointer is.
 import { html, useMemo, useRef, useState } from "./ui.js";
-import { useChart } from "./chart.js";
+import { useChart } from "./line-chart.js";
 import { risingPoints } from "./curve-data.js";
 import { seconds, value } from "./format.js";
 

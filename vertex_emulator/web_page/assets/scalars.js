@@ -1,9 +1,9 @@
 // Scalars of TensorBoard's event files: of a job all tags, of a study a line per trial of one tag.
 import { FolderLink, html, useEffect, useMemo, useState } from "./ui.js";
 import { lineColour, MOST_LINE_COLOURS, property, shade, useScheme } from "./colours.js";
-import { groupsOf, isFew, shownGroups } from "./scalar-tags.js";
+import { groupsOf, isFew, shownGroups } from "./scalar-tag-groups.js";
 import { ScalarChart } from "./scalar-chart.js";
-import { ask } from "./server.js";
+import { ask } from "./emulator-requests.js";
 
 const PAUSE_MILLISECONDS = 2000;
 const JOB_HEIGHT = 200;

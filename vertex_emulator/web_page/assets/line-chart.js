@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "./ui.js";
 import { property, useScheme } from "./colours.js";
 import { tick } from "./format.js";
-import { persistently } from "./server.js";
+import { persistently } from "./emulator-requests.js";
 
 let loading = null;
 

@@ -1,7 +1,7 @@
 // All jobs, the newest first.
 import { Announcement, Badge, Duration, html, Moment, useEffect, useRef, useState } from "./ui.js";
 import { kindName } from "./format.js";
-import { ask, useLive } from "./server.js";
+import { ask, useLive } from "./emulator-requests.js";
 
 const GROUPS = [["", "All"], ["active", "Active"], ["succeeded", "Succeeded"], ["failed", "Failed"], ["cancelled", "Cancelled"]];
 const IDS_AT_ONCE = 50;

@@ -1,6 +1,6 @@
 // A study: its best trial, its plots, its trials, and the trial that the reader has picked.
 import { html, useMemo, useState } from "./ui.js";
-import { Curves } from "./curves.js";
+import { Curves } from "./metric-curves.js";
 import { ParallelPlot } from "./parallel-plot.js";
 import { StudyScalars } from "./scalars.js";
 import { TrialDetails } from "./trial-details.js";

@@ -1,6 +1,6 @@
 // A metric over steps or time, a curve per trial; or over trials, with the best so far.
 import { html, useEffect, useRef, useState } from "./ui.js";
-import { useChart } from "./chart.js";
+import { useChart } from "./line-chart.js";
 import { points, progress, shownTrials } from "./curve-data.js";
 import { property, shade } from "./colours.js";
 import { value } from "./format.js";

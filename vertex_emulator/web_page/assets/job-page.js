@@ -2,11 +2,11 @@
 import { Announcement, Badge, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
 import { Actions } from "./job-actions.js";
 import { isEnded, kindName, stateName } from "./format.js";
-import { Log } from "./log.js";
+import { Log } from "./job-log.js";
 import { JobScalars } from "./scalars.js";
 import { SpecTree } from "./spec-tree.js";
-import { Study } from "./study.js";
-import { useLive, useResource } from "./server.js";
+import { Study } from "./study-view.js";
+import { useLive, useResource } from "./emulator-requests.js";
 
 export function JobPage({ Frame, collection, id }) {
   const [shown, error, refresh] = useResource(`/vertex_emulator/page/jobs/${collection}/${id}`);

@@ -1,6 +1,6 @@
 // The schedules, their next times, and their last runs with links to the jobs.
 import { Badge, FolderLink, html, Moment, useEffect, useState, Wide } from "./ui.js";
-import { ask, useLive, useResource } from "./server.js";
+import { ask, useLive, useResource } from "./emulator-requests.js";
 
 const PATH = "/vertex_emulator/schedules";
 const RUNS_AT_ONCE = 5;

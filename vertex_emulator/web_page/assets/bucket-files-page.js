@@ -1,7 +1,7 @@
 // The bucket folders, for reading.
 import { Copy, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
 import { bytes } from "./format.js";
-import { ask } from "./server.js";
+import { ask } from "./emulator-requests.js";
 
 const ROOT = "gs://";
 
