@@ -31,7 +31,7 @@ from vertex_emulator.replicas.docker.fixed_address_network import (
 from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_names
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.security_options import get_log_limit_bytes_or_none
+from vertex_emulator.replicas.docker.security_log_and_egress_options import get_log_limit_bytes_or_none
 from vertex_emulator.replicas.executor_protocol import (
     ByteStream,
     HostResources,

@@ -1,4 +1,4 @@
-"""What limits a hostile container, as options of Docker's HostConfig. docs/security.md has the reasons."""
+"""Options of Docker's HostConfig for security, logs and egress: what limits a hostile container (docs/security.md)."""
 
 from typing import Any
 
