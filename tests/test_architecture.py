@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("errors", "files"),
+        ("errors", "files", "price_and_schema_commands"),
         ("schema", "runtime"),
         ("cloud_build",),
         ("images", "packages", "fast_program_runner", "jobs.recovery", "ai_platform_training", "scheduled_workflow"),
