@@ -33,7 +33,7 @@ def copy_checkout(target_folder: Path) -> None:
 def build_wheel(wheel_folder: Path) -> Path:
     """Build the wheel of this checkout into `wheel_folder`, with the installed setuptools, and return its file.
 
-    It is built from a copy, because setuptools reuses files of its last build. Raises CalledProcessError.
+    It is built from a copy, because setuptools writes into the folder that it builds. Raises CalledProcessError.
     """
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={wheel_folder}"]

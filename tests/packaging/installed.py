@@ -46,7 +46,9 @@ class InstalledProject:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=60)
         (site,) = venv.glob("lib/python*/site-packages")
         (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        (site / "sitecustomize.py").write_text(_BLOCKER.format(blocked=_modules_outside(requirements | {"pip"})))
+        (site / "sitecustomize.py").write_text(
+            _BLOCKER.format(blocked=_modules_outside(requirements | {"pip", "vertex-training"}))
+        )
         options = ["--quiet", "--no-index", "--no-deps", "--no-compile", "--ignore-installed"]
         command = [*PIP, "--python", str(venv / "bin" / "python"), "install", *options, *arguments]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=120)

@@ -108,13 +108,17 @@ def installed_files(target: Path) -> set[str]:
     return {file for file in files if not file.startswith((INFO, "bin/")) and "__pycache__" not in file}
 
 
-def test_pip_installs_from_git_and_an_sdist(repository: Path, tmp_path: Path) -> None:
+def test_pip_installs_from_git_a_checkout_and_an_sdist(repository: Path, tmp_path: Path) -> None:
     build = "from setuptools.build_meta import build_sdist; print(build_sdist('../'))"
     done = subprocess.run([PIP[0], "-c", build], cwd=repository, capture_output=True, text=True, check=True)
     sdist = tmp_path / done.stdout.splitlines()[-1]
     with zipfile.ZipFile(wheel()) as archive:
         expected = {name for name in archive.namelist() if not name.startswith(INFO)}
-    for number, source in enumerate([f"git+file://{repository}", str(sdist)]):
+    # What an earlier version, or another tool, has built in the checkout is not installed.
+    built_earlier = repository / "build" / "lib" / "vertex_api" / "removed.py"
+    built_earlier.parent.mkdir(parents=True)
+    built_earlier.touch()
+    for number, source in enumerate([f"git+file://{repository}", str(repository), str(sdist)]):
         target = tmp_path / f"target-{number}"
         subprocess.run([*PIP, "install", *OFFLINE, "--no-compile", f"--target={target}", source], check=True)
         assert installed_files(target) == expected
