@@ -12,6 +12,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
 from tests.clients.environment import snippet, variables
+from tests.clients.preloaded_gcloud import PreloadedGcloud
 from tests.vertex_emulator.running import RunningEmulator
 
 # The first process of a container ignores SIGTERM unless it handles it.
@@ -34,20 +35,21 @@ def environment(emulator: RunningEmulator) -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="session")
-def gcloud(environment: Mapping[str, str]) -> Gcloud:
+def gcloud(environment: Mapping[str, str]) -> Iterator[Gcloud]:
     """Runs gcloud; fails when it does, unless told which exit code to expect."""
     program = shutil.which("gcloud")
     if program is None:
         pytest.skip("gcloud is not installed")
 
+    preloaded = PreloadedGcloud(program, environment)
+
     def run(*arguments: str, code: int = 0, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [program, *arguments], env=environment, capture_output=True, text=True, timeout=timeout, check=False
-        )
+        done = preloaded.run(*arguments, timeout=timeout)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 
-    return run
+    yield run
+    preloaded.close()
 
 
 @pytest.fixture
