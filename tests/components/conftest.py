@@ -9,6 +9,7 @@ import pytest
 from components.jobs import waiting
 from components.jobs.recovery import job_removal
 from components.runtime import api_target
+from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
 
@@ -17,7 +18,7 @@ from tests.registry import Registry, registry
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """The API that every call reaches. The engine's address is not among the process's arguments."""
     client = FakeClient()
-    links = api_target.EmulatorLinks("http://127.0.0.1:1")
+    links = EmulatorLinks("http://127.0.0.1:1")
     connect = lambda parent: api_target.Target(client, parent.removeprefix(api_target.LOCAL_PREFIX), links)  # noqa: E731
     monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", connect)
     start_new_process()

@@ -11,6 +11,7 @@ from components.jobs.failure_diagnosis import (
     render_unreported_metric_lines,
 )
 from components.runtime import api_target
+from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import FakeClient
 from tests.vertex_api.jobs import custom_job
 from vertex_api import client_errors
@@ -27,7 +28,7 @@ CALL = (
 
 
 def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
-    at = api_target.Target(api, PARENT, api_target.EmulatorLinks("http://127.0.0.1:1"))
+    at = api_target.Target(api, PARENT, EmulatorLinks("http://127.0.0.1:1"))
     return build_failure_report(at, "digits", job).splitlines()
 
 

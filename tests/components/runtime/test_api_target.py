@@ -64,13 +64,6 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
     assert at.links.get_log_command_or_pipeline_page_url(name) == logs
 
 
-def test_a_cloud_pipeline_links_page_for_its_log() -> None:
-    links = api_target.GoogleCloudLinks("acme")
-    name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
-    assert links.get_log_command_or_pipeline_page_url(name) == links.get_job_page_url(name)
-    assert links.get_job_page_url(name).endswith("/locations/europe-west4/training/7?project=acme")
-
-
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Endpoint] = []
     monkeypatch.setattr(api_target, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint))
