@@ -21,7 +21,7 @@ def render_totals(review: Review, max_items: int) -> Iterator[str]:
         yield from _render_quota(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
     if review.submissions and review.submissions.count and review.after:
         yield ""
-        yield render_submissions(review.submissions)
+        yield render_submission_count_and_pace(review.submissions)
     if review.near_limits:
         yield ""
         yield "**Guardrails that are nearly reached**"
@@ -29,7 +29,7 @@ def render_totals(review: Review, max_items: int) -> Iterator[str]:
         yield from (_render_nearly_reached_guardrail(each) for each in review.near_limits)
 
 
-def render_submissions(submissions: Submissions) -> str:
+def render_submission_count_and_pace(submissions: Submissions) -> str:
     """Return how many submissions an update takes, and for how long if they have to be paced."""
     if submissions.per_minute and submissions.count > submissions.per_minute:
         return render_total_line(submissions.count, submissions.per_minute)

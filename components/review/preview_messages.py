@@ -13,7 +13,7 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _MACHINE_PATH = re.compile(r"(?<![\w/:.}\]])(?!/gcs/)(?:/[\w.@+~ -]*[\w.@+~-]){2,}|\b[A-Za-z]:\\[\w.\\@+~-]+")
 
 
-def list_unique_error_messages(diagnostics: Iterable[Diagnostic]) -> list[str]:
+def list_unique_root_error_messages(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """Return the errors of a preview, each once; a list of problems in declarations is taken apart."""
     problems = dict.fromkeys(_iterate_cleaned_messages(diagnostics, "error"))
     own = [each for each in problems if not _CONSEQUENTIAL_ERROR.search(each)]

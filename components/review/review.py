@@ -22,7 +22,7 @@ from .data_loss_grant_and_other_findings import (
 from .job_findings import JobFinding, find_changed_jobs
 from .nearly_reached_guardrails import NearlyReachedGuardrail, find_nearly_reached_guardrails
 from .preview_document import PreviewDocument
-from .preview_messages import list_unique_error_messages, list_unique_warning_messages
+from .preview_messages import list_unique_root_error_messages, list_unique_warning_messages
 from .schedule_findings import ScheduleFinding, find_changed_schedules
 
 
@@ -60,7 +60,7 @@ class Review:
 
 def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
     """Return the findings of a preview. With a `base`, they are those that the base does not have."""
-    problems = list_unique_error_messages(preview.diagnostics)
+    problems = list_unique_root_error_messages(preview.diagnostics)
     warnings = list_unique_warning_messages(preview.diagnostics)
     if base and base.has_failed:
         base = None

@@ -19,7 +19,11 @@ from ..schema.source_file import (
     find_files_by_name_and_unmatched_indexes,
     load_source_file_content_and_problems,
 )
-from .spec_file_merging import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
+from .spec_file_merging import (
+    SpecFile,
+    get_spec_file_name_and_find_violations,
+    merge_and_get_job_spec_file_and_duplicates,
+)
 
 SECTIONS = ("vars", "images", "packages", *KINDS, "schedules")
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
@@ -123,6 +127,8 @@ def _merge_spec_file_and_find_problems(entry: Entry, root: Path) -> tuple[Entry 
     source, content, problems = load_source_file_content_and_problems(root / name, name)
     if problems:
         return None, problems
-    job, spec_file, duplicates = merge_spec_file_and_find_duplicates(KINDS[entry.section], entry.value, source, content)
+    job, spec_file, duplicates = merge_and_get_job_spec_file_and_duplicates(
+        KINDS[entry.section], entry.value, source, content
+    )
     problems = [entry.create_problem(*violation) for violation in duplicates]
     return replace(entry, value=job, spec_file=spec_file), problems

@@ -63,7 +63,7 @@ def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, 
     return name, []
 
 
-def merge_spec_file_and_find_duplicates(
+def merge_and_get_job_spec_file_and_duplicates(
     kind: Kind, declared: Mapping[str, Any], source: SourceFile, content: Mapping[str, Any]
 ) -> tuple[dict[str, Any], SpecFile, list[Violation]]:
     """Return a job with the fields of its spec file and of its declaration, and the fields that both have.

@@ -61,7 +61,7 @@ class CustomJobReconciler:
             return self._advance_launch_and_get_delay(job)
         return self._end_or_restart_or_get_delay(job)
 
-    def record_ending_or_find_earlier_one(self, job: Job, ending: Ending) -> Ending | None:
+    def record_ending_or_get_earlier_one_or_none(self, job: Job, ending: Ending) -> Ending | None:
         """Record how a job ends unless that is recorded already; return its ending, None if it ended or is deleted."""
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
@@ -178,7 +178,7 @@ class CustomJobReconciler:
     def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_replica_statuses(job.id) if statuses is None else statuses
         if ending_or_restart.select_running_replicas(statuses):
-            recorded_ending = self.record_ending_or_find_earlier_one(job, ending)
+            recorded_ending = self.record_ending_or_get_earlier_one_or_none(job, ending)
             if recorded_ending is None:
                 return None
             ending = recorded_ending

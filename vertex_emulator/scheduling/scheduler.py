@@ -161,7 +161,9 @@ class Scheduler:
             job = transaction.get_job(job_id)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
-            self._custom_jobs.record_ending_or_find_earlier_one(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
+            self._custom_jobs.record_ending_or_get_earlier_one_or_none(
+                job, Ending(FAILED, CODE_INTERNAL, message, now_ns())
+            )
             self.wake(job_id)
 
     def _log_service_message_unless_repeated(self, job_id: str, message: str) -> None:

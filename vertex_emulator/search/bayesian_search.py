@@ -87,7 +87,7 @@ def _fit_models_and_propose_point(
     features = encoder.convert_to_features(rows)
     running = [encoder.encode_point(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
 
-    def fit_model(values: Sequence[float]) -> surrogate_model.Surrogate | None:
+    def try_to_fit_conditioned_model(values: Sequence[float]) -> surrogate_model.Surrogate | None:
         observed = np.array([values[index] for index in fitted])
         model = surrogate_model.try_to_fit_surrogate(features, observed, random.getrandbits(31))
         if model is None or not running:
@@ -99,8 +99,8 @@ def _fit_models_and_propose_point(
         for safety in parse_safety_metrics(study_spec)
         if (excesses := fill_missing_and_compress_outliers(safety.compute_signed_safety_shortfall_or_none, ended))
     ]
-    objective = fit_model(losses)
-    safety_models = [model for model in map(fit_model, excess_lists) if model is not None]
+    objective = try_to_fit_conditioned_model(losses)
+    safety_models = [model for model in map(try_to_fit_conditioned_model, excess_lists) if model is not None]
     if objective is None and not safety_models:
         return None
     best = [fitted.index(index) for index in indices_best_first[:_BEST_TRIALS] if index in fitted]

@@ -55,7 +55,7 @@ def export_snapshot_and_describe(
             entries = [
                 *_iterate_table_entries(transaction, redacts_env, files),
                 _write_temporary_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
-                *_iterate_log_entries(data),
+                *_iterate_archive_entries_of_log_files(data),
                 *buckets.iterate_entries(),
             ]
             write_archive_atomically(archive, entries, report)
@@ -150,7 +150,7 @@ def _write_temporary_lines_entry(
     return ArchiveEntry(name, size, lambda: file)
 
 
-def _iterate_log_entries(data: DataFolder) -> Iterator[ArchiveEntry]:
+def _iterate_archive_entries_of_log_files(data: DataFolder) -> Iterator[ArchiveEntry]:
     for path in sorted(data.logs.glob("*/*.jsonl")):
         name = f"{LOGS_PREFIX}{path.parent.name}/{path.name}"
         if LOG_NAME.fullmatch(name):

@@ -80,7 +80,7 @@ class SubmittedJobsCache:
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        summaries = self._list_remaining_job_summaries(api, kind, project_and_stack_name, token)
+        summaries = self._list_summaries_of_jobs_neither_deleted_nor_kept(api, kind, project_and_stack_name, token)
         while newest := _select_newest_usable_job_or_none(summaries):
             with suppress(NotFound):
                 job = api.client.require(ResourceName.parse(newest["name"]))
@@ -96,7 +96,10 @@ class SubmittedJobsCache:
 
         It is the job of a call whose answer was lost. Raises VertexError.
         """
-        listed = {job["name"] for job in self._list_remaining_job_summaries(api, kind, project_and_stack_name, token)}
+        listed = {
+            job["name"]
+            for job in self._list_summaries_of_jobs_neither_deleted_nor_kept(api, kind, project_and_stack_name, token)
+        }
         filter_ = f'{labels.build_stack_filter(project_and_stack_name)} AND labels.{labels.TOKEN_LABEL}="{token}"'
         created = [job for job in api.client.list(kind, api.parent, filter_) if job["name"] not in listed]
         remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
@@ -106,9 +109,12 @@ class SubmittedJobsCache:
         self, api: Target, kind: Kind, project_and_stack_name: str, mark: str
     ) -> list[str]:
         """Return the resource names of the jobs that have a mark. Raises VertexError."""
-        return [job["name"] for job in self._list_remaining_job_summaries(api, kind, project_and_stack_name, mark)]
+        return [
+            job["name"]
+            for job in self._list_summaries_of_jobs_neither_deleted_nor_kept(api, kind, project_and_stack_name, mark)
+        ]
 
-    def _list_remaining_job_summaries(
+    def _list_summaries_of_jobs_neither_deleted_nor_kept(
         self, api: Target, kind: Kind, project_and_stack_name: str, label_value: str
     ) -> list[JobSummary]:
         # setdefault is atomic, so all threads get one listing.

@@ -6,7 +6,7 @@ from components.review.markdown_code_spans import render_code_span, render_code_
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import Diagnostic
 from components.review.preview_messages import (
-    list_unique_error_messages,
+    list_unique_root_error_messages,
     list_unique_warning_messages,
     shorten_absolute_paths,
 )
@@ -78,11 +78,11 @@ def test_problems_are_listed_one_by_one() -> None:
         'error: Traceback (most recent call last):\n  File "/home/jo/x.py", line 3, in f\n    f()\nValueError: no\n',
     ]
     diagnostics = [Diagnostic("error", message, "") for message in messages]
-    assert list_unique_error_messages([*diagnostics, *diagnostics, Diagnostic("info", "Cost", "")]) == [
+    assert list_unique_root_error_messages([*diagnostics, *diagnostics, Diagnostic("info", "Cost", "")]) == [
         "a.yaml:1: x: is wrong",
         "a.yaml:2: y: is wrong",
         "train: not submitted",
         "ValueError: no",
     ]
-    assert list_unique_error_messages(diagnostics[1:2]) == [messages[1].removeprefix("error: ").strip()]
+    assert list_unique_root_error_messages(diagnostics[1:2]) == [messages[1].removeprefix("error: ").strip()]
     assert list_unique_warning_messages([Diagnostic("warning", "warning: old\n", "train")]) == ["train: old"]

@@ -8,7 +8,7 @@ from components.review.before_and_after_estimates import Submissions
 from components.review.data_loss_grant_and_other_findings import DATA_BY_TYPE, DataLoss, Grant
 from components.review.job_findings import Cause, JobFinding
 from components.review.markdown_rendering import render_markdown
-from components.review.markdown_totals import render_submissions
+from components.review.markdown_totals import render_submission_count_and_pace
 from components.review.review import Review, build_review
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
@@ -180,4 +180,4 @@ def test_a_local_stack_has_no_cost_and_no_pace() -> None:
     ],
 )
 def test_submissions_say_how_long_they_take(count: int, per_minute: int | None, text: str) -> None:
-    assert render_submissions(Submissions(count, per_minute)) == text
+    assert render_submission_count_and_pace(Submissions(count, per_minute)) == text

@@ -24,9 +24,9 @@ from vertex_emulator.gcs.preconditions import PRECONDITIONS, require_generation,
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_list, serialize_object
 from vertex_emulator.gcs.routes.storage_request import (
     get_base_url,
+    get_bucket_and_object_name_or_refuse_acl_method,
     get_checked_query,
     raise_if_disconnected,
-    require_bucket_and_object_name,
 )
 from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.http.json_request_body import read_json_object
@@ -110,7 +110,7 @@ class ObjectRoutes:
     async def _patch_or_update_object(self, request: Request) -> Response:
         """Change metadata: PATCH keeps what it does not name, PUT (objects.update) replaces everything."""
         query = get_checked_query(request, _METADATA_PARAMETERS)
-        bucket, name = require_bucket_and_object_name(request)
+        bucket, name = get_bucket_and_object_name_or_refuse_acl_method(request)
         body = await read_json_object(request)
 
         def build_fields(stored: StoredObject) -> Mapping[str, Any]:
@@ -126,20 +126,22 @@ class ObjectRoutes:
 
     def _delete_object(self, request: Request) -> Response:
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        bucket, name = require_bucket_and_object_name(request)
+        bucket, name = get_bucket_and_object_name_or_refuse_acl_method(request)
         self.objects.delete_object(bucket, name, partial(_require_generation_and_preconditions, query))
         return Response(status_code=204)
 
     def _require_stored_object_of_request(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        stored = self.objects.require_object_or_folder(*require_bucket_and_object_name(request))
+        stored = self.objects.require_object_or_folder(*get_bucket_and_object_name_or_refuse_acl_method(request))
         _require_generation_and_preconditions(query, stored)
         return stored
 
     def _require_requested_object_and_open_unless_folder(self, request: Request) -> tuple[StoredObject, FileIO | None]:
         """Return an object and its open file, None for a folder. Raises ApiError and OSError."""
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
-        stored, file = self.objects.require_object_and_open_unless_folder(*require_bucket_and_object_name(request))
+        stored, file = self.objects.require_object_and_open_unless_folder(
+            *get_bucket_and_object_name_or_refuse_acl_method(request)
+        )
         with contextlib.ExitStack() as closed_on_error:
             closed_on_error.enter_context(file or contextlib.nullcontext())
             _require_generation_and_preconditions(query, stored)

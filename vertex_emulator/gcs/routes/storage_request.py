@@ -21,7 +21,7 @@ def get_checked_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[
     return request.query_params
 
 
-def require_bucket_and_object_name(request: Request) -> tuple[str, str]:
+def get_bucket_and_object_name_or_refuse_acl_method(request: Request) -> tuple[str, str]:
     """Return the names in a path `/b/BUCKET/o/NAME`. Raises ApiError for a method on an object's access rules."""
     if _ACCESS_RULES.fullmatch(get_encoded_path(request)):
         raise_unimplemented(request)
