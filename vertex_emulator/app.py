@@ -26,12 +26,15 @@ from vertex_emulator.api.unserved_methods import build_unimplemented_error, buil
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.folder_copier import FolderCopier
-from vertex_emulator.gcs.routes.all_routes_and_error_handlers import StorageRoutes, find_xml_multipart_upload_error
-from vertex_emulator.http.access_check_middleware import AccessCheckMiddleware
-from vertex_emulator.http.responses import build_error_response
-from vertex_emulator.http.user_and_token_authentication import Access
+from vertex_emulator.gcs.routes.routes_error_handlers_and_upload_expiry import (
+    StorageRoutes,
+    find_xml_multipart_upload_error,
+)
+from vertex_emulator.http.access_check_and_response_headers_middleware import AccessCheckMiddleware
+from vertex_emulator.http.json_and_error_responses import build_error_response
+from vertex_emulator.http.token_creation_and_request_authentication import Access
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService

@@ -13,7 +13,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.replicas.nfs_and_lustre_folders import find_shared_folder_problems
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 

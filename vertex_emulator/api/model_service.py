@@ -27,7 +27,7 @@ from vertex_emulator.errors import (
     build_invalid_argument_error,
 )
 from vertex_emulator.filters.expression_tree import matches
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 
 MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator

@@ -12,10 +12,10 @@ from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_file_tree import NotRegularFile
+from vertex_emulator.gcs.bucket_file_operations_without_links import NotRegularFile
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
-from vertex_emulator.gcs.object_metadata import ObjectMetadata, guess_content_type
+from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata, guess_content_type
 from vertex_emulator.gcs.preconditions import require_preconditions
 from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.timestamps import now_ns

@@ -6,7 +6,7 @@ from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vertex_emulator.http.peer_user import find_user_id_of_peer
-from vertex_emulator.http.user_and_token_authentication import ABORT_CONNECTION, PEER_USER_ID
+from vertex_emulator.http.token_creation_and_request_authentication import ABORT_CONNECTION, PEER_USER_ID
 
 
 class IdentifiedConnection(H11Protocol):

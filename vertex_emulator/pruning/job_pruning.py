@@ -10,7 +10,7 @@ from pathlib import Path
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.pruning.unreferenced_output_folders import (
     find_base_output_uri_or_none,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.replicas.variable_expansion import escape_references
 
 # Not every image has its Python as python3; $0 is the source of the program.

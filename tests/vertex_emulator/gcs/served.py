@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.all_routes_and_error_handlers import StorageRoutes
+from vertex_emulator.gcs.routes.routes_error_handlers_and_upload_expiry import StorageRoutes
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:

@@ -6,7 +6,7 @@ import pytest
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore

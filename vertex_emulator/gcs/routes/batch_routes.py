@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
-from vertex_emulator.gcs.routes.batch_request import BatchedCall, parse_batch_request
+from vertex_emulator.gcs.routes.batch_body_parser import BatchedCall, parse_batch_request
 from vertex_emulator.http.json_request_body import read_body_within_size_and_time_limits
 
 _SCOPE_KEYS_OF_ROUTING = {"path_params", "endpoint", "route", "router", "app"}

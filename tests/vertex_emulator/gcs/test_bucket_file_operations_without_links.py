@@ -15,7 +15,7 @@ import pytest
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_file_tree import ROOT, BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
 
 

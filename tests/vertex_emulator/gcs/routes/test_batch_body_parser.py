@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.batch_request import MAX_CALLS, BatchedCall, parse_batch_request
+from vertex_emulator.gcs.routes.batch_body_parser import MAX_CALLS, BatchedCall, parse_batch_request
 
 HEADER = 'multipart/mixed; boundary="==b=="'
 DELETE = "DELETE /storage/v1/b/x/o/y%2Fz?generation=5 HTTP/1.1"

@@ -1,4 +1,4 @@
-"""All routes of Cloud Storage, and responses to errors of the file system."""
+"""All routes of Cloud Storage, responses to errors of the file system, and the end of uploads that have expired."""
 
 import errno
 import logging
@@ -12,18 +12,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_file_tree import BucketFileTree
+from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.routes.batch_routes import build_batch_route
 from vertex_emulator.gcs.routes.bucket_routes import BucketRoutes
-from vertex_emulator.gcs.routes.copy_routes import CopyRoutes
+from vertex_emulator.gcs.routes.copy_compose_and_move_routes import CopyRoutes
 from vertex_emulator.gcs.routes.object_routes import ObjectRoutes
-from vertex_emulator.gcs.routes.storage_request import raise_unimplemented
+from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import raise_unimplemented
 from vertex_emulator.gcs.routes.upload_routes import UploadRoutes
 from vertex_emulator.gcs.upload_sessions import Uploads
-from vertex_emulator.http.responses import build_error_response
+from vertex_emulator.http.json_and_error_responses import build_error_response
 
 _FILE_AND_FOLDER = "objects are files here, and no name can be both a file and a folder that is not empty"
 _ERRORS = {

@@ -9,9 +9,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.host_parsing import find_host_of_bare_url, is_loopback_host, parse_ip_address_or_none
-from vertex_emulator.http.responses import build_error_response
-from vertex_emulator.http.user_and_token_authentication import Access
+from vertex_emulator.http.host_parsing_and_loopback_check import (
+    find_host_of_bare_url,
+    is_loopback_host,
+    parse_ip_address_or_none,
+)
+from vertex_emulator.http.json_and_error_responses import build_error_response
+from vertex_emulator.http.token_creation_and_request_authentication import Access
 
 VERSION_HEADER = "x-vertex-emulator"
 
