@@ -25,9 +25,11 @@ from typing import Any
 
 from tests.faults.client import PatientClient
 from tests.faults.load import Item, items, traces
+from tests.vertex_emulator.preloaded import ForkedProcess
 from tests.vertex_emulator.running import command, until
 
 _IN_FLIGHT = 6
+_LONGEST_START_SECONDS = 0.4
 _LONGEST_LIFE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.05
 
@@ -39,7 +41,7 @@ class Emulator:
         self.data = data
         self.kills_ready: list[bool] = []
         self._dice = random.Random(seed)
-        self._log = data.with_suffix(".log").open("w")
+        self._log = data.with_suffix(".log")
         self._start()
         self._killer = threading.Thread(target=self._kill, args=(kills,))
         self._killer.start()
@@ -54,19 +56,19 @@ class Emulator:
         self._killer.join()
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
-        self._log.close()
 
     def _start(self) -> None:
-        arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(self.data)]
-        self.process = subprocess.Popen(arguments, stdout=self._log, stderr=self._log, start_new_session=True)
+        self.process = ForkedProcess(["serve", "--data", str(self.data)], self._log, self._log)
 
     def _kill(self, kills: int) -> None:
         for _ in range(kills):
             # A third of the lives may end while the emulator is still starting, however slow the machine is.
+            longest = _LONGEST_START_SECONDS
             if self._dice.random() > 1 / 3:
                 until(self._is_ready, "the start")
-            time.sleep(self._dice.uniform(0.0, _LONGEST_LIFE_SECONDS))
-            assert self.process.poll() is None, f"the emulator ended by itself, see {self._log.name}"
+                longest = _LONGEST_LIFE_SECONDS
+            time.sleep(self._dice.uniform(0.0, longest))
+            assert self.process.poll() is None, f"the emulator ended by itself, see {self._log}"
             self.kills_ready.append(self._is_ready())
             self.process.kill()
             self.process.wait()
