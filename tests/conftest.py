@@ -16,9 +16,13 @@ FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/")
 """The tests here wait for containers and processes. The others compute, in short files: all processes end together."""
 SHARED = (
     *(f"tests/engine/test_{name}.py" for name in ("adopting", "ci", "cloud", "corpus", "promotion", "waiting")),
+    "tests/clients/test_gcloud",
+    "tests/clients/",
+    "tests/components/targets/",
     "tests/vertex_emulator/web_page/",
 )
-"""The tests of each run in one process: they share an emulator, a registry that got a base image, or a browser."""
+"""The tests of each run in one process: they share an emulator, a registry that got a base image, a browser, or a
+package whose import takes a second or more: Google's SDK, or Pulumi's of Google Cloud. The first that fits counts."""
 
 
 @pytest.hookimpl(optionalhook=True)
