@@ -33,10 +33,11 @@ done
 def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | None = None) -> int:
     """Run a shell in a replica of a job, given by id or full name; return the shell's exit code.
 
-    A signal that ends this process hangs up the shell and what it has started, as the end of a terminal does.
+    A signal that ends this process, or a reader of its output that goes, hangs up the shell and what it has started, as
+    the end of a terminal does.
 
-    Raises EmulatorNotRunning, DockerMissing, ReplicaNotRunning, ExecutorUnavailable, and EmulatorError for an unknown
-    job.
+    Raises EmulatorNotRunning, DockerMissing, ReplicaNotRunning, ExecutorUnavailable, EmulatorError for an unknown job,
+    and BrokenPipeError if the reader has gone.
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)  # gets the number 0, which a connection would get otherwise
@@ -51,7 +52,7 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
         environment = session | ({"TERM": os.environ["TERM"]} if is_terminal and "TERM" in os.environ else {})
         try:
             return run_terminal_session(ExecStream(client, container, [shell], is_terminal, environment), is_terminal)
-        except (KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit, BrokenPipeError):
             with contextlib.suppress(EmulatorError, OSError):
                 _run_and_read(client, container, ["/bin/sh", "-c", _HANG_UP, f"{_SESSION}={session[_SESSION]}"])
             raise

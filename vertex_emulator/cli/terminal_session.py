@@ -23,14 +23,16 @@ def run_terminal_session(stream: ExecStream, is_terminal: bool) -> int:
     """Copy stdin to a program and its output to stdout and stderr until it ends; return its exit code.
 
     With `is_terminal`, this process's terminal is the program's: it is raw meanwhile, and its size is passed on.
-    Raises ReplicaNotRunning if the container is gone.
+    Raises BrokenPipeError if nobody reads the output any more, and ReplicaNotRunning if the container is gone.
     """
     # What the main thread wakes up for, beside stdin: the end of the output, and signals.
     wake_receiver, wake_sender = socket.socketpair()
     with contextlib.closing(wake_receiver), contextlib.closing(wake_sender), contextlib.closing(stream):
         wake_receiver.setblocking(False)
         wake_sender.setblocking(False)
-        output = threading.Thread(target=_copy_output_and_wake, args=(stream, wake_sender), daemon=True, name="output")
+        errors: list[BrokenPipeError] = []
+        arguments = (stream, wake_sender, errors)
+        output = threading.Thread(target=_copy_output_and_wake, args=arguments, daemon=True, name="output")
         with _keep_terminal_raw() if is_terminal else contextlib.nullcontext():
             if is_terminal:
                 _send_terminal_size(stream)
@@ -38,14 +40,19 @@ def run_terminal_session(stream: ExecStream, is_terminal: bool) -> int:
                 output.start()
                 _copy_input_until_output_ends(stream, wake_receiver, is_terminal)
         output.join()
+        if errors:
+            raise errors[0]
         return stream.wait_for_exit_code()
 
 
-def _copy_output_and_wake(stream: ExecStream, wake_sender: socket.socket) -> None:
-    # A reader that has gone, as `head`, or a connection that is cut ends the copy as the program's end does.
+def _copy_output_and_wake(stream: ExecStream, wake_sender: socket.socket, errors: list[BrokenPipeError]) -> None:
+    # A connection that is cut ends the copy as the program's end does.
     with contextlib.suppress(OSError):
-        for kind, data in stream.iterate_output():
-            _write_all(_STDERR if kind == STDERR else _STDOUT, data)
+        try:
+            for kind, data in stream.iterate_output():
+                _write_all(_STDERR if kind == STDERR else _STDOUT, data)
+        except BrokenPipeError as error:  # the reader has gone, as `head` does
+            errors.append(error)
     with contextlib.suppress(OSError):
         wake_sender.send(b"\0")
 

@@ -127,6 +127,20 @@ def test_ctrl_c_in_a_pipe_leaves_no_process(shared: RunningEmulator, job: str) -
     assert "/bash\n" not in running_commands(job)
 
 
+def test_a_reader_that_has_gone_leaves_no_process(shared: RunningEmulator, job: str) -> None:
+    with subprocess.Popen(
+        arguments(shared.data, job), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(b"sleep 7203 & yes 7204\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"7204\n"
+        process.stdout.close()
+        assert (process.wait(30), process.stderr.read()) == (0, b"")
+    until(lambda: "720" not in running_commands(job), "their end")
+    assert "/bash\n" not in running_commands(job)
+
+
 def test_web_access_leads_to_the_shell_command(shared: RunningEmulator, job: str) -> None:
     uris = shared.get(job)["webAccessUris"]
     assert sorted(uris) == ["workerpool0-0", "workerpool1-0"]
