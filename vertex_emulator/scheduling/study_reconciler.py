@@ -186,6 +186,8 @@ class StudyReconciler:
             self.wake(job.id)
         if active_jobs and all(job.state == QUEUED for job in active_jobs):
             self.wake(study.id)
+        if not active_jobs:
+            self._known_trials_by_study.pop(study.id, None)  # there may be no further step
         return None
 
 

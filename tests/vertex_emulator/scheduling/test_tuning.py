@@ -92,6 +92,15 @@ def test_a_running_trial_is_compared_again_when_another_succeeds(start: Any) -> 
     assert [text[:24] for _, text in lines(emulator, study, "stopped early")] == ["Trial 2 is stopped early"]
 
 
+def test_no_trial_is_kept_after_the_end(start: Any) -> None:
+    emulator = start(0.9, 0.1)
+    study = submit(emulator, 2, **MEDIAN)
+    emulator.run(lambda emulator: "SUCCEEDED" in states(emulator, study))
+    assert [*emulator.scheduler._studies._known_trials_by_study] == [study]
+    emulator.run()
+    assert [*emulator.scheduler._studies._known_trials_by_study] == []
+
+
 def test_a_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
     emulator = start(0.9, 0.1)
     emulator.machine.ignores_sigterm = True
