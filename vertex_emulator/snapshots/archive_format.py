@@ -64,7 +64,7 @@ class Manifest:
             formats = (fields["format"], fields["database_schema"])
             if formats[0] in _READABLE_FORMATS and formats[1] == SNAPSHOT_SCHEMA_VERSION:
                 return cls(int(fields["files"]), int(fields["size"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise SnapshotInvalid(f"{archive_name} is no snapshot: its {MANIFEST} is not valid") from error
         raise SnapshotInvalid(
             f"{archive_name} was written by version {version!a} (format {formats[0]!a}, database {formats[1]!a}), and "

@@ -30,16 +30,17 @@ class _LimitedTarInfo(tarfile.TarInfo):
     def _proc_member(self, tar: tarfile.TarFile) -> Any:
         if self.type in _HEADER_TYPES and self.size > _MAX_HEADER_BYTES:
             raise tarfile.ReadError("a header is too long")
-        return super()._proc_member(tar)  # type: ignore[misc]
+        try:
+            return super()._proc_member(tar)  # type: ignore[misc]
+        except ValueError as error:  # tarfile's own, for a number in an extended header
+            raise tarfile.ReadError(f"a header is not valid: {error}") from error
 
 
 Member = tuple[tarfile.TarInfo, IO[bytes] | None]
 
 
 @contextmanager
-def open_manifest_and_members(
-    archive: Path, report: ReportProgress
-) -> Iterator[tuple[Manifest, Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]]:
+def open_manifest_and_members(archive: Path, report: ReportProgress) -> Iterator[tuple[Manifest, Iterator[Member]]]:
     """Yield the manifest of an archive and its other members, each with its file, `None` for a folder or a link.
 
     Raises EmulatorError if the file cannot be read and SnapshotInvalid if it is no snapshot.
@@ -74,7 +75,7 @@ def require_modification_time_ns(member: tarfile.TarInfo) -> int:
     return int(match[1]) * 10**9 + int(match[2])
 
 
-def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[Member]:
     while (member := tar.next()) is not None:
         if member.isdir() or member.issym():
             yield member, None
@@ -87,10 +88,10 @@ def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[tuple[
 
 def _iterate_members_and_require_totals(
     manifest: Manifest,
-    members: Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]],
+    members: Iterator[Member],
     archive_name: str,
     report: ReportProgress,
-) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+) -> Iterator[Member]:
     """Yield the members, unless they are more or larger than the manifest says. Raises SnapshotInvalid."""
     files = size = 0
     progress = Progress(report, "unpacking the archive", manifest.files, manifest.size)

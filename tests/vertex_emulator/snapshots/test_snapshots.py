@@ -228,6 +228,7 @@ def member(name: str, kind: bytes, link: str = "/etc/passwd") -> tarfile.TarInfo
         ({"gcs/models/null": member("gcs/models/null", tarfile.CHRTYPE)}, "no file, folder or symbolic link"),
         ({"manifest.json": b'{"size": 1}'}, "not the files that"),
         ({"manifest.json": b'{"files": 1000}'}, "not the files that"),
+        ({"manifest.json": b'{"files": Infinity}'}, "manifest.json is not valid"),
         ({"database/jobs.jsonl": b'{"id": "../x; DROP TABLE jobs"}\n'}, "other columns"),
         ({"database/jobs.jsonl": b"no json"}, "JSONDecodeError"),
         ({"database/models.jsonl": b'{"x); DROP TABLE jobs": 1}\n'}, "other columns"),
@@ -245,6 +246,16 @@ def test_hostile_archives_change_nothing(archive: Path, tmp_path: Path, changed:
     assert not any((tmp_path / "other" / "gcs").iterdir())
     with sqlite3.connect(tmp_path / "other" / "emulator.db") as connection:
         assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(("header", "value"), [("GNU.sparse.map", "a,b"), ("GNU.sparse.size", "x")])
+def test_an_archive_that_begins_with_a_bad_header_is_no_snapshot(tmp_path: Path, header: str, value: str) -> None:
+    first = tarfile.TarInfo("manifest.json")
+    first.pax_headers = {header: value}
+    with tarfile.open(tmp_path / "bad.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(first)
+    with pytest.raises(SnapshotInvalid, match="a header is not valid"):
+        import_snapshot_and_describe(tmp_path / "other", tmp_path / "bad.tar.gz", None)
 
 
 @pytest.mark.parametrize(
