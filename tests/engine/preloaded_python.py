@@ -68,6 +68,8 @@ class _Fork:
 
     def _pass_signal_on(self) -> None:
         """Send the process the signal that its client got; kill it if the client is gone."""
+        if self._client.fileno() < 0:  # `_answer` has closed it, of two events at once
+            return
         number = self._client.recv(16)
         if not number:
             self._selector.unregister(self._client)
@@ -78,7 +80,7 @@ class _Fork:
         _, status = os.waitpid(self._pid, 0)
         self._selector.unregister(self._process)
         os.close(self._process)
-        with suppress(KeyError):  # its client is gone
+        with suppress(KeyError, OSError):  # its client is gone
             self._selector.unregister(self._client)
             self._client.send(str(os.waitstatus_to_exitcode(status)).encode())
         self._client.close()
