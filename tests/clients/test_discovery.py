@@ -10,8 +10,6 @@ from googleapiclient.errors import HttpError
 from tests.clients.conftest import IDLE
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 
-OPERATION = "projects.locations.customJobs.operations"
-
 
 @pytest.fixture(params=["v1", "v1beta1"])
 def locations(request: pytest.FixtureRequest, emulator: RunningEmulator) -> Any:

@@ -9,8 +9,6 @@ from zoneinfo import ZoneInfo
 
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 
-UTC_ZONE = "UTC"
-"""The zone of a schedule that names none, as Cloud Scheduler's."""
 _MAX_NAME_LENGTH = 100
 
 

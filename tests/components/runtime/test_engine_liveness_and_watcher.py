@@ -21,7 +21,7 @@ def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> Non
         require_engine_alive("digits: not submitted")
 
 
-@pytest.mark.parametrize("arguments", [[], ["tests/test_engine_liveness_and_watcher.py::test"], ["-q"], ["127.0.0.1"]])
+@pytest.mark.parametrize("arguments", [[], ["tests/test_architecture.py::test"], ["-q"], ["127.0.0.1"]])
 def test_without_an_engine_it_counts_as_alive(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["program", *arguments])
     assert is_engine_alive()

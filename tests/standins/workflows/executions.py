@@ -12,8 +12,6 @@ from typing import Any, Protocol
 
 from tests.standins.workflows.expressions import FUNCTIONS, WorkflowError, evaluate
 
-_CALLS = {"call", "args", "result"}
-_STEP_FIELDS = _CALLS | {"assign", "switch", "return", "raise", "next", "try", "retry", "except", "for"}
 _RESERVED = {name.partition(".")[0] for name in FUNCTIONS} | {"sys", "http", "json", "list", "keys", "if"}
 MAX_STEPS = 100_000
 NOON = 1_800_000_000.0
