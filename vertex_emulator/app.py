@@ -16,13 +16,16 @@ from vertex_api import __version__
 from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
-from vertex_emulator.api.logging.logging_service import LoggingService
-from vertex_emulator.api.model_change_service import ModelChangeService
+from vertex_emulator.api.logging.log_entry_listing_service import LoggingService
 from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
+from vertex_emulator.api.model_update_and_version_deletion_service import ModelChangeService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
-from vertex_emulator.api.unserved_methods import build_unimplemented_error, build_unimplemented_or_not_found_error
+from vertex_emulator.api.unimplemented_or_not_found_errors import (
+    build_unimplemented_error,
+    build_unimplemented_or_not_found_error,
+)
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError

@@ -11,11 +11,11 @@ from pydantic.alias_generators import to_camel
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
-from vertex_emulator.api.injected_quota_fault import consume_quota_fault_and_get_message_or_none
-from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
-from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.job_request_validation_and_canonicalization import validate_and_canonicalize_request
+from vertex_emulator.api.list_request_and_page import ListRequest, build_list_reply
 from vertex_emulator.api.nfs_and_lustre_folder_conflicts import require_shared_folders_apart_from_unfinished_jobs
 from vertex_emulator.api.pipeline_image_check import require_existing_images_of_pipeline
+from vertex_emulator.api.quota_fault_consumption_and_message import consume_quota_fault_and_get_message_or_none
 from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_fields_or_empty
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job

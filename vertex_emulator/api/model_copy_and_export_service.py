@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
-from vertex_emulator.api.model_version_creation import store_version_and_build_operation
+from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_build_operation
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error

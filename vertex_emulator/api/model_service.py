@@ -12,12 +12,12 @@ from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.field_masks import apply_read_mask, parse_read_mask
-from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.list_request_and_page import ListRequest, build_list_reply
 from vertex_emulator.api.model_lookup import (
     build_model_not_found_or_malformed_name_error,
     require_all_versions_and_named_one,
 )
-from vertex_emulator.api.model_version_creation import store_version_and_build_operation
+from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_build_operation
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion

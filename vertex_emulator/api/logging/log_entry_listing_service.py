@@ -13,8 +13,18 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from vertex_emulator.api.logging import log_entry
-from vertex_emulator.api.logging.log_entry import Entry, EntryKey, KeyAndEntry, get_field_text_or_severity_rank
+from vertex_emulator.api.logging.log_entry_and_filter_fields import (
+    FIELDS,
+    MAP_FIELDS,
+    SEVERITIES,
+    Entry,
+    EntryKey,
+    KeyAndEntry,
+    build_key_and_replica_entry,
+    build_key_and_service_entry,
+    get_field_text_or_severity_rank,
+    is_payload_field,
+)
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
@@ -82,7 +92,7 @@ class LoggingService:
             # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
             jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
-        service_entries = (log_entry.build_key_and_service_entry(job, message) for job, message in messages)
+        service_entries = (build_key_and_service_entry(job, message) for job, message in messages)
         sources: list[Iterable[KeyAndEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
         read = self._read_keys_and_entries_newest_first if is_newest_first else self._read_keys_and_entries_oldest_first
         bound = until if is_newest_first else since
@@ -150,7 +160,7 @@ def _build_keys_and_replica_entries(job: Job, replica: Replica, lines: Iterable[
     """Yield the entries of a container's lines; lines of the same time are numbered, to tell them apart."""
     for _, simultaneous in groupby(lines, lambda line: line.at):
         for number, line in enumerate(simultaneous):
-            yield log_entry.build_key_and_replica_entry(job, replica, line, number)
+            yield build_key_and_replica_entry(job, replica, line, number)
 
 
 def _parse_and_validate_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
@@ -160,12 +170,12 @@ def _parse_and_validate_filter_with_severity_ranks(text: str) -> expression_tree
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
     for comparison in expression_tree.iterate_comparisons(condition):
-        if comparison.field not in log_entry.FIELDS and not comparison.field.startswith(log_entry.MAP_FIELDS):
+        if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
         if comparison.operator in expression_tree.REGULAR_EXPRESSION_OPERATORS:
             _require_valid_regular_expression(comparison)
-        elif comparison.field == "severity" and comparison.value not in log_entry.SEVERITIES:
-            message = f"'{comparison.value}' is not a severity; known: {', '.join(log_entry.SEVERITIES)}"
+        elif comparison.field == "severity" and comparison.value not in SEVERITIES:
+            message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
     return (
         None
@@ -188,11 +198,11 @@ def _convert_to_severity_rank_and_payload_wildcard(
     comparison: expression_tree.Comparison,
 ) -> expression_tree.Comparison:
     """Return a comparison with a severity as its rank, and with a part of a payload as a wildcard."""
-    if comparison.operator == ":" and log_entry.is_payload_field(comparison.field):
+    if comparison.operator == ":" and is_payload_field(comparison.field):
         return expression_tree.Comparison(comparison.field, ":", f"*{comparison.value}*")
     if comparison.field != "severity":
         return comparison
-    rank = log_entry.SEVERITIES.index(comparison.value)
+    rank = SEVERITIES.index(comparison.value)
     return expression_tree.Comparison("severity", comparison.operator, str(rank))
 
 
