@@ -72,11 +72,11 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return run_command_with_emulator(options.data, options.project, options.region, options.argv)
         case "inject":
-            from vertex_emulator.cli.inject_command import inject_list_or_clear_faults_and_describe
+            from vertex_emulator.cli.inject_options_and_command import inject_list_or_clear_faults_and_describe
 
             return _print_lines_and_return_zero(inject_list_or_clear_faults_and_describe(options.data, options))
         case "schedules":
-            from vertex_emulator.cli.schedules_command import list_or_change_schedules_and_describe
+            from vertex_emulator.cli.schedules_options_and_command import list_or_change_schedules_and_describe
 
             return _print_lines_and_return_zero(list_or_change_schedules_and_describe(options.data, options))
         case "env":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vertex_emulator.database.job_change_notifier import JobChangeNotifier
 from vertex_emulator.database.job_change_triggers import create_live_set_of_changed_job_ids
-from vertex_emulator.database.transaction import Transaction
+from vertex_emulator.database.transaction_with_all_statements import Transaction
 from vertex_emulator.errors import StartError
 
 SCHEMA_VERSION = 5  # checkouts before the first release wrote 1 to 4

@@ -1,4 +1,4 @@
-"""Forwarding of this process's signals to a child process that it runs."""
+"""A child process that gets the signals of this one while it runs."""
 
 import os
 import signal
