@@ -13,7 +13,7 @@ from tests.vertex_emulator.running import RunningEmulator, command
 def test_without_an_emulator_stdout_is_empty(tmp_path: Path) -> None:
     done = command("env", data=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "vertex-emulator serve" in done.stderr
+    assert "vertex-emulator start" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

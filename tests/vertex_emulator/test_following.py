@@ -82,7 +82,7 @@ def test_emulator_starts_despite_partly_written_files(own: RunningEmulator) -> N
     (own.data / "endpoint.partial").write_text("{")
     for words in (["status"], ["logs", name]):
         done = command(*words, data=own.data)
-        assert (done.returncode, "vertex-emulator serve" in done.stderr) == (1, True)
+        assert (done.returncode, "vertex-emulator start" in done.stderr) == (1, True)
     own.start()
     assert own.lines(name) == ["kept"]
 
