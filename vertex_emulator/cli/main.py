@@ -97,7 +97,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return run_tensorboard(options.data, options.job, options.port)
         case "prune":
-            from vertex_emulator.cli.prune_command import prune_jobs_and_describe
+            from vertex_emulator.cli.prune_command_with_or_without_emulator import prune_jobs_and_describe
 
             question = f"Remove the output folders of the jobs in {options.data} that are removed?"
             if options.outputs and not options.dry_run and not _ask_to_confirm_unless_yes(options, question):

@@ -1,4 +1,4 @@
-"""SQLite triggers that collect the ids of changed jobs."""
+"""A live set of the ids of changed jobs, which SQLite triggers fill."""
 
 import sqlite3
 
