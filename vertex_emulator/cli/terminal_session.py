@@ -100,7 +100,10 @@ def _keep_terminal_raw() -> Iterator[None]:
 @contextlib.contextmanager
 def _wake_on_signals(wake_sender: socket.socket) -> Iterator[None]:
     """Let signals that end this process, or tell a new size of the terminal, wake the main thread's `select`."""
-    numbers = (*_ENDING_SIGNALS, signal.SIGWINCH)
+    # One that is ignored, as by nohup, stays ignored.
+    numbers = [
+        number for number in (*_ENDING_SIGNALS, signal.SIGWINCH) if signal.getsignal(number) is not signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, lambda *_: None) for number in numbers}
     earlier_descriptor = signal.set_wakeup_fd(wake_sender.fileno(), warn_on_full_buffer=False)
     try:

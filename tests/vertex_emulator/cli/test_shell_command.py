@@ -127,6 +127,19 @@ def test_ctrl_c_in_a_pipe_leaves_no_process(shared: RunningEmulator, job: str) -
     assert "/bash\n" not in running_commands(job)
 
 
+def test_nohup_keeps_a_script_running(shared: RunningEmulator, job: str) -> None:
+    with subprocess.Popen(
+        ["nohup", *arguments(shared.data, job)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(b"echo begun\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.communicate(b"echo on; exit 3\n", timeout=30)[0] == b"on\n"
+        assert process.returncode == 3
+
+
 def test_a_reader_that_has_gone_leaves_no_process(shared: RunningEmulator, job: str) -> None:
     with subprocess.Popen(
         arguments(shared.data, job), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
