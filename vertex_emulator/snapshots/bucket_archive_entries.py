@@ -68,6 +68,6 @@ class BucketArchiveEntries:
 
 def _make_relative_if_below_own_bucket(path: str, target: str) -> str:
     """Return where a link leads, seen from its folder if it is the path of a file of its own bucket in containers."""
-    if not target.startswith(f"/gcs/{path.partition('/')[0]}/") or ".." in target.split("/"):
+    if not f"{target}/".startswith(f"/gcs/{path.partition('/')[0]}/") or ".." in target.split("/"):
         return target
     return posixpath.relpath(target.removeprefix("/gcs"), posixpath.dirname(f"/{path}"))

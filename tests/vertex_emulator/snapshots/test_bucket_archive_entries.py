@@ -33,11 +33,13 @@ def test_empty_folders_and_links_come_back(run: Path, tmp_path: Path) -> None:
     (run / "ckpt-5" / "best").symlink_to("../latest/weights")
     (run / "later").symlink_to("./ckpt-6/")
     (run / "ckpt-5" / "first").symlink_to("/gcs/models/run/ckpt-1")
+    (run / "bucket").symlink_to("/gcs/models")
     assert "left out" not in exported(tmp_path)
     other = tmp_path / "other" / "gcs" / "models" / "run"
     assert list((other / "cache").iterdir()) == [other / "cache" / "empty"]
     assert [os.readlink(other / name) for name in ("latest", "later")] == ["ckpt-5", "./ckpt-6/"]  # noqa: PTH115
     assert os.readlink(other / "ckpt-5" / "first") == "../ckpt-1"  # noqa: PTH115
+    assert os.readlink(other / "bucket") == ".."  # noqa: PTH115
     assert (other / "ckpt-5" / "best").read_text() == "42"
     assert {path.stat().st_mode & 0o777 for path in (other, other / "cache" / "empty")} == {0o777}
 
