@@ -15,8 +15,8 @@ from ..runtime.dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import call_now_or_when_known
 from ..schema import config_types, interpolation
-from . import named_job_adoption
-from .argument_validation import canonicalize_job_and_record_problems
+from .adopted_job_lookup_and_checks import expand_to_resource_name
+from .job_canonicalization_and_problem_recording import canonicalize_job_and_record_problems
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
@@ -70,7 +70,7 @@ class _Job(DynamicResource, Generic[Spec]):
         rerun = (lifecycle or {}).get("rerun", 0)
         adopted_name = (lifecycle or {}).get("adopt")
         parent = foundation.full_location_name
-        adopt: str | None = adopted_name and named_job_adoption.expand_to_resource_name(kind, parent, adopted_name)
+        adopt: str | None = adopted_name and expand_to_resource_name(kind, parent, adopted_name)
         run_digests: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
         # A job that is adopted anew is another upstream job.

@@ -19,15 +19,22 @@ from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
-from . import drift, named_job_adoption, progress
+from .actual_values_of_declared_fields import select_actual_values_of_declared_fields
+from .adopted_job_lookup_and_checks import (
+    RERUN_MESSAGE,
+    fetch_and_verify_adopted_job,
+    is_same_job,
+    render_adoption_violations,
+)
 from .job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
+from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
+from .progress_lines import describe_run_output_change_or_none
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
+from .recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
 from .recovery.job_removal import remove_job
-from .recovery.labels import find_reserved_or_excess_label_violations
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from .result_references import fetch_result_values_by_reference
-from .submission import remove_orphans_find_or_submit_job
-from .submission_counting import record_submissions_and_print_total_if_last_and_slow
+from .result_reference_parsing_and_fetching import fetch_result_values_by_reference
+from .submission_recording_and_total_printing import record_submissions_and_print_total_if_last_and_slow
 
 
 class JobProvider(Provider):
@@ -50,10 +57,10 @@ class JobProvider(Provider):
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = named_job_adoption.render_adoption_violations(self.kind, adopt, project, None, region)
+            messages = render_adoption_violations(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", named_job_adoption.RERUN_MESSAGE))
+                failures.append(dynamic.CheckFailure("rerun", RERUN_MESSAGE))
         elif spec:
             for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
@@ -65,7 +72,7 @@ class JobProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
-        is_other_job = bool(news.get("adopt")) and not named_job_adoption.is_same_job(news["adopt"], id_)
+        is_other_job = bool(news.get("adopt")) and not is_same_job(news["adopt"], id_)
         replacing = REPLACING_INPUTS_OF_ADOPTED if news.get("adopt") else REPLACING_INPUTS
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
         record_submissions_and_print_total_if_last_and_slow(news, olds, is_replaced=is_other_job or is_edited)
@@ -89,11 +96,11 @@ class JobProvider(Provider):
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _fetch_and_build_run_output(api, job)
-        if change := progress.describe_run_output_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
+        if change := describe_run_output_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
-        spec = drift.select_actual_values_of_declared_fields(
+        spec = select_actual_values_of_declared_fields(
             inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
         )
         return self.build_read_result_with_inputs(
@@ -118,7 +125,7 @@ class JobProvider(Provider):
             result_values = fetch_result_values_by_reference(api, inputs)
             tables = inputs.build_reference_tables(result_values)
             if inputs.adopted_job:
-                job = named_job_adoption.fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
+                job = fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
             else:
                 job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
             run = _fetch_and_build_run_output(api, job)

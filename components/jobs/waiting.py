@@ -17,7 +17,7 @@ from ..runtime.engine_liveness_and_watcher import require_engine_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
 from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_resource_name
-from .progress import Progress
+from .progress_lines import Progress
 
 Job = Mapping[str, Any]
 

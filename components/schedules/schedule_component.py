@@ -15,7 +15,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
 
 from ..errors import DeclarationErrors, Problem
-from ..jobs.argument_validation import canonicalize_job_and_record_problems
+from ..jobs.job_canonicalization_and_problem_recording import canonicalize_job_and_record_problems
 from ..jobs.job_resources import (
     CustomJob,
     CustomJobArgs,

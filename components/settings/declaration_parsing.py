@@ -20,7 +20,10 @@ from vertex_api.validation.shape_validation import (
 
 from ..errors import Problem
 from ..images.image_declaration_rules import find_image_violations
-from ..jobs import declared_job_dependencies
+from ..jobs.dependency_checks_and_model_dir_resolution import (
+    find_dependency_and_deadline_violations,
+    resolve_model_dirs_and_set_referenced_jobs,
+)
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
@@ -112,9 +115,7 @@ def parse_declarations(
         return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in take_one_more_than_shown(
-            declared_job_dependencies.find_dependency_and_deadline_violations(jobs, results)
-        ):
+        for job, path, message in take_one_more_than_shown(find_dependency_and_deadline_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):
         problems += take_one_more_than_shown(
@@ -123,7 +124,7 @@ def parse_declarations(
     if results and not problems:
         # A run of a schedule has folders of its own, which are known once it starts.
         submitted = [job for job in jobs if not job.is_scheduled]
-        linked = declared_job_dependencies.resolve_model_dirs_and_set_referenced_jobs(submitted, results)
+        linked = resolve_model_dirs_and_set_referenced_jobs(submitted, results)
         jobs = [*linked, *(job for job in jobs if job.is_scheduled)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in take_one_more_than_shown(own_vars.keys() - known_vars):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import DeclarationErrors
-from components.jobs import drift
+from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
 from components.jobs.job_resources import add_defaults_and_output_folder
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.schema import interpolation
@@ -74,8 +74,7 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
         assert (
-            drift.select_actual_values_of_declared_fields(whole, canonicalize_stored_spec(job.kind, sent).fields, {})
-            == whole
+            select_actual_values_of_declared_fields(whole, canonicalize_stored_spec(job.kind, sent).fields, {}) == whole
         )
 
 

@@ -4,7 +4,7 @@ Pulumi records a job when the API has answered its creation. If `pulumi` or the 
 exists and no state knows of it. The next `pulumi up` finds it by its token, unless its declaration has changed by then
 or is gone: then it would run on unseen. So each job has a mark of the ledger of the state that submitted it, and
 
-- the creation of a job removes other jobs that have its mark (`submission.py` in the folder above),
+- the creation of a job removes other jobs that have its mark (`orphan_removal_and_submission.py` in the folder above),
 - the ledger removes jobs with the mark of a name that is no longer declared, and with any mark when it is deleted,
 
 except jobs that the state records, which Pulumi removes itself, and those that `lifecycle.onDelete` keeps.
@@ -30,8 +30,8 @@ from ...runtime.provider_base import Provider
 from ...runtime.submission_count_and_pace import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
-from .labels import MARK_LABEL, build_stack_filter
-from .orphans import remove_orphans_among_jobs
+from .job_labels_and_list_filter import MARK_LABEL, build_stack_filter
+from .orphan_removal_by_exported_state import remove_orphans_among_jobs
 from .submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
 _FOR_PLANS = ("declarations", "packageVersion")

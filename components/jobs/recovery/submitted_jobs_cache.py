@@ -14,7 +14,8 @@ from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 
 from ...runtime.api_target import Target
-from . import job_digests, labels
+from . import job_digests
+from .job_labels_and_list_filter import MARK_LABEL, TOKEN_LABEL, build_stack_filter
 
 Job = Mapping[str, Any]
 JobSummary = Mapping[str, str]
@@ -100,7 +101,7 @@ class SubmittedJobsCache:
             job["name"]
             for job in self._list_summaries_of_jobs_neither_deleted_nor_kept(api, kind, project_and_stack_name, token)
         }
-        filter_ = f'{labels.build_stack_filter(project_and_stack_name)} AND labels.{labels.TOKEN_LABEL}="{token}"'
+        filter_ = f'{build_stack_filter(project_and_stack_name)} AND labels.{TOKEN_LABEL}="{token}"'
         created = [job for job in api.client.list(kind, api.parent, filter_) if job["name"] not in listed]
         remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
         return max(remaining, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
@@ -144,7 +145,7 @@ class _JobListing:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
             if self._summaries is None:
-                jobs = api.client.list(kind, api.parent, labels.build_stack_filter(project_and_stack_name))
+                jobs = api.client.list(kind, api.parent, build_stack_filter(project_and_stack_name))
                 self._summaries = _group_job_summaries_by_label_value(jobs)
             return self._summaries
 
@@ -153,7 +154,7 @@ def _group_job_summaries_by_label_value(jobs: Iterable[Job]) -> dict[str, list[J
     summaries: dict[str, list[JobSummary]] = {}
     for job in jobs:
         summary = {field: job[field] for field in ("name", "state", "createTime")}
-        for label in {labels.TOKEN_LABEL, labels.MARK_LABEL} & job["labels"].keys():
+        for label in {TOKEN_LABEL, MARK_LABEL} & job["labels"].keys():
             summaries.setdefault(job["labels"][label], []).append(summary)
     return summaries
 

@@ -16,9 +16,9 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import has_output
 from ..schema import config_types, field_types, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
-from . import named_job_adoption
-from .recovery.labels import find_reserved_or_excess_label_violations
-from .result_references import build_unknown_result_message, split_at_known_job_or_first_dot
+from .adopted_job_lookup_and_checks import RERUN_MESSAGE, render_adoption_violations
+from .recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
+from .result_reference_parsing_and_fetching import build_unknown_result_message, split_at_known_job_or_first_dot
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
@@ -88,10 +88,10 @@ def _canonicalize_lifecycle_and_find_violations(
     violations += [(("lifecycle", *each.path), each.message) for each in problems]
     if not problems and "adopt" in canonical:
         project, _, region = location_name.split("/")[-3:]
-        messages = named_job_adoption.render_adoption_violations(kind, canonical["adopt"], project, None, region)
+        messages = render_adoption_violations(kind, canonical["adopt"], project, None, region)
         violations += [(("lifecycle", "adopt"), message) for message in messages]
         if canonical.get("rerun"):
-            violations.append((("lifecycle", "rerun"), named_job_adoption.RERUN_MESSAGE))
+            violations.append((("lifecycle", "rerun"), RERUN_MESSAGE))
     return cast(config_types.Lifecycle, canonical), violations
 
 

@@ -14,7 +14,7 @@ from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from . import drift
+from .actual_values_of_declared_fields import is_equivalent, replace_secrets_with_references
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]
@@ -73,7 +73,7 @@ def _render_difference_lines(declared: Any, actual: Any, reference_tables: Table
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
             yield from _render_difference_lines(*pair, reference_tables, (*path, index))
-    elif not drift.is_equivalent(declared, actual, reference_tables):
+    elif not is_equivalent(declared, actual, reference_tables):
         yield f"  {format_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
 
 
@@ -82,5 +82,5 @@ def _describe_value_difference_without_secrets(declared: Any, actual: Any, refer
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    actual_text = quote_value(drift.replace_secrets_with_references(actual, reference_tables))
+    actual_text = quote_value(replace_secrets_with_references(actual, reference_tables))
     return f"{quote_value(declared)} declared, and the job has {'nothing' if actual is None else actual_text}"
