@@ -20,8 +20,10 @@ if _typing.TYPE_CHECKING:
     from .jobs.job_resources import TrainingPipeline as TrainingPipeline
     from .jobs.job_resources import TrainingPipelineArgs as TrainingPipelineArgs
     from .packages.python_package_resource import PythonPackage as PythonPackage
-    from .preview.availability_warnings import warn_of_unavailable_accelerators as warn_of_unavailable_accelerators
-    from .preview.cost_report import show_cost as show_cost
+    from .preview.accelerator_availability_warnings import (
+        warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
+    )
+    from .preview.cost_and_quota_report import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
     from .runtime.foundation_protocol import Foundation as Foundation
     from .schedules.schedule_component import JobTemplate as JobTemplate
@@ -53,8 +55,8 @@ _MODULES = {
     "create_foundation": ".targets.foundation_creation_and_preview_reports",
     "export_outputs": ".job_schedule_and_output_creation",
     "run_program": ".fast_program_runner",
-    "show_cost": ".preview.cost_report",
-    "warn_of_unavailable_accelerators": ".preview.availability_warnings",
+    "show_cost": ".preview.cost_and_quota_report",
+    "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",
 }
 """By public name: the module that it is imported from when it is first used.
 

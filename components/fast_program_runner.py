@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pulumi
 
-from .runtime import sdk_debug_silencing
+from .runtime import pulumi_debug_message_silencing as sdk_debug_silencing
 
 
 def run_program(program: Callable[[], None]) -> None:

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+from .checked_and_pruned_cache_files import get_cache_file_path, read_cache_file_or_none, write_cache_file_and_prune
 from .stat_signatures import is_stable, pack_signature, read_packed_signatures, split_packed_signatures, sum_file_sizes
-from .user_cache_files import get_cache_file_path, read_cache_file_or_none, write_cache_file_and_prune
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""

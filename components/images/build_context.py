@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ContextUnusable
-from ..files.archives import ArchiveEntries
 from ..files.cached_digests import TAG_LENGTH, get_cached_or_compute_folder_digest
+from ..files.reproducible_tar_archives import ArchiveEntries
 from .dockerignore import list_included_files
 
 

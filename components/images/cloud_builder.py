@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from ..cloud_build.build_log import BuildLog
+from ..cloud_build.build_find_or_start_and_wait import BuildRun, get_built_digest
+from ..cloud_build.build_log_from_cloud_logging import BuildLog
 from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
-from ..cloud_build.build_run import BuildRun, get_built_digest
-from ..cloud_build.client import Build, get_client
-from ..cloud_build.failure_explanations import (
+from ..cloud_build.cloud_build_and_logging_client import Build, get_client
+from ..cloud_build.refusal_and_failure_explanations import (
     explain_failed_build,
     has_failed_in_dockerfile,
     may_have_failed_for_new_grant,
 )
 from ..errors import BuildFailed, ContextUnusable
-from ..files.archives import ArchiveEntries
+from ..files.reproducible_tar_archives import ArchiveEntries
 from ..runtime.cloud_storage_and_emulator_buckets import CloudStorage
 from ..runtime.engine_cancellation import wait_for_cancellation
 from .build_context import BuildContext
 from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
-from .registry_api import RegistryApi
+from .google_registry_digest_lookup import RegistryApi
 
 _NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
 """Seconds before a build is started again that found none of the grants of a new account. They take about two minutes

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ..errors import BuildFailed, DockerUnavailable
 from .build_context import BuildContext
-from .docker_builder_input import open_buildx_dockerfile_context_and_stdin, open_classic_builder_input
+from .buildx_and_classic_builder_input import open_buildx_dockerfile_context_and_stdin, open_classic_builder_input
 
 Report = Callable[[str], None]
 """Called with each line of progress."""

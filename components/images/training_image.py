@@ -13,7 +13,7 @@ from pulumi import dynamic
 from ..cloud_build.build_request import get_uri_without_tag
 from ..errors import BuildFailed, DockerUnavailable
 from ..files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
-from ..runtime.dynamic_resource import DynamicResource
+from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
@@ -21,9 +21,9 @@ from .build_context import BuildContext, DockerfileContext
 from .builder_choice_and_options import create_cloud_build_input_or_none
 from .cloud_builder import CloudBuilder
 from .docker_image_builders import get_buildx_or_classic_builder
-from .image_stores import Daemon, get_image_store, is_in_google_registry
+from .google_registry_digest_lookup import RegistryApi
+from .image_digest_lookup_and_push import Daemon, get_image_store, is_in_google_registry
 from .package_context import PackageContext
-from .registry_api import RegistryApi
 
 DEFAULT_PLATFORM = "linux/amd64"
 """What Vertex AI runs on; a laptop with another processor must not build for itself."""

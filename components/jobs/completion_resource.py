@@ -12,8 +12,8 @@ from vertex_api.job_results.results import build_job_results
 from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
-from ..runtime import api_target
-from ..runtime.dynamic_resource import DynamicResource
+from ..runtime import api_target_and_emulator_start as api_target
+from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting

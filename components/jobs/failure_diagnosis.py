@@ -10,7 +10,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trial_results
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
-from ..runtime.api_target import Target
+from ..runtime.api_target_and_emulator_start import Target
 from .capacity_advice import render_capacity_alternative_lines
 
 Job = Mapping[str, Any]

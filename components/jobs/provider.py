@@ -15,8 +15,8 @@ from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..runtime import api_target
-from ..runtime.api_target import Target, translate_api_errors
+from ..runtime import api_target_and_emulator_start as api_target
+from ..runtime.api_target_and_emulator_start import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from .actual_values_of_declared_fields import select_actual_values_of_declared_fields

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..runtime import api_target
-from ..runtime.submission_count_and_pace import get_submission_pacing
+from ..runtime import api_target_and_emulator_start as api_target
+from ..runtime.submission_count_pace_and_messages import get_submission_pacing
 from ..schema.declared_job import get_deletion_policy
 
 

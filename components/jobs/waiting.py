@@ -12,8 +12,8 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
-from ..runtime import api_target
-from ..runtime.engine_liveness_and_watcher import require_engine_alive
+from ..runtime import api_target_and_emulator_start as api_target
+from ..runtime.engine_liveness_and_exit_watcher import require_engine_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
 from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_resource_name

@@ -12,8 +12,8 @@ from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_ur
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..runtime.quota_table_rendering_and_parsing import format_granted_amount, render_quota_table_lines
 from ..settings.settings import Settings
-from .cost_report import estimate_quotas_by_job_and_metric
-from .granted_quota_lookup import fetch_granted_quota_amounts
+from .cost_and_quota_report import estimate_quotas_by_job_and_metric
+from .granted_quota_lookup_by_gcp_provider import fetch_granted_quota_amounts
 
 MAX_NAMES = 3
 """How many of the jobs that need a quota a warning names."""

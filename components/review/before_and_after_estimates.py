@@ -14,8 +14,8 @@ from vertex_api.estimates.persistent_resource_cost_and_quota import (
 )
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
-from ..runtime import submission_count_and_pace
-from ..runtime.api_target import CLOUD_PREFIX
+from ..runtime import submission_count_pace_and_messages as submission_count_and_pace
+from ..runtime.api_target_and_emulator_start import CLOUD_PREFIX
 from ..settings import google_cloud_rules
 from ..settings.price_override_rules_and_merging import merge_prices
 from .job_findings import KINDS_BY_TYPE

@@ -12,8 +12,8 @@ from typing import IO, Any, Protocol
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import UploadFailed
-from . import emulator_process
-from .api_target import LOCAL_PREFIX
+from . import emulator_start_and_stop as emulator_process
+from .api_target_and_emulator_start import LOCAL_PREFIX
 
 
 class ObjectStore(Protocol):

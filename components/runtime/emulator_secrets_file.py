@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from . import emulator_process
+from . import emulator_start_and_stop as emulator_process
 
 FILE_NAME = "secrets.json"
 """As in vertex_emulator/data_folder.py: `{PROJECT: {SECRET: VALUE}}`."""

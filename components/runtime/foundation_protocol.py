@@ -7,7 +7,7 @@ import pulumi
 
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
-from .program_jobs import ProgramJobs
+from .joint_job_validation import ProgramJobs
 
 
 class Foundation(Protocol):

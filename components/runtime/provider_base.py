@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 
 from . import engine_cancellation
-from .engine_liveness_and_watcher import start_engine_watcher
-from .submission_count_and_pace import CONFIG_KEY, get_submission_pacing
+from .engine_liveness_and_exit_watcher import start_engine_watcher
+from .submission_count_pace_and_messages import CONFIG_KEY, get_submission_pacing
 
 
 class Provider(dynamic.ResourceProvider):

@@ -16,11 +16,11 @@ from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENG
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
-from ..runtime import api_target
-from ..runtime.api_target import Target, translate_api_errors
-from ..runtime.dynamic_resource import DynamicResource
+from ..runtime import api_target_and_emulator_start as api_target
+from ..runtime.api_target_and_emulator_start import Target, translate_api_errors
+from ..runtime.calls_once_outputs_are_known import call_now_or_when_known, get_item_now_or_when_known
+from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
 from ..runtime.provider_base import Provider
-from ..runtime.pulumi_outputs import call_now_or_when_known, get_item_now_or_when_known
 from .next_times import find_next_time_text_or_none
 from .scheduled_job_requests import build_job_label_value
 

@@ -24,7 +24,7 @@ from ..jobs.dependency_checks_and_model_dir_resolution import (
     find_dependency_and_deadline_violations,
     resolve_model_dirs_and_set_referenced_jobs,
 )
-from ..packages.source_distribution import find_python_package_violations
+from ..packages.source_distribution_and_declaration_rules import find_python_package_violations
 from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names

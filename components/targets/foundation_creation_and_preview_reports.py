@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..preview.availability_warnings import warn_of_unavailable_accelerators
-from ..preview.cost_report import show_cost
+from ..preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
+from ..preview.cost_and_quota_report import show_cost
 from ..preview.quota_check import check_quotas
 from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.program_jobs import JobKey
+from ..runtime.joint_job_validation import JobKey
 from ..settings.program_job_rules import copy_settings_with_program_jobs
 from ..settings.settings import Settings
 from .local import LocalFoundation

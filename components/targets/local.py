@@ -12,10 +12,11 @@ from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.recovery.ledger import Ledger
-from ..runtime import emulator_process, emulator_secrets_file
-from ..runtime.api_target import LOCAL_PREFIX
-from ..runtime.dynamic_resource import DynamicResource
-from ..runtime.program_jobs import ProgramJobs
+from ..runtime import emulator_secrets_file
+from ..runtime import emulator_start_and_stop as emulator_process
+from ..runtime.api_target_and_emulator_start import LOCAL_PREFIX
+from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
+from ..runtime.joint_job_validation import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schedules.emulator_schedule import EmulatorSchedule
 from ..schema import config_types

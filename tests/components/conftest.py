@@ -8,8 +8,8 @@ import pytest
 
 from components.jobs import waiting
 from components.jobs.recovery import job_removal
-from components.runtime import api_target
-from components.runtime.page_and_log_links import EmulatorLinks
+from components.runtime import api_target_and_emulator_start as api_target
+from components.runtime.page_links_and_log_commands import EmulatorLinks
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
 

@@ -31,7 +31,7 @@ RULES = (
     "components/settings/price_override_rules_and_merging.py",
     "components/jobs/recovery/job_labels_and_list_filter.py",
     "components/images/package_declaration_rules.py",
-    "components/packages/source_distribution.py",
+    "components/packages/source_distribution_and_declaration_rules.py",
     "components/settings/spec_file_merging.py",
 )
 """Where faults are found, beside the types of messages (`vertex_api/types.py`, `components/schema/config_types.py`)."""

@@ -21,8 +21,9 @@ from pathlib import Path
 import docker
 import pytest
 
-from components.cloud_build import build_log, build_run
-from components.cloud_build.client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from components.cloud_build import build_find_or_start_and_wait as build_run
+from components.cloud_build import build_log_from_cloud_logging as build_log
+from components.cloud_build.cloud_build_and_logging_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed
 from components.images.cloud_builder import CloudBuilder
 from components.images.training_image import create_build_context

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from components.files import cached_digests, stat_signatures, user_cache_files
+from components.files import cached_digests, stat_signatures
+from components.files import checked_and_pruned_cache_files as user_cache_files
 from components.files.cached_digests import get_cached_or_compute_file_digests
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from components.files import archives, cached_digests, stat_signatures
+from components.files import cached_digests, stat_signatures
+from components.files import reproducible_tar_archives as archives
 from components.files.cached_digests import MAX_UNCACHED_FILES
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext

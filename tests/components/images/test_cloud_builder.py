@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from components.cloud_build import build_log
-from components.cloud_build.client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from components.cloud_build import build_log_from_cloud_logging as build_log
+from components.cloud_build.cloud_build_and_logging_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed, ContextUnusable
 from components.images import cloud_builder
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile_path
-from components.images.registry_api import RegistryApi
+from components.images.google_registry_digest_lookup import RegistryApi
 from components.images.training_image import create_build_context
 from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build

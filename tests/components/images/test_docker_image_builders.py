@@ -11,7 +11,8 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import docker_image_builders, image_stores
+from components.images import docker_image_builders
+from components.images import image_digest_lookup_and_push as image_stores
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.docker_image_builders import Buildx, ClassicBuilder
 

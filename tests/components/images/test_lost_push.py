@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import image_stores
+from components.images import image_digest_lookup_and_push as image_stores
 from tests.cutting_proxy import CuttingProxy
 from tests.registry import NEEDED, SOCKETS_LEFT_OPEN, Registry
 

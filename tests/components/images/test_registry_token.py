@@ -12,7 +12,7 @@ import google.auth
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import image_stores
+from components.images import image_digest_lookup_and_push as image_stores
 
 TOKEN = "canary-of-a-token"
 URI = "europe-west4-docker.pkg.dev/p/r/trainer:1"

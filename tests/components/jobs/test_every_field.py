@@ -9,8 +9,8 @@ import yaml
 
 from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
 from components.jobs.job_resources import add_defaults_and_output_folder
-from components.runtime import api_target
-from components.runtime.page_and_log_links import EmulatorLinks
+from components.runtime import api_target_and_emulator_start as api_target
+from components.runtime.page_links_and_log_commands import EmulatorLinks
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
 from tests.components.projects import INCLUDING, load

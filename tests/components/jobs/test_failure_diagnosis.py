@@ -10,8 +10,8 @@ from components.jobs.failure_diagnosis import (
     explain_likely_causes,
     render_unreported_metric_lines,
 )
-from components.runtime import api_target
-from components.runtime.page_and_log_links import EmulatorLinks
+from components.runtime import api_target_and_emulator_start as api_target
+from components.runtime.page_links_and_log_commands import EmulatorLinks
 from tests.components.fakes import FakeClient
 from tests.vertex_api.jobs import custom_job
 from vertex_api import client_errors

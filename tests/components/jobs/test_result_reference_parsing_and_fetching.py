@@ -11,7 +11,7 @@ from components.jobs.result_reference_parsing_and_fetching import (
     fetch_result_values_by_reference,
     split_at_known_job_or_first_dot,
 )
-from components.runtime import api_target
+from components.runtime import api_target_and_emulator_start as api_target
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline

@@ -9,9 +9,9 @@ import pytest
 
 from components.errors import UploadFailed
 from components.packages.python_package_resource import PythonPackageProvider
-from components.packages.source_distribution import SourceDistribution
+from components.packages.source_distribution_and_declaration_rules import SourceDistribution
 from components.runtime import cloud_storage_and_emulator_buckets
-from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
+from components.runtime.api_target_and_emulator_start import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import pytest
 
 from components.errors import EmulatorFailed
-from components.runtime import emulator_process
+from components.runtime import emulator_start_and_stop as emulator_process
 from components.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint
 from vertex_api.client import Endpoint
 

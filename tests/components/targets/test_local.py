@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.runtime import emulator_process
+from components.runtime import emulator_start_and_stop as emulator_process
 from components.runtime.emulator_secrets_file import FILE_NAME
 from components.targets.local import EmulatorProcessProvider
 from vertex_api.client import Endpoint

@@ -9,7 +9,7 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
 from components.jobs.recovery.submitted_jobs_cache import SubmittedJobsCache, get_submitted_jobs_cache
-from components.runtime import api_target
+from components.runtime import api_target_and_emulator_start as api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
 from vertex_api import client_errors

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime.engine_liveness_and_watcher import is_engine_alive, require_engine_alive
+from components.runtime.engine_liveness_and_exit_watcher import is_engine_alive, require_engine_alive
 
 
 def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from vertex_api.client import Endpoint, JobClient, RestClient
 from vertex_api.client_errors import VertexError
 
 from ..errors import SubmitFailed
-from . import emulator_process
-from .page_and_log_links import EmulatorLinks, GoogleCloudLinks
-from .submission_count_and_pace import get_submission_pacing
+from . import emulator_start_and_stop as emulator_process
+from .page_links_and_log_commands import EmulatorLinks, GoogleCloudLinks
+from .submission_count_pace_and_messages import get_submission_pacing
 
 LOCAL_PREFIX = "//local/"
 """The prefix of full resource names on this machine."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 import docker
 import pytest
 
-from components.packages.source_distribution import SourceDistribution
+from components.packages.source_distribution_and_declaration_rules import SourceDistribution
 from components.schema import config_types
 from tests.components.projects import INCLUDING, load, problems, write
 

@@ -10,7 +10,7 @@ import pytest
 from pulumi import log
 
 import components
-from components.runtime import sdk_debug_silencing
+from components.runtime import pulumi_debug_message_silencing as sdk_debug_silencing
 
 PRINT_ARGUMENTS = """
 import os

@@ -3,7 +3,8 @@
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime import api_target, emulator_process
+from components.runtime import api_target_and_emulator_start as api_target
+from components.runtime import emulator_start_and_stop as emulator_process
 from vertex_api.client import Endpoint
 from vertex_api.resource_names import ResourceName
 

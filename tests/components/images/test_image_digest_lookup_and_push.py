@@ -13,7 +13,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from components.errors import RegistryRefused
-from components.images import image_stores
+from components.images import image_digest_lookup_and_push as image_stores
 from components.images.training_image import TrainingImageProvider
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 

@@ -8,11 +8,11 @@ from vertex_api.client_errors import RateLimited, Unavailable, VertexError
 
 from ..errors import BuildFailed
 from ..runtime.engine_cancellation import wait_for_cancellation
-from ..runtime.engine_liveness_and_watcher import require_engine_alive
-from .build_log import BuildLog
+from ..runtime.engine_liveness_and_exit_watcher import require_engine_alive
+from .build_log_from_cloud_logging import BuildLog
 from .build_request import ImageBuild, build_request_body, can_reuse_layers, compute_build_tag, get_uri_without_tag
-from .client import Build, CloudBuildClient
-from .failure_explanations import explain_refusal
+from .cloud_build_and_logging_client import Build, CloudBuildClient
+from .refusal_and_failure_explanations import explain_refusal
 
 ACTIVE_STATUSES = frozenset({"STATUS_UNKNOWN", "PENDING", "QUEUED", "WORKING"})
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 10.0

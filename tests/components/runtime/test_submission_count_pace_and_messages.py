@@ -2,8 +2,8 @@
 
 import pytest
 
-from components.runtime import submission_count_and_pace
-from components.runtime.submission_count_and_pace import (
+from components.runtime import submission_count_pace_and_messages as submission_count_and_pace
+from components.runtime.submission_count_pace_and_messages import (
     SubmissionCount,
     SubmissionPacing,
     render_pace_line,

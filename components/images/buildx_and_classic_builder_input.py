@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from ..errors import ContextUnusable
-from ..files.archives import add_text_file
+from ..files.reproducible_tar_archives import add_text_file
 from .build_context import BuildContext
 
 _IGNORE_FILE = ".dockerignore"

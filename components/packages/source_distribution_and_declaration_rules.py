@@ -18,8 +18,8 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..files.archives import ArchiveEntries
 from ..files.cached_digests import TAG_LENGTH
+from ..files.reproducible_tar_archives import ArchiveEntries
 from ..schema import config_types
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import EmulatorFailed
-from components.runtime import emulator_process
+from components.runtime import emulator_start_and_stop as emulator_process
 from components.runtime.emulator_discovery import find_running_endpoint
 
 # What is asked of the emulator: `start` leaves a process that holds the lock, answers on /healthz with its marker and

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ..errors import SubmitFailed
-from . import emulator_process
+from . import emulator_start_and_stop as emulator_process
 from .emulator_discovery import DIRECT_OPENER
 
 _ANSWER_SECONDS = 60

@@ -1,7 +1,7 @@
 """RegistryApi: what a registry says of its images, asked over HTTP, for machines without Docker."""
 
 from ..errors import RegistryRefused
-from .image_stores import describe_push_remedy, fetch_google_credentials_or_none
+from .image_digest_lookup_and_push import describe_push_remedy, fetch_google_credentials_or_none
 
 _MANIFEST_TYPES = (
     "application/vnd.docker.distribution.manifest.v2+json",

@@ -12,8 +12,8 @@ from google.protobuf import struct_pb2
 from pulumi.runtime.proto import resource_pb2, resource_pb2_grpc
 
 from components.errors import GrantedQuotasUnknown
-from components.preview import granted_quota_lookup
-from components.preview.granted_quota_lookup import (
+from components.preview import granted_quota_lookup_by_gcp_provider as granted_quota_lookup
+from components.preview.granted_quota_lookup_by_gcp_provider import (
     ENDPOINT_VARIABLE,
     explain_unknown_quotas,
     fetch_granted_quota_amounts,
