@@ -10,7 +10,7 @@ from .images.unpinned_base_image_warnings import warn_of_unpinned_bases
 from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .schema import interpolation
-from .settings import guardrails
+from .settings import guardrail_checks
 from .settings.settings import Settings
 
 
@@ -41,7 +41,7 @@ class Images:
             if name in self.built
             else image.get("uri")
             or _require_promoted_image_uri(stacks[image["stack"]], name).apply(
-                guardrails.build_image_uri_validator(settings.guardrails, name)
+                guardrail_checks.build_image_uri_validator(settings.guardrails, name)
             )
             for name, image in settings.images.items()
         }

@@ -14,11 +14,11 @@ from vertex_api.estimates.persistent_resource_cost_and_quota import (
 )
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
-from ..runtime import submission_count_pace_and_messages as submission_count_and_pace
+from ..runtime import submission_count_pace_and_messages
 from ..runtime.api_target_and_emulator_start import CLOUD_PREFIX
 from ..settings import google_cloud_rules
 from ..settings.price_override_rules_and_merging import merge_prices
-from .job_findings import KINDS_BY_TYPE
+from .changed_jobs_and_causes import KINDS_BY_TYPE
 from .preview_document import PreviewDocument
 
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
@@ -103,7 +103,7 @@ class StackSide:
 
 def get_max_submissions_per_minute_or_none(preview: PreviewDocument) -> int | None:
     """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
-    configured = preview.config.get(submission_count_and_pace.CONFIG_KEY)
+    configured = preview.config.get(submission_count_pace_and_messages.CONFIG_KEY)
     if configured and configured.isdigit():
         return int(configured)
     return SUBMISSIONS_PER_MINUTE if preview.valid_part_of_stack_config.get("target") == "gcp" else None

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .changed_images_and_packages import IMAGE_TYPE, PACKAGE_TYPE
+from .changed_jobs_and_causes import KINDS_BY_TYPE
+from .changed_schedules_and_causes import is_part_of_schedule
 from .input_changes import find_input_changes, format_value_or_none
-from .job_findings import KINDS_BY_TYPE
 from .preview_document import Step
-from .schedule_findings import is_part_of_schedule
 
 DATA_BY_TYPE = {
     "gcp:artifactregistry/repository:Repository": "images",

@@ -6,14 +6,14 @@ from functools import partial
 from typing import TypeVar
 
 from .changed_images_and_packages import ImageFinding
+from .changed_jobs_and_causes import Cause, JobFinding
+from .changed_schedules_and_causes import ScheduleFinding
 from .data_loss_grant_and_other_findings import DataLoss, Grant, OtherChange
 from .input_changes import shorten_in_the_middle
-from .job_findings import Cause, JobFinding
-from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
+from .job_groups_by_causes import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import format_count_with_noun, render_code_span, render_code_span_list
 from .markdown_totals import render_totals
 from .review import Review
-from .schedule_findings import ScheduleFinding
 
 T = TypeVar("T")
 

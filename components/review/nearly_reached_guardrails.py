@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
 
-from ..settings import guardrails
+from ..settings import guardrail_checks
 from .before_and_after_estimates import StackSide
 from .preview_document import PreviewDocument
 
@@ -36,7 +36,7 @@ def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) ->
     largest: dict[str, NearlyReachedGuardrail] = {}
     for name, spec in side.specs.items():
         job = spec.backing_job_or_self
-        values: dict[str, float] = dict(guardrails.count_replicas_and_trials_by_rule(spec.job_spec, job.fields))
+        values: dict[str, float] = dict(guardrail_checks.count_replicas_and_trials_by_rule(spec.job_spec, job.fields))
         values["maxTimeout"] = side.costs[name].max_seconds
         for rule, value in values.items():
             if rule in rules and (rule not in largest or value > largest[rule].value):

@@ -11,6 +11,8 @@ from .before_and_after_estimates import (
     get_max_submissions_per_minute_or_none,
 )
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
+from .changed_jobs_and_causes import JobFinding, find_changed_jobs
+from .changed_schedules_and_causes import ScheduleFinding, find_changed_schedules
 from .data_loss_grant_and_other_findings import (
     DataLoss,
     Grant,
@@ -19,11 +21,9 @@ from .data_loss_grant_and_other_findings import (
     find_data_losses,
     find_grant_changes,
 )
-from .job_findings import JobFinding, find_changed_jobs
 from .nearly_reached_guardrails import NearlyReachedGuardrail, find_nearly_reached_guardrails
 from .preview_document import PreviewDocument
 from .preview_messages import list_unique_root_error_messages, list_unique_warning_messages
-from .schedule_findings import ScheduleFinding, find_changed_schedules
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import field_types
-from .closed_typed_dict import ClosedTypedDict
+from .closed_typed_dict_base import ClosedTypedDict
 from .image_builder_config_types import Builder as Builder
 from .image_builder_config_types import CloudBuild as CloudBuild
 from .network_config_types import Attachment as Attachment

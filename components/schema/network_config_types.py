@@ -5,7 +5,7 @@ from typing import Required
 from vertex_api.scalar_types import String
 
 from . import field_types
-from .closed_typed_dict import ClosedTypedDict
+from .closed_typed_dict_base import ClosedTypedDict
 
 
 class Peering(ClosedTypedDict, total=False):

@@ -5,7 +5,7 @@ from typing import Literal, Required
 from vertex_api.scalar_types import Boolean, String
 
 from . import field_types
-from .closed_typed_dict import ClosedTypedDict
+from .closed_typed_dict_base import ClosedTypedDict
 
 
 class Schedule(ClosedTypedDict, total=False):

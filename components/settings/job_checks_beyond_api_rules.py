@@ -12,7 +12,7 @@ from ..jobs.adopted_job_lookup_and_checks import RERUN_MESSAGE, render_adoption_
 from ..jobs.recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
 from ..schema import config_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob
-from . import guardrails
+from . import guardrail_checks
 
 
 def find_job_violations(
@@ -39,7 +39,7 @@ def find_job_violations(
     if is_on_google_cloud and "region" in stack_values:
         yield from find_region_mismatches(spec.fields, spec.job_spec_path, stack_values["region"])
     if "guardrails" in stack_values:
-        yield from guardrails.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
+        yield from guardrail_checks.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
 
 
 def find_duplicate_adoptions(jobs: Iterable[DeclaredJob]) -> list[tuple[DeclaredJob, str]]:

@@ -14,13 +14,13 @@ from ..schema import config_types
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
-from . import google_cloud_rules, guardrails
-from .declaration_entry_loading import load_entries_and_problems
-from .declaration_parsing import parse_declarations
+from . import google_cloud_rules, guardrail_checks
+from .declaration_parsing_and_validation import parse_declarations
 from .google_cloud_name_generation import build_cloud_config_with_default_names
+from .included_and_spec_file_entry_loading import load_entries_and_problems
 from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations
 from .price_override_rules_and_merging import merge_prices
-from .stack_value_checks import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
+from .stack_value_decoding_and_checks import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,12 @@ class Settings:
         for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
-            pool_violations = guardrails.find_resource_pool_violations(rules, values)
+            pool_violations = guardrail_checks.find_resource_pool_violations(rules, values)
             problems += [stack_file.create_problem(*violation) for violation in pool_violations]
             kinds = {job.name: job.kind for job in declared.jobs}
-            for name, rule, message in guardrails.find_cost_limit_violations(rules, costs, values.get("region", "")):
+            for name, rule, message in guardrail_checks.find_cost_limit_violations(
+                rules, costs, values.get("region", "")
+            ):
                 if name in kinds:
                     problems.append(entries[kinds[name].collection][name].create_problem((), message))
                 else:

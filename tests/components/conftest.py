@@ -8,7 +8,8 @@ import pytest
 
 from components.jobs import waiting
 from components.jobs.recovery import job_removal
-from components.runtime import api_target_and_emulator_start as api_target
+from components.runtime import api_target_and_emulator_start
+from components.runtime.api_target_and_emulator_start import LOCAL_PREFIX, Target
 from components.runtime.page_links_and_log_commands import EmulatorLinks
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
@@ -19,8 +20,11 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """The API that every call reaches. The engine's address is not among the process's arguments."""
     client = FakeClient()
     links = EmulatorLinks("http://127.0.0.1:1")
-    connect = lambda parent: api_target.Target(client, parent.removeprefix(api_target.LOCAL_PREFIX), links)  # noqa: E731
-    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", connect)
+
+    def connect(parent: str) -> Target:
+        return Target(client, parent.removeprefix(LOCAL_PREFIX), links)
+
+    monkeypatch.setattr(api_target_and_emulator_start, "resolve_target_and_start_emulator", connect)
     start_new_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client

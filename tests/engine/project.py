@@ -210,7 +210,7 @@ class Project:
         command = [
             sys.executable,
             "-c",
-            "from components.runtime import emulator_process; emulator_process.start_emulator_unless_running()",
+            "from components.runtime.emulator_start_and_stop import start_emulator_unless_running as start; start()",
         ]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()

@@ -23,7 +23,7 @@ from pulumi import dynamic
 from vertex_api import __version__
 from vertex_api.job_kinds import KINDS
 
-from ...runtime import api_target_and_emulator_start as api_target
+from ...runtime import api_target_and_emulator_start
 from ...runtime.api_target_and_emulator_start import translate_api_errors
 from ...runtime.dynamic_resource_with_recovered_outputs import DynamicResource
 from ...runtime.provider_base import Provider
@@ -119,7 +119,10 @@ def _remove_orphans_with_marks(
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with translate_api_errors("jobs of an interrupted run: not removed"):
-        api, jobs_cache = api_target.resolve_target_and_start_emulator(parent), get_submitted_jobs_cache()
+        api, jobs_cache = (
+            api_target_and_emulator_start.resolve_target_and_start_emulator(parent),
+            get_submitted_jobs_cache(),
+        )
         for collection in sorted({*collections}):
             jobs = api.client.list(
                 KINDS[collection], api.parent, build_stack_filter(fully_qualified_stack_name.partition("/")[2])

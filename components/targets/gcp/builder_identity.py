@@ -13,8 +13,8 @@ from ...schema import config_types
 from .creation_retries import create_retrying_options
 from .image_registry import RepositoryName
 from .secret_access import SecretAccess
-from .service_agent_access import OBJECT_VIEWER
-from .training_identity import ACT_AS, LOG_WRITER, build_account_email
+from .service_agent_creation_and_grants import OBJECT_VIEWER
+from .training_identity_and_account_emails import ACT_AS, LOG_WRITER, build_account_email
 
 WRITER = "roles/artifactregistry.writer"
 _SOURCE_FOLDER = "build-sources"

@@ -15,7 +15,7 @@ from ...runtime.joint_job_validation import ProgramJobs
 from ...schedules.schedule_status import ScheduleStatus
 from ...schema import config_types
 from ...settings.google_cloud_name_generation import generate_builder_account_id, generate_role_id
-from ...settings.program_job_rules import ProgramJobRules
+from ...settings.program_job_rules_and_settings_copy import ProgramJobRules
 from ...settings.settings import Settings
 from .builder_identity import BuilderIdentity, build_image_builder_config, list_build_secret_names
 from .enabled_apis import Services, get_required_api_short_names
@@ -23,12 +23,12 @@ from .image_registry import ImageRegistry
 from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
-from .schedule_accounts import ScheduleAccounts
+from .schedule_accounts_apis_and_agent import ScheduleAccounts
 from .secret_access import SecretAccess
-from .service_agent_access import Grants, ServiceAgentAccess
+from .service_agent_creation_and_grants import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
-from .training_identity import TrainingIdentity, is_account_of_project
+from .training_identity_and_account_emails import TrainingIdentity, is_account_of_project
 
 
 class GcpFoundation(pulumi.ComponentResource):

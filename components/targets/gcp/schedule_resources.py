@@ -24,7 +24,7 @@ from ...scheduled_workflow.workflow_source import (
     compute_redelivery_window,
 )
 from .creation_retries import create_retrying_options
-from .schedule_accounts import ScheduleAccounts
+from .schedule_accounts_apis_and_agent import ScheduleAccounts
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _ATTEMPT_DEADLINE = "60s"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.files import cached_digests, stat_signatures
-from components.files import reproducible_tar_archives as archives
+from components.files import cached_digests, reproducible_tar_archives, stat_signatures
 from components.files.cached_digests import MAX_UNCACHED_FILES
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
@@ -50,7 +49,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     calls: list[object] = []
     really = cached_digests.get_cached_or_compute_file_digests
     monkeypatch.setattr(
-        archives, "get_cached_or_compute_file_digests", lambda *given: calls.append(given) or really(*given)
+        reproducible_tar_archives,
+        "get_cached_or_compute_file_digests",
+        lambda *given: calls.append(given) or really(*given),
     )
     return calls
 

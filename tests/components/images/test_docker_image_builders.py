@@ -11,8 +11,7 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import docker_image_builders
-from components.images import image_digest_lookup_and_push as image_stores
+from components.images import docker_image_builders, image_digest_lookup_and_push
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.docker_image_builders import Buildx, ClassicBuilder
 
@@ -144,7 +143,7 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        image_stores.Daemon().get_digest(URI)
+        image_digest_lookup_and_push.Daemon().get_digest(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

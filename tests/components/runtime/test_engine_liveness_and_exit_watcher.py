@@ -39,8 +39,8 @@ def test_a_slow_engine_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_provider_ends_soon_after_its_engine() -> None:
     following = """
 import time
-from components.runtime import engine_liveness_and_watcher
-engine_liveness_and_watcher.start_engine_watcher()
+from components.runtime import engine_liveness_and_exit_watcher
+engine_liveness_and_exit_watcher.start_engine_watcher()
 print("follows", flush=True)
 time.sleep(60)
 """

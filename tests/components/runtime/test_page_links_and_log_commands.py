@@ -1,4 +1,4 @@
-"""Links by target. What a target resolves to is in test_api_target.py."""
+"""Links by target. What a target resolves to is in test_api_target_and_emulator_start.py."""
 
 from components.runtime.page_links_and_log_commands import GoogleCloudLinks
 from vertex_api.resource_names import ResourceName

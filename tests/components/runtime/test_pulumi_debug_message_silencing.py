@@ -10,25 +10,25 @@ import pytest
 from pulumi import log
 
 import components
-from components.runtime import pulumi_debug_message_silencing as sdk_debug_silencing
+from components.runtime import pulumi_debug_message_silencing
 
 PRINT_ARGUMENTS = """
 import os
-from components.runtime import sdk_debug_silencing
+from components.runtime import pulumi_debug_message_silencing
 if {hide_proc}:
-    sdk_debug_silencing.Path.is_dir = lambda path: False
-print(sdk_debug_silencing.find_pulumi_ancestor_arguments(os.getppid()))
+    pulumi_debug_message_silencing.Path.is_dir = lambda path: False
+print(pulumi_debug_message_silencing.find_pulumi_ancestor_arguments(os.getppid()))
 """
 
 
 @pytest.mark.parametrize("options", ["--debug", "-d", "--debug=true", "-yd", "-v=9", "-v9", "--verbose 3", "-dy"])
 def test_these_options_request_debug_output(options: str) -> None:
-    assert sdk_debug_silencing.has_debug_option(["up", "--yes", *options.split()])
+    assert pulumi_debug_message_silencing.has_debug_option(["up", "--yes", *options.split()])
 
 
 @pytest.mark.parametrize("options", ["", "--diff", "-y -s dev", "--event-log FILE", "--logtostderr", "-m verbose"])
 def test_other_options_do_not(options: str) -> None:
-    assert not sdk_debug_silencing.has_debug_option(["up", *options.split()])
+    assert not pulumi_debug_message_silencing.has_debug_option(["up", *options.split()])
 
 
 @pytest.mark.parametrize("hide_proc", [False, True])
@@ -46,14 +46,14 @@ def test_the_engine_is_found_through_processes_between(tmp_path: Path, hide_proc
 
 def test_without_an_engine_messages_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "debug", sent := log.debug)
-    monkeypatch.setattr(sdk_debug_silencing, "find_pulumi_ancestor_arguments", lambda _pid: None)
-    sdk_debug_silencing.silence_sdk_unless_debug_requested()
+    monkeypatch.setattr(pulumi_debug_message_silencing, "find_pulumi_ancestor_arguments", lambda _pid: None)
+    pulumi_debug_message_silencing.silence_sdk_unless_debug_requested()
     assert log.debug is sent
 
 
 def test_an_engine_that_drops_messages_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "debug", sent := log.debug)
-    monkeypatch.setattr(sdk_debug_silencing, "find_pulumi_ancestor_arguments", lambda _pid: ["preview"])
-    sdk_debug_silencing.silence_sdk_unless_debug_requested()
+    monkeypatch.setattr(pulumi_debug_message_silencing, "find_pulumi_ancestor_arguments", lambda _pid: ["preview"])
+    pulumi_debug_message_silencing.silence_sdk_unless_debug_requested()
     assert log.debug is not sent
     log.debug("nobody reads this", ephemeral=True)

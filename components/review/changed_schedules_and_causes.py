@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..schedules.next_times import is_next_times_line
-from ..schedules.schedule_cost_lines import parse_schedule_cost_texts_by_name
+from ..schedules.next_times_rendering import is_next_times_line
+from ..schedules.schedule_cost_rendering_and_parsing import parse_schedule_cost_texts_by_name
 from .changed_images_and_packages import get_nouns_and_names_by_uri
+from .changed_jobs_and_causes import Cause, find_causes
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_value_or_none
-from .job_findings import Cause, find_causes
 from .preview_document import Diagnostic, Step
 
 _EMULATOR_SCHEDULE = "pulumi-python:dynamic/vertex:EmulatorSchedule"

@@ -11,7 +11,7 @@ from ...schema import config_types
 from .creation_retries import create_retrying_options
 from .enabled_apis import Services
 from .service_agent_members import ServiceAgentMembers, grant_key_use
-from .training_identity import ACT_AS, build_account_email
+from .training_identity_and_account_emails import ACT_AS, build_account_email
 
 APIS = ("cloudscheduler", "workflowexecutions", "workflows")
 STARTER_ROLES = {"start": "roles/workflows.invoker"}

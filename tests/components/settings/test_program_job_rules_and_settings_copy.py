@@ -11,7 +11,7 @@ import pytest
 from components import CustomJob, HyperparameterTuningJob, TrainingImage
 from components.errors import DeclarationErrors
 from components.runtime.joint_job_validation import ProgramJobs
-from components.settings.program_job_rules import ProgramJobRules, copy_settings_with_program_jobs
+from components.settings.program_job_rules_and_settings_copy import ProgramJobRules, copy_settings_with_program_jobs
 from components.settings.settings import Settings
 from tests.components.fakes import Ground
 from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load

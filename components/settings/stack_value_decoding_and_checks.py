@@ -9,8 +9,8 @@ from vertex_api.validation.shape_and_rule_validation import extract_valid_part, 
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..schema import config_types
-from . import google_cloud_rules, guardrails
-from .declaration_entry_loading import SECTIONS
+from . import google_cloud_rules, guardrail_checks
+from .included_and_spec_file_entry_loading import SECTIONS
 from .price_override_rules_and_merging import find_price_violations
 
 NAMESPACE = "vertex-training"
@@ -44,7 +44,7 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     violations += [(each.path, each.message) for each in problems]
     violations += (
         (("guardrails", *path), message)
-        for path, message in guardrails.find_empty_rule_violations(config.get("guardrails"))
+        for path, message in guardrail_checks.find_empty_rule_violations(config.get("guardrails"))
     )
     invalid = {each.path[0] for each in misshapen}
     invalid |= {each.path[0] for each in problems} & {google_cloud_rules.PERSISTENT_RESOURCE, "region"}

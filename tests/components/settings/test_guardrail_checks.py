@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import ImageRefused
 from components.schema.config_types import Guardrails
-from components.settings.guardrails import build_image_uri_validator
+from components.settings.guardrail_checks import build_image_uri_validator
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from components.schedules.next_times import find_next_time_text_or_none, render_next_times_line
+from components.schedules.next_times_rendering import find_next_time_text_or_none, render_next_times_line
 
 NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from ..errors import Problem
 from ..runtime.joint_job_validation import JobKey, format_kind_and_name
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
-from . import guardrails
+from . import guardrail_checks
 from .price_override_rules_and_merging import merge_prices
 from .settings import Settings, read_stack_file_for_line_numbers
 
@@ -31,14 +31,14 @@ class ProgramJobRules:
             yield from find_region_mismatches(spec.fields, spec.job_spec_path, self._settings.region)
         rules = _copy_guardrails_allowing_images(self._settings.guardrails, built_image_names)
         job = DeclaredJob(spec.kind, "", spec, {})
-        yield from guardrails.find_job_violations(rules, job, {}, (cloud or {}).get("labels", {}))
+        yield from guardrail_checks.find_job_violations(rules, job, {}, (cloud or {}).get("labels", {}))
 
     def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
         places = dict(zip(_choose_unique_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
         stack_file = read_stack_file_for_line_numbers(settings.root, settings.stack)
-        for name, rule, message in guardrails.find_cost_limit_violations(
+        for name, rule, message in guardrail_checks.find_cost_limit_violations(
             settings.guardrails, settings.costs, settings.region
         ):
             if name in places:
