@@ -1,4 +1,4 @@
-"""The query of a list method: filter, page, order and mask."""
+"""The query of a list method: filter, page, order and mask; and the page that answers it."""
 
 import base64
 import binascii

@@ -1,6 +1,7 @@
-"""The methods of Vertex AI that this emulator does not serve, as its discovery documents list them.
+"""The errors for requests that no route serves.
 
-They are 501 here, while what Vertex AI does not have either is 404, as at Google's front end.
+Methods of Vertex AI, which its discovery documents list, are 501 here. What Vertex AI does not have either is 404,
+as at Google's front end.
 """
 
 import json
