@@ -25,9 +25,9 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
+    cancellation_and_early_stop_requests,
     custom_job_deadlines,
     custom_job_reconciler,
-    job_ending_requests,
     pipeline_reconciler,
     study_reconciler,
 )
@@ -291,7 +291,7 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        job_ending_requests,
+        cancellation_and_early_stop_requests,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,

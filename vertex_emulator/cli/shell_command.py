@@ -15,7 +15,7 @@ from vertex_emulator.cli.terminal_session import run_terminal_session
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError, ReplicaNotRunning
 from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
-from vertex_emulator.replicas.docker.docker_client import create_docker_client
+from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.exec_stream import ExecStream
 from vertex_emulator.replicas.executor_protocol import STDOUT
 

@@ -9,7 +9,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
 from vertex_emulator.errors import ApiError, TooManyScheduleTimes, build_not_found_error
 from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.schedules.due_run_creation import (
+from vertex_emulator.schedules.due_run_creation_and_missed_times import (
     add_all_runs_until,
     add_due_runs_and_skip_missed_times,
     describe_overlap_or_none,
@@ -17,7 +17,7 @@ from vertex_emulator.schedules.due_run_creation import (
     iterate_times_of_schedule,
 )
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
-from vertex_emulator.schedules.schedule_request import parse_schedule_request, require_schedule_id
+from vertex_emulator.schedules.schedule_request_parsing import parse_schedule_request, require_schedule_id
 from vertex_emulator.schedules.schedules_clock import read_clock, set_clock, unset_clock
 from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction, parse_time_to_ns_or_none
 

@@ -15,10 +15,14 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, E
 from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.debugpy_injection import add_debugger_if_injected
-from vertex_emulator.replicas.docker_log_size import MIN_LOG_LIMIT_BYTES, DockerLogSizeCounter, render_log_limit_warning
+from vertex_emulator.replicas.debugpy_injection_by_python_path import add_debugger_if_injected
+from vertex_emulator.replicas.docker_log_size_counting import (
+    MIN_LOG_LIMIT_BYTES,
+    DockerLogSizeCounter,
+    render_log_limit_warning,
+)
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
-from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
+from vertex_emulator.replicas.replica_spec_and_folder_creation import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages, injected_fault_effects
 from vertex_emulator.scheduling.ending_or_restart import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY

@@ -11,7 +11,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.locations_and_ids import generate_id
-from vertex_emulator.scheduling import job_ending_requests, study_ending_and_early_stopping
+from vertex_emulator.scheduling import cancellation_and_early_stop_requests, study_ending_and_early_stopping
 from vertex_emulator.scheduling.study_ending_and_early_stopping import iterate_trials_to_stop_early_with_reasons
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
@@ -142,7 +142,7 @@ class StudyReconciler:
     ) -> None:
         for trial, reason in iterate_trials_to_stop_early_with_reasons(study, trials, completed):
             with self.database.write_transaction() as transaction:
-                if job_ending_requests.request_early_stop_if_undecided(transaction, trial.job):
+                if cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
@@ -175,9 +175,9 @@ class StudyReconciler:
                     transaction.update_and_get_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        job_ending_requests.request_early_stop_if_undecided(transaction, job.id)
+                        cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, job.id)
                     else:
-                        job_ending_requests.request_cancellation_if_undecided(transaction, job.id)
+                        cancellation_and_early_stop_requests.request_cancellation_if_undecided(transaction, job.id)
             elif not all(trial.has_ended for trial in trials):
                 return 0.0  # a trial's job has ended since the trial was updated from it
             else:

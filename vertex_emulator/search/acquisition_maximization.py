@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from vertex_emulator.search.acquisition_function import Acquisition
-from vertex_emulator.search.point_encoding import PointEncoder
+from vertex_emulator.search.point_encoding_and_sampling import PointEncoder
 from vertex_emulator.search.surrogate_model import Matrix
 
 _POINTS = 1000

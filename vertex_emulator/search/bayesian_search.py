@@ -71,7 +71,7 @@ def _fit_models_and_propose_point(
 
     from vertex_emulator.search import acquisition_maximization, surrogate_model
     from vertex_emulator.search.acquisition_function import Acquisition
-    from vertex_emulator.search.point_encoding import PointEncoder
+    from vertex_emulator.search.point_encoding_and_sampling import PointEncoder
 
     encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]

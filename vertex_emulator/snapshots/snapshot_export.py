@@ -20,7 +20,7 @@ from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.replicas.saved_logs import is_log_saved
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, LOGS_PREFIX, OBJECTS
 from vertex_emulator.snapshots.archive_writing import ArchiveEntry, write_archive_atomically
-from vertex_emulator.snapshots.bucket_archive_entries import BucketArchiveEntries
+from vertex_emulator.snapshots.exported_bucket_entries import BucketArchiveEntries
 from vertex_emulator.snapshots.progress import ReportProgress
 
 _REDACTED = "redacted"

@@ -16,7 +16,7 @@ from tests.vertex_emulator.search.studies import (
 )
 from vertex_emulator.search import require_next_parameters
 from vertex_emulator.search.parameter_space import Space
-from vertex_emulator.search.point_encoding import PointEncoder
+from vertex_emulator.search.point_encoding_and_sampling import PointEncoder
 from vertex_emulator.search.random_search import draw_random_point
 
 

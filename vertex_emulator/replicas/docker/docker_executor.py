@@ -12,10 +12,10 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
-from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.container_log_reading import read_container_log
 from vertex_emulator.replicas.docker.container_options import build_environment, build_host_config
 from vertex_emulator.replicas.docker.container_status import build_replica_status
-from vertex_emulator.replicas.docker.docker_client import create_docker_client
+from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.docker_error_handling import (
     get_docker_error_text,
     ignore_api_errors,

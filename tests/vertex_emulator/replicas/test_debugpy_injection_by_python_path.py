@@ -9,7 +9,7 @@ from tests.vertex_emulator.jobs import IMAGE, custom_job, custom_job_spec, pool
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.replicas.debugpy_injection import (
+from vertex_emulator.replicas.debugpy_injection_by_python_path import (
     add_debugger_if_injected,
     build_environment_with_python_path,
     copy_debugger_files_if_absent,

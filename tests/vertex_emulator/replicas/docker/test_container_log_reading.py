@@ -7,7 +7,7 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from vertex_emulator.replicas.docker.container_log import MAX_LINE_BYTES, read_container_log
+from vertex_emulator.replicas.docker.container_log_reading import MAX_LINE_BYTES, read_container_log
 
 
 def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
