@@ -4,18 +4,18 @@ import argparse
 
 from benchmarks import (
     api_call_counts,
-    context_digest,
+    context_digest_time,
     emulator_performance,
     gcloud_local_run,
     many_jobs_and_long_study,
-    preview_review_size,
+    preview_review_size_and_time,
     preview_time,
     pulumi_with_thousand_jobs,
     search_quality,
 )
 
 _MODULES = (
-    *(context_digest, preview_time, preview_review_size, api_call_counts, pulumi_with_thousand_jobs),
+    *(context_digest_time, preview_time, preview_review_size_and_time, api_call_counts, pulumi_with_thousand_jobs),
     *(emulator_performance, many_jobs_and_long_study, gcloud_local_run, search_quality),
 )
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}

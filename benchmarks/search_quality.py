@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.paired_timing import render_row, time_call
+from benchmarks.paired_timing_and_row_rendering import render_row, time_call
 from benchmarks.synthetic_study_definitions import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, require_next_parameters
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pulumi
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.job_results.results import MODEL_DIR
+from vertex_api.job_results.result_names_and_values import MODEL_DIR
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 

@@ -11,7 +11,11 @@ from vertex_api.validation.shape_and_rule_validation import (
     canonicalize_job_and_find_problems,
     extract_valid_part,
 )
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation_and_canonicalization import (
+    MUST_BE_OBJECT,
+    FieldProblem,
+    canonicalize_and_find_shape_problems,
+)
 
 from ..schema.interpolation import map_texts
 from . import legacy_job_validation

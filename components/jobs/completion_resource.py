@@ -8,7 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.client_errors import VertexError
-from vertex_api.job_results.results import build_job_results
+from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
@@ -58,7 +58,7 @@ class CompletionProvider(Provider):
 
 
 class Completion(DynamicResource, module="vertex", name="Completion"):
-    """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results` in `results.py`).
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results`).
 
     `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
     If a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With `omit_failed`, it waits for

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vertex_api.job_results.results import MODEL_DIR, list_available_result_names
+from vertex_api.job_results.result_names_and_values import MODEL_DIR, list_available_result_names
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex_api.client_errors import VertexError
-from vertex_api.job_results.fetched_pipeline import TUNING_JOB
+from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
 from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trial_results
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
+from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target_and_emulator_start import Target
 from .capacity_advice import render_capacity_alternative_lines

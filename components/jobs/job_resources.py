@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import pulumi
 
 from vertex_api import types
-from vertex_api.job_results.results import list_available_result_names
+from vertex_api.job_results.result_names_and_values import list_available_result_names
 from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.job_results.fetched_pipeline import TUNING_JOB
+from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies import trial_results
-from vertex_api.studies.metrics import parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0

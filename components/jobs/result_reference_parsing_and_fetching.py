@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from vertex_api.job_results.results import build_job_results
+from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.resource_names import ResourceName

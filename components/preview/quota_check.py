@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.estimates.granted_quota import QuotaShortage, find_quota_shortages
+from vertex_api.estimates.granted_quota_and_shortages import QuotaShortage, find_quota_shortages
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient

@@ -11,11 +11,14 @@ import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_api.validation import pipeline_validation
 from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation_and_canonicalization import (
+    FieldProblem,
+    canonicalize_and_find_shape_problems,
+)
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from tools.setup import __main__ as setup
-from tools.setup import base_image, console_scripts, docker_daemon, pulumi_engine, python_environment
+from tools.setup import (
+    base_image,
+    console_scripts,
+    docker_daemon_installation_and_start,
+    pulumi_engine,
+    python_environment,
+)
 from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import SetupError
 
@@ -79,7 +85,9 @@ def test_an_unknown_step_lists_the_known_ones(
 def test_env_prints_only_shell_code_on_stdout(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup.shell_environment, "create_backend_and_render_exports", lambda: "export A=b\n")
+    monkeypatch.setattr(
+        setup.shell_exports_and_state_backend, "create_backend_and_render_exports", lambda: "export A=b\n"
+    )
     asked = steps(missing=("pulumi", "docker", "image"))
     assert setup.main(["env"]) == 0
     assert asked == ["pulumi"]
@@ -116,7 +124,7 @@ def test_a_finished_setup_uses_only_local_programs(
     program("docker", f'{note}; case "$1" in image) echo null;; *) echo 28.2.2;; esac')
     for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
         program(name, note)
-    for step in (pulumi_engine, docker_daemon, base_image, python_environment):
+    for step in (pulumi_engine, docker_daemon_installation_and_start, base_image, python_environment):
         monkeypatch.setattr(step, "set_up_and_describe", lambda output: pytest.fail("made something"))
     monkeypatch.setattr(python_environment, "describe_if_ready", lambda: "Python environment: found")
     monkeypatch.setattr(console_scripts, "describe_if_ready", lambda: "Commands: found")

@@ -1,10 +1,5 @@
 from vertex_api import types
-from vertex_api.message_fields import (
-    convert_int64_to_strings,
-    convert_scalars_in_string_fields_to_texts,
-    copy_without_unknown_fields,
-    get_fields_by_name,
-)
+from vertex_api.message_fields import get_fields_by_name
 
 
 def test_a_field_says_what_it_holds() -> None:
@@ -18,71 +13,3 @@ def test_a_field_says_what_it_holds() -> None:
     assert get_fields_by_name(types.CustomJob)["labels"].cardinality == "map"
     assert get_fields_by_name(types.WorkerPoolSpec)["replicaCount"].is_int64
     assert not get_fields_by_name(types.MachineSpec)["acceleratorCount"].is_int64
-
-
-def test_only_int64_values_become_strings() -> None:
-    job = {
-        "displayName": "x",
-        "labels": {"replicaCount": "many"},
-        "jobSpec": {"workerPoolSpecs": [{"replicaCount": 2, "machineSpec": {"acceleratorCount": 1}}, {}]},
-    }
-    assert convert_int64_to_strings(types.CustomJob, job) == {
-        "displayName": "x",
-        "labels": {"replicaCount": "many"},
-        "jobSpec": {"workerPoolSpecs": [{"replicaCount": "2", "machineSpec": {"acceleratorCount": 1}}, {}]},
-    }
-    assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == 2  # type: ignore[index]
-
-
-def test_nested_and_repeated_int64_values_become_strings() -> None:
-    integer = {"parameterId": "n", "integerValueSpec": {"minValue": 1, "maxValue": 9}}
-    child = {"parentIntValues": {"values": [1, 2]}, "parameterSpec": integer}
-    study = {
-        "parameters": [
-            integer,
-            {"parameterId": "x", "doubleValueSpec": {"minValue": 1.0}},
-            {"parameterId": "p", "discreteValueSpec": {"values": [1.0]}, "conditionalParameterSpecs": [child]},
-        ]
-    }
-    shown = convert_int64_to_strings(types.StudySpec, study)["parameters"]
-    assert shown[0]["integerValueSpec"] == {"minValue": "1", "maxValue": "9"}
-    assert shown[1]["doubleValueSpec"] == {"minValue": 1.0}
-    assert shown[2]["discreteValueSpec"] == {"values": [1.0]}
-    written = shown[2]["conditionalParameterSpecs"][0]
-    assert written["parentIntValues"] == {"values": ["1", "2"]}
-    assert written["parameterSpec"] == shown[0]
-
-
-def test_int64_values_of_output_fields_become_strings() -> None:
-    trial = {"finalMeasurement": {"stepCount": 3}, "measurements": [{"stepCount": 1}]}
-    assert convert_int64_to_strings(types.Trial, trial) == {
-        "finalMeasurement": {"stepCount": "3"},
-        "measurements": [{"stepCount": "1"}],
-    }
-
-
-def test_unknown_fields_are_dropped_at_any_depth() -> None:
-    job = {
-        "worker_pool_specs": [
-            {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},
-            "x",
-        ],
-        "later": [],
-        "experiment": {"a text": "is expected"},
-    }
-    assert copy_without_unknown_fields(types.CustomJobSpec, job) == {
-        "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
-        "experiment": {"a text": "is expected"},
-    }
-    assert copy_without_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
-
-
-def test_scalars_become_texts_where_the_message_has_texts() -> None:
-    env = [{"name": "WANDB_DISABLED", "value": True}, {"name": "EPOCHS", "value": 7}]
-    pool = {"replica_count": 1.0, "containerSpec": {"imageUri": "a", "args": [7, 0.5, "x", None], "env": env}}
-    spec = {"worker_pool_specs": [pool], "enableWebAccess": True, "scheduling": {"timeout": 5}, "unknown": 1}
-    found = convert_scalars_in_string_fields_to_texts(types.CustomJobSpec, spec)
-    converted = [{"name": "WANDB_DISABLED", "value": "true"}, {"name": "EPOCHS", "value": "7.0"}]
-    container = {"imageUri": "a", "args": ["7.0", "0.5", "x", None], "env": converted}
-    assert found == {**spec, "worker_pool_specs": [{"replica_count": 1.0, "containerSpec": container}]}
-    assert spec["enableWebAccess"] is True and convert_scalars_in_string_fields_to_texts(types.CustomJobSpec, 3) == 3

@@ -17,11 +17,11 @@ from typing import Protocol
 from tools.setup import (
     base_image,
     console_scripts,
-    docker_daemon,
+    docker_daemon_installation_and_start,
     programs_for_tests,
     pulumi_engine,
     python_environment,
-    shell_environment,
+    shell_exports_and_state_backend,
 )
 from tools.setup.checkout_folders import get_shared_cache_folder
 from tools.setup.progress_output import ProgressOutput
@@ -42,7 +42,7 @@ STEPS: dict[str, Step] = {
     "python": python_environment,
     "commands": console_scripts,
     "pulumi": pulumi_engine,
-    "docker": docker_daemon,
+    "docker": docker_daemon_installation_and_start,
     "image": base_image,
     "test": programs_for_tests,
 }
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if names == [ENV]:
             run_steps(ENV_STEPS, ProgressOutput(sys.stderr), report_found=False)
-            print(shell_environment.create_backend_and_render_exports(), end="")
+            print(shell_exports_and_state_backend.create_backend_and_render_exports(), end="")
         else:
             run_steps(names or USER_STEPS, ProgressOutput(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, cast
 
-from vertex_api.catalog.job_defaults import get_model_directory_or_none
+from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines import backing_job
+from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
+    convert_backing_job_path_to_pipeline_path,
+    get_backing_job_kind,
+)
 from vertex_api.validation import pipeline_validation
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import (
@@ -19,7 +22,7 @@ from vertex_api.validation.shape_and_rule_validation import (
     canonicalize_job_and_find_problems,
     never_unresolved,
 )
-from vertex_api.validation.shape_validation import (
+from vertex_api.validation.shape_validation_and_canonicalization import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
     get_value_at_path_or_none,
@@ -45,7 +48,7 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(backing_job.get_backing_job_kind(named), pipeline_validation.build_backing_job(named))
+        return CanonicalSpec(get_backing_job_kind(named), pipeline_validation.build_backing_job(named))
 
     @property
     def study_spec(self) -> Mapping[str, Any] | None:
@@ -71,7 +74,7 @@ class CanonicalSpec:
         """Return where a field of `backing_job_or_self` stands in `fields`."""
         if self.kind != TRAINING_PIPELINE:
             return path
-        return backing_job.convert_backing_job_path_to_pipeline_path(self._own_or_backing_job_kind, path)
+        return convert_backing_job_path_to_pipeline_path(self._own_or_backing_job_kind, path)
 
     def copy_with_fields(self, fields: Mapping[str, Any]) -> "CanonicalSpec":
         """Return the spec with other fields, which must be canonical."""
@@ -79,7 +82,7 @@ class CanonicalSpec:
 
     @property
     def _own_or_backing_job_kind(self) -> Kind:
-        return backing_job.get_backing_job_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
+        return get_backing_job_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
 
 
 def canonicalize_spec_and_find_problems(

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.message_fields import convert_scalars_in_string_fields_to_texts, copy_without_unknown_fields
-from vertex_api.training_pipelines.backing_job import (
+from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
     INPUTS_FIELD,
@@ -21,6 +20,10 @@ from vertex_api.training_pipelines.backing_job import (
     convert_task_inputs_to_job,
     get_backing_job_kind,
 )
+from vertex_api.unknown_field_removal_and_scalar_conversion import (
+    convert_scalars_in_string_fields_to_texts,
+    copy_without_unknown_fields,
+)
 from vertex_api.validation import rules
 from vertex_api.validation.shape_and_rule_validation import (
     ValuePredicate,
@@ -28,7 +31,7 @@ from vertex_api.validation.shape_and_rule_validation import (
     find_problems_of_valid_part,
     never_unresolved,
 )
-from vertex_api.validation.shape_validation import (
+from vertex_api.validation.shape_validation_and_canonicalization import (
     MUST_BE_OBJECT,
     FieldProblem,
     OutputOnlyPolicy,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines import backing_job
+from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_kind
 from vertex_api.validation import pipeline_validation
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError
@@ -33,6 +33,9 @@ def require_shared_folders_apart_from_unfinished_jobs(
 
 def _iterate_shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[SharedFolder]:
     if kind == TRAINING_PIPELINE:
-        kind, spec = backing_job.get_backing_job_kind(spec), pipeline_validation.build_backing_job(spec)
+        kind, spec = (
+            get_backing_job_kind(spec),
+            pipeline_validation.build_backing_job(spec),
+        )
     for pool in spec[kind.spec_field]["workerPoolSpecs"]:
         yield from list_shared_folders(pool)

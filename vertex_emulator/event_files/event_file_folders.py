@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_directories_by_variable
+from vertex_api.catalog.output_directories import get_output_directories_by_variable
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job

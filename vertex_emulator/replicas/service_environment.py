@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_directories_by_variable
+from vertex_api.catalog.output_directories import get_output_directories_by_variable
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, derive_hostname_hash
 

@@ -7,9 +7,12 @@ from typing import Any, Literal, Required
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import Boolean, String
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_api.types import Message
-from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation_and_canonicalization import (
+    FieldProblem,
+    canonicalize_and_find_shape_problems,
+)
 from vertex_emulator.errors import ApiError, build_invalid_argument_error
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.job_methods_protocol import JobMethods

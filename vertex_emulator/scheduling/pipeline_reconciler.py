@@ -7,10 +7,10 @@ the link from the pipeline to it, another one the model and the pipeline's end.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vertex_api.catalog.job_defaults import get_model_directory_or_none
+from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.studies import trial_results
-from vertex_api.training_pipelines.backing_job import get_backing_job_kind
+from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_kind
 from vertex_api.validation.pipeline_validation import build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_directory_or_none
+from vertex_api.catalog.output_directories import get_output_directory_or_none
 from vertex_emulator.database.records import Job
 
 Values = Mapping[str, float | int | str]

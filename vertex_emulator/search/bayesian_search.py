@@ -7,7 +7,11 @@ Process Bandit Algorithm, 2024). What users may notice as a difference are the f
 from collections.abc import Sequence
 from random import Random
 
-from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives, parse_safety_metrics
+from vertex_api.studies.objectives_and_safety_metrics import (
+    are_metric_values_safe,
+    parse_objectives,
+    parse_safety_metrics,
+)
 from vertex_api.types import StudySpec
 from vertex_emulator.search.loss_transforms import fill_missing_and_compress_outliers, scalarize_losses_by_trial
 from vertex_emulator.search.observation_and_measurement import Observation

@@ -9,7 +9,7 @@ from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
 from vertex_api import client_errors
-from vertex_api.job_results.results import build_job_results
+from vertex_api.job_results.result_names_and_values import build_job_results
 
 TRAIN, SEARCH = f"{PARENT}/trainingPipelines/1", f"{PARENT}/trainingPipelines/2"
 JOB, STUDY, MODEL = f"{PARENT}/customJobs/3", f"{PARENT}/hyperparameterTuningJobs/4", f"{PARENT}/models/5"

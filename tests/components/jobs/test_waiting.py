@@ -9,7 +9,7 @@ from components.errors import TrainingFailed
 from components.jobs import waiting
 from tests.components.fakes import Clock, FakeClient
 from vertex_api import client_errors
-from vertex_api.job_results.results import build_job_results
+from vertex_api.job_results.result_names_and_values import build_job_results
 
 PARENT = "projects/local/locations/us-central1"
 OWNER = "team/dev"

@@ -12,7 +12,7 @@ import pytest
 from tests.vertex_emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
 from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_api.catalog.job_defaults import copy_with_boot_disks
+from vertex_api.catalog.timeout_and_boot_disk_defaults import copy_with_boot_disks
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_validation
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems

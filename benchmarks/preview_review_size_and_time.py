@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from benchmarks.paired_timing import render_row, time_call
+from benchmarks.paired_timing_and_row_rendering import render_row, time_call
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.preview_document import PreviewDocument
 from components.review.review import build_review

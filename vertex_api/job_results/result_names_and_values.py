@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_model_directory_or_none
+from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.job_results.fetched_pipeline import (
+from vertex_api.job_results.pipeline_with_attached_tuning_job import (
     get_attached_tuning_job_or_declared_backing_job,
     get_backing_job_and_model_names_by_result,
     is_pipeline,
 )
 from vertex_api.studies import trial_results
-from vertex_api.studies.metrics import parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.study_parameters import walk_parameters_with_conditions
 

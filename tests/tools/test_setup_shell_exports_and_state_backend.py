@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import shell_environment
+from tools.setup import shell_exports_and_state_backend
 from tools.setup.pulumi_engine import ENGINE_VERSION, get_cached_engine_bin_folder
-from tools.setup.shell_environment import (
+from tools.setup.shell_exports_and_state_backend import (
     build_local_backend_and_default_passphrase_variables,
     create_backend_and_render_exports,
     has_state_backend,
@@ -39,9 +39,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
     program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
     folder = tmp_path / "checkouts" / ODD
     folder.mkdir(parents=True)
-    monkeypatch.setattr(shell_environment, "CHECKOUT", folder)
-    monkeypatch.setattr(shell_environment, "VENV", folder / ".venv")
-    monkeypatch.setattr(shell_environment, "LOCAL_STATE", folder / ".pulumi-state")
+    monkeypatch.setattr(shell_exports_and_state_backend, "CHECKOUT", folder)
+    monkeypatch.setattr(shell_exports_and_state_backend, "VENV", folder / ".venv")
+    monkeypatch.setattr(shell_exports_and_state_backend, "LOCAL_STATE", folder / ".pulumi-state")
     return folder
 
 

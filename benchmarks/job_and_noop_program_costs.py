@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import yaml
 
-from benchmarks.paired_timing import render_row
-from tools.setup import shell_environment
+from benchmarks.paired_timing_and_row_rendering import render_row
+from tools.setup import shell_exports_and_state_backend
 from tools.setup.checkout_folders import CHECKOUT, VENV
 
 PARENT = "projects/local/locations/us-central1"
@@ -77,7 +77,7 @@ class Program:
         # Python keeps what it has compiled, as it does by default.
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         backend = {"PULUMI_BACKEND_URL": f"file://{self.root}/state", "PULUMI_CONFIG_PASSPHRASE": ""}
-        return {**inherited, **shell_environment.DEFAULTS, **backend}
+        return {**inherited, **shell_exports_and_state_backend.DEFAULTS, **backend}
 
 
 def run_and_measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:

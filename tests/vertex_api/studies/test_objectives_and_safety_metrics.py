@@ -3,7 +3,11 @@ from typing import Any
 
 import pytest
 
-from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives, parse_safety_metrics
+from vertex_api.studies.objectives_and_safety_metrics import (
+    are_metric_values_safe,
+    parse_objectives,
+    parse_safety_metrics,
+)
 
 
 def study(*metrics: dict[str, Any]) -> dict[str, Any]:
