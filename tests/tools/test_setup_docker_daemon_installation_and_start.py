@@ -18,8 +18,8 @@ from tools.setup.docker_daemon_installation_and_start import (
     set_up_and_describe,
     start_daemon_and_describe,
 )
+from tools.setup.program_running_within_time_limit import SetupError
 from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocesses import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]

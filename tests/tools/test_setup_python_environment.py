@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debian_packages, python_environment
+from tools.setup.program_running_within_time_limit import CommandFailed, SetupError
 from tools.setup.progress_output import ProgressOutput
 from tools.setup.python_environment import (
     PROMPT,
@@ -19,7 +20,6 @@ from tools.setup.python_environment import (
     describe_if_ready,
     set_up_and_describe,
 )
-from tools.setup.subprocesses import CommandFailed, SetupError
 
 OUTPUT = ProgressOutput(io.StringIO())
 

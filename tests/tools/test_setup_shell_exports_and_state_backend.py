@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.setup import shell_exports_and_state_backend
-from tools.setup.pulumi_engine import ENGINE_VERSION, get_cached_engine_bin_folder
+from tools.setup.pulumi_engine_search_and_installation import ENGINE_VERSION, get_cached_engine_bin_folder
 from tools.setup.shell_exports_and_state_backend import (
     build_local_backend_and_default_passphrase_variables,
     create_backend_and_render_exports,

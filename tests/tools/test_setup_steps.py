@@ -11,11 +11,11 @@ from tools.setup import (
     base_image,
     console_scripts,
     docker_daemon_installation_and_start,
-    pulumi_engine,
+    pulumi_engine_search_and_installation,
     python_environment,
 )
+from tools.setup.program_running_within_time_limit import SetupError
 from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocesses import SetupError
 
 Program = Callable[[str | Path, str], Path]
 
@@ -124,7 +124,12 @@ def test_a_finished_setup_uses_only_local_programs(
     program("docker", f'{note}; case "$1" in image) echo null;; *) echo 28.2.2;; esac')
     for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
         program(name, note)
-    for step in (pulumi_engine, docker_daemon_installation_and_start, base_image, python_environment):
+    for step in (
+        pulumi_engine_search_and_installation,
+        docker_daemon_installation_and_start,
+        base_image,
+        python_environment,
+    ):
         monkeypatch.setattr(step, "set_up_and_describe", lambda output: pytest.fail("made something"))
     monkeypatch.setattr(python_environment, "describe_if_ready", lambda: "Python environment: found")
     monkeypatch.setattr(console_scripts, "describe_if_ready", lambda: "Commands: found")

@@ -19,13 +19,13 @@ from tools.setup import (
     console_scripts,
     docker_daemon_installation_and_start,
     programs_for_tests,
-    pulumi_engine,
+    pulumi_engine_search_and_installation,
     python_environment,
     shell_exports_and_state_backend,
 )
 from tools.setup.checkout_folders import get_shared_cache_folder
+from tools.setup.program_running_within_time_limit import SetupError
 from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocesses import SetupError
 
 
 class Step(Protocol):
@@ -41,7 +41,7 @@ class Step(Protocol):
 STEPS: dict[str, Step] = {
     "python": python_environment,
     "commands": console_scripts,
-    "pulumi": pulumi_engine,
+    "pulumi": pulumi_engine_search_and_installation,
     "docker": docker_daemon_installation_and_start,
     "image": base_image,
     "test": programs_for_tests,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from tools.setup import pulumi_engine
+from tools.setup import pulumi_engine_search_and_installation
 from tools.setup.checkout_folders import CHECKOUT, LOCAL_STATE, VENV
 
 # The stack `local` downloads no plugins and does not check for newer engines.
@@ -17,7 +17,10 @@ DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN
 
 def create_backend_and_render_exports() -> str:
     """Return shell code that sets the environment, and create the folder of the default state backend."""
-    engine, cached_folder = pulumi_engine.find_usable_engine(), pulumi_engine.get_cached_engine_bin_folder()
+    engine, cached_folder = (
+        pulumi_engine_search_and_installation.find_usable_engine(),
+        pulumi_engine_search_and_installation.get_cached_engine_bin_folder(),
+    )
     engine_folders = [cached_folder] if engine and engine.folder == cached_folder else []
     variables = {"PATH": prepend_to_path([VENV / "bin", *engine_folders], os.environ.get("PATH", ""))}
     if not has_state_backend(os.environ, CHECKOUT / "Pulumi.yaml"):
