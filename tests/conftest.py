@@ -3,6 +3,7 @@
 import fcntl
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,12 @@ SHARED = (
 )
 """The tests of each run in one process: they share an emulator, a registry that got a base image, a browser, or a
 package whose import takes a second or more: Google's SDK, or Pulumi's of Google Cloud. The first that fits counts."""
+
+
+def pytest_configure() -> None:
+    """A run in the background ignores Ctrl-C, and the programs that it starts would, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

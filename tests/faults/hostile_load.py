@@ -166,6 +166,7 @@ def _check_stop_and_restart(emulator: RunningEmulator, report: Report) -> None:
     with requested(emulator, paths):
         report.take_stop(seconds_until_end(emulator))
     emulator.start()
+    emulator.http.delete(f"{emulator.url}/vertex_emulator/faults").raise_for_status()  # requests have injected some
     job = emulator.ended(emulator.create(custom_job(pool("print('after')"))))
     if job["state"] != "JOB_STATE_SUCCEEDED":
         report.wrong.append(f"a job after the restart: {job}")
