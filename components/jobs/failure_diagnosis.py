@@ -7,7 +7,12 @@ from typing import Any
 from vertex_api.client_errors import VertexError
 from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
 from vertex_api.resource_names import ResourceName
-from vertex_api.studies import trial_results
+from vertex_api.studies.trial_summaries_and_best_trials import (
+    count_ended_trials,
+    find_trial_ids_by_unreported_metric,
+    list_ever_reported_metric_ids,
+    list_trial_summaries,
+)
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target_and_emulator_start import Target
@@ -63,7 +68,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
         log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
-    rows = trial_results.list_trial_summaries(tuning_job)
+    rows = list_trial_summaries(tuning_job)
     trial_reasons = {row["id"]: _LOG_HINT.sub("", row["infeasibleReason"]) for row in rows if "infeasibleReason" in row}
     causes = [
         *render_unreported_metric_lines(tuning_job),
@@ -98,16 +103,14 @@ def render_unreported_metric_lines(job: Job) -> Iterator[str]:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
     study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
-    for metric, ids in trial_results.find_trial_ids_by_unreported_metric(job).items():
-        others = sorted(
-            set().union(*(trial_results.list_ever_reported_metric_ids(by_id[id_]) for id_ in ids)) - study_metrics
-        )
+    for metric, ids in find_trial_ids_by_unreported_metric(job).items():
+        others = sorted(set().union(*(list_ever_reported_metric_ids(by_id[id_]) for id_ in ids)) - study_metrics)
         reasons = [_LOG_HINT.sub("", by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:
             hint = f" They reported {', '.join(others)}."
         yield (
-            f"metric `{metric}` was never reported by {len(ids)} of {trial_results.count_ended_trials(job)} trials: "
+            f"metric `{metric}` was never reported by {len(ids)} of {count_ended_trials(job)} trials: "
             f"call hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
             f"metric_value=…).{hint}"
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
-from vertex_api.studies import trial_results
 from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
+from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
@@ -73,9 +73,9 @@ def _describe_status(job: Job) -> str:
     if "studySpec" not in tuning_job:
         return state
     metric = parse_objectives(tuning_job["studySpec"])[0].id
-    best_trial = trial_results.find_best_trial_summary(tuning_job)
+    best_trial = find_best_trial_summary(tuning_job)
     best = f", best {metric} {best_trial['metrics'][metric]:.4g} in trial {best_trial['id']}" if best_trial else ""
-    return f"{state}, {trial_results.count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
+    return f"{state}, {count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 
 
 def _render_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _render_done_counts(jobs: Mapping[str, Job]) -> str:
     tuning_jobs = [tuning_job for job in jobs.values() if "studySpec" in (tuning_job := job.get(TUNING_JOB, job))]
     if len(tuning_jobs) > 1:
         total = sum(int(job["maxTrialCount"]) for job in tuning_jobs)
-        text += f", {sum(map(trial_results.count_ended_trials, tuning_jobs))} of {total} trials done"
+        text += f", {sum(map(count_ended_trials, tuning_jobs))} of {total} trials done"
     return text
 
 

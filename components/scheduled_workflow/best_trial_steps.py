@@ -1,4 +1,4 @@
-"""The best trial of a tuning job, found by the steps of a workflow as `vertex_api.studies.trial_results` finds it."""
+"""The best trial of a tuning job, found by the steps of a workflow as `find_best_trial_summary` finds it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -16,7 +16,7 @@ RULES = (
     "vertex_api/validation/rules/*.py",
     "vertex_api/scalar_types.py",
     "vertex_api/validation/shape_validation_and_canonicalization.py",
-    "vertex_api/validation/pipeline_validation.py",
+    "vertex_api/validation/pipeline_validation_and_canonicalization.py",
     "components/ai_platform_training/legacy_job_validation.py",
     "components/settings/google_cloud_rules.py",
     "components/settings/declaration_parsing_and_validation.py",

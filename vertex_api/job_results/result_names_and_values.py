@@ -10,8 +10,13 @@ from vertex_api.job_results.pipeline_with_attached_tuning_job import (
     get_backing_job_and_model_names_by_result,
     is_pipeline,
 )
-from vertex_api.studies import trial_results
 from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
+from vertex_api.studies.trial_summaries_and_best_trials import (
+    find_best_trial_summary,
+    find_pareto_front_summaries,
+    find_trial_ids_by_unreported_metric,
+    list_trial_summaries,
+)
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.study_parameters import walk_parameters_with_conditions
 
@@ -38,7 +43,7 @@ def build_job_results(job: Job) -> dict[str, Any]:
     A failed job has an `error`. `modelDir` of a tuning job is that of its best trial. With several objectives,
     `paretoTrials` are those that no other trial beats in all of them. `unreported` has, by metric, the ids of trials
     that ended without it. A pipeline has the results of the job that it runs, and `backingJob` and `model`. Trials are
-    rows as `vertex_api.studies.trial_results` makes them.
+    rows as `vertex_api.studies.trial_summaries_and_best_trials` makes them.
     """
     result: dict[str, Any] = {"state": job["state"]}
     if "error" in job:
@@ -48,13 +53,13 @@ def build_job_results(job: Job) -> dict[str, Any]:
         job = get_attached_tuning_job_or_declared_backing_job(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
-    if best_trial := trial_results.find_best_trial_summary(job):
+    if best_trial := find_best_trial_summary(job):
         result |= _build_model_dir_entry(job["trialJobSpec"], best_trial["id"])
     if len(parse_objectives(job["studySpec"])) > 1:
-        result["paretoTrials"] = trial_results.find_pareto_front_summaries(job)
-    if unreported := trial_results.find_trial_ids_by_unreported_metric(job):
+        result["paretoTrials"] = find_pareto_front_summaries(job)
+    if unreported := find_trial_ids_by_unreported_metric(job):
         result["unreported"] = unreported
-    return result | {"bestTrial": best_trial, "trials": trial_results.list_trial_summaries(job)}
+    return result | {"bestTrial": best_trial, "trials": list_trial_summaries(job)}
 
 
 def _build_model_dir_entry(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:

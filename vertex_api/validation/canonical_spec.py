@@ -15,7 +15,7 @@ from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
     convert_backing_job_path_to_pipeline_path,
     get_backing_job_kind,
 )
-from vertex_api.validation import pipeline_validation
+from vertex_api.validation import pipeline_validation_and_canonicalization
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import (
     ValuePredicate,
@@ -48,7 +48,9 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(get_backing_job_kind(named), pipeline_validation.build_backing_job(named))
+        return CanonicalSpec(
+            get_backing_job_kind(named), pipeline_validation_and_canonicalization.build_backing_job(named)
+        )
 
     @property
     def study_spec(self) -> Mapping[str, Any] | None:
@@ -99,7 +101,7 @@ def canonicalize_spec_and_find_problems(
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    for_pipeline = pipeline_validation.canonicalize_declared_pipeline_and_find_problems
+    for_pipeline = pipeline_validation_and_canonicalization.canonicalize_declared_pipeline_and_find_problems
     validate = for_pipeline if kind == TRAINING_PIPELINE else partial(canonicalize_job_and_find_problems, kind)
     fields, problems = validate(named, is_unresolved_value=is_unresolved_value)
     if problems:
@@ -114,7 +116,7 @@ def canonicalize_stored_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpe
     """
     named = {_NAME: kind.type, **job}
     if kind == TRAINING_PIPELINE:
-        fields = pipeline_validation.canonicalize_pipeline_and_drop_unknown_fields(named)
+        fields = pipeline_validation_and_canonicalization.canonicalize_pipeline_and_drop_unknown_fields(named)
     else:
         fields, _ = canonicalize_and_find_shape_problems(kind.typed_dict, named, output_only="drop")
     return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})

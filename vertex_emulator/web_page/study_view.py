@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
-from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
+from vertex_api.studies.trial_summaries_and_best_trials import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job
 from vertex_emulator.resource_json import build_time_fields, serialize_job
 from vertex_emulator.web_page.thinned_trials import ThinnedTrial
