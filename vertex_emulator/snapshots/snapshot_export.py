@@ -14,7 +14,7 @@ from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
-from vertex_emulator.errors import EmulatorError
+from vertex_emulator.errors import EmulatorError, InvalidBucketUri
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.replicas.saved_logs import is_log_saved
@@ -62,6 +62,8 @@ def export_snapshot_and_describe(
         except OSError as error:
             place = error.filename or archive
             raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
+        except InvalidBucketUri as error:  # a folder has become a link meanwhile
+            raise EmulatorError(f"{archive} was not written: {error}") from error
     objects = sum(entry.name.startswith(BUCKETS_PREFIX) and entry.open_file is not None for entry in entries)
     yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
     if schedules:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.errors import EmulatorError
 from vertex_emulator.snapshots.archive_format import is_link_within_bucket
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
@@ -63,6 +64,18 @@ def test_what_is_left_out_is_named_with_its_reason(run: Path, tmp_path: Path) ->
     other = tmp_path / "other" / "gcs"
     assert [path.name for path in other.iterdir()] == ["models"]
     assert [path.name for path in (other / "models" / "run").iterdir()] == ["ckpt-5"]
+
+
+@pytest.mark.parametrize("moment", ["listing buckets", "writing the archive"])
+def test_a_folder_that_becomes_a_link_ends_an_export(run: Path, tmp_path: Path, moment: str) -> None:
+    def replace_folder(action: str, done: int, _total: int) -> None:
+        if action == moment and done > 1 and not run.is_symlink():  # the first that is found is the bucket
+            run.rename(tmp_path / "moved")
+            run.symlink_to(tmp_path / "moved")
+
+    with pytest.raises(EmulatorError, match=r"x\.tar\.gz was not written: .* symbolic link \(\"run\"\)"):
+        list(export_snapshot_and_describe(tmp_path / "data", tmp_path / "x.tar.gz", True, replace_folder))
+    assert not list(tmp_path.glob("x.tar*"))
 
 
 @pytest.mark.parametrize("target", ["x", "../x", "../..", "./../../x/y", "x/", "x//y", "..x/...", "../../x"])
