@@ -1,7 +1,6 @@
 """The commands `status`, `stop` and `reset`."""
 
 import json
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder import DataFolder, remove_folder_tree
 from vertex_emulator.data_folder_lock import is_lock_held, open_locked_file_or_raise
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
@@ -92,7 +91,8 @@ def reset_keeping_buckets_and_describe(data_path: Path) -> str:
         for suffix in ("", "-wal", "-shm"):
             data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
         for folder in (data.logs, data.trials):
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                remove_folder_tree(folder)
     return f"reset {data_path}: removed jobs, containers, logs and schedules, kept buckets"
 
 

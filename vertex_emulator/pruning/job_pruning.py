@@ -128,10 +128,13 @@ def _get_file_size_or_none(entry: os.DirEntry[str]) -> int | None:
 
 
 def _compute_folder_bytes(folder: Path) -> int:
-    """Return the bytes of the files in a folder; nothing below a link counts."""
-    size = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118
+    """Return the bytes of the files in a folder; nothing below a link counts, nor what is deeper than a path can be."""
+    size, folders = 0, [str(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    size += entry.stat(follow_symlinks=False).st_size
     return size

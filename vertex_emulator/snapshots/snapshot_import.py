@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO
 
-from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder import DataFolder, remove_folder_tree
 from vertex_emulator.data_folder_lock import open_locked_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
@@ -168,7 +168,7 @@ def _remove_buckets_and_object_metadata(data: DataFolder) -> None:
     for folder in sorted(data.buckets.iterdir()):
         try:
             if folder.is_dir() and not folder.is_symlink():
-                shutil.rmtree(folder)
+                remove_folder_tree(folder)
             else:
                 folder.unlink()
         except OSError as error:
@@ -195,4 +195,4 @@ def _remove_database_files(path: Path) -> None:
 
 def _remove_folder_if_exists(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+        remove_folder_tree(folder)

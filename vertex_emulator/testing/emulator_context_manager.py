@@ -1,9 +1,8 @@
 """An emulator for as long as a block of code runs."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vertex_emulator.cli.start_command import start_emulator_unless_running
@@ -11,6 +10,7 @@ from vertex_emulator.cli.status_stop_reset_commands import (
     reset_keeping_buckets_and_describe,
     stop_emulator_and_describe,
 )
+from vertex_emulator.data_folder import remove_folder_tree
 from vertex_emulator.testing.emulator_project import EmulatorProject
 
 
@@ -34,4 +34,5 @@ def run_emulator(data_path: Path | None = None) -> Iterator[EmulatorProject]:
     finally:
         if data_path is None:
             # Files that containers have written as root stay where this user may not remove them.
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                remove_folder_tree(folder)

@@ -10,6 +10,7 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import RunningEmulator, command
 from tests.vertex_emulator.scheduling.steps import reports, submit, submit_study
+from tests.vertex_emulator.test_data_folder import nest_folders
 from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
@@ -74,6 +75,16 @@ def test_old_jobs_go_with_trials_logs_and_operations(emulator: Emulator) -> None
     assert ids(emulator) == [young, active]
     assert {*emulator.data.iterate_ids_of_jobs_with_files()} <= {young, active}
     assert prune(emulator) == PruneReport(0, 0, 0, 0)
+
+
+def test_a_trial_that_nests_folders_without_end_goes_too(emulator: Emulator) -> None:
+    submit_study(emulator, trials=2)
+    emulator.run()
+    trial, _ = emulator.data.trials.iterdir()
+    nest_folders(trial)
+    emulator.machine.clock.advance(2 * DAY)
+    assert prune(emulator, dry_run=True) == prune(emulator)
+    assert not trial.exists()
 
 
 def test_a_pipeline_goes_with_its_job_and_leaves_its_model(emulator: Emulator) -> None:

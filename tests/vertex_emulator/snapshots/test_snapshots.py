@@ -16,6 +16,7 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
+from tests.vertex_emulator.test_data_folder import nest_folders
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
@@ -167,6 +168,14 @@ def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Pat
     removed = []
     import_snapshot_and_describe(other.root, archive, lambda: removed.append("jobs"))
     assert (removed, names(other.buckets)) == (["jobs"], ["empty", "models"])
+
+
+def test_replacing_removes_buckets_that_nest_without_end(archive: Path, tmp_path: Path) -> None:
+    other = DataFolder.create_or_open_private(tmp_path / "other")
+    (other.buckets / "mine").mkdir()
+    nest_folders(other.buckets / "mine")
+    import_snapshot_and_describe(other.root, archive, lambda: None)
+    assert names(other.buckets) == ["empty", "models"]
 
 
 def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> None:
