@@ -32,6 +32,7 @@ from vertex_emulator.snapshots.archive_reading import (
     open_manifest_and_members,
     require_modification_time_ns,
 )
+from vertex_emulator.snapshots.free_space_check import FreeSpaceCheck
 from vertex_emulator.snapshots.imported_record_validation import require_valid_records
 from vertex_emulator.snapshots.progress import ReportProgress
 
@@ -97,12 +98,12 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
         closing(Database(data.database)) as database,
         closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
     ):
-        free = shutil.disk_usage(data.root).free
-        if manifest.size > free:
-            raise EmulatorError(f"{archive.name} needs {manifest.size} bytes, and {data.root} has {free} left")
+        space = FreeSpaceCheck(data.root, archive.name)
+        space.require_space_for_totals(manifest)
         with database.write_transaction() as transaction:
             try:
                 for member, content in members:
+                    space.count_inodes_or_raise(member.name)
                     table = member.name.removeprefix(DATABASE_PREFIX).removesuffix(".jsonl")
                     if member.issym():
                         _store_link(data, member)
