@@ -5,10 +5,10 @@ import contextlib
 import gc
 import importlib.util
 import logging
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from vertex_emulator.cli.abandoned_output import discard_further_output
 from vertex_emulator.cli.argument_parser import build_argument_parser
 from vertex_emulator.cli.progress_line import ProgressLine
 from vertex_emulator.errors import EmulatorError
@@ -37,9 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of the output has gone (`| head`). Python would fail again when it flushes at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_further_output()
         return 0
 
 

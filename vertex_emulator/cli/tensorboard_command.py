@@ -13,6 +13,7 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import quote
 
+from vertex_emulator.cli.abandoned_output import discard_further_output
 from vertex_emulator.cli.child_process_with_signal_forwarding import SignalForwarding
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.emulator_endpoint import require_running_endpoint
@@ -83,8 +84,11 @@ class _TensorboardWatch:
     def _print_address_and_link_new_trials(self) -> None:
         while not self._is_over.wait(_POLL_SECONDS):
             if _is_port_in_use(self._port):
-                sys.stdout.write(f"TensorBoard of {self._job}: http://{_HOST}:{self._port}/\n")
-                sys.stdout.flush()
+                try:
+                    sys.stdout.write(f"TensorBoard of {self._job}: http://{_HOST}:{self._port}/\n")
+                    sys.stdout.flush()
+                except BrokenPipeError:
+                    discard_further_output()
                 break
         while not self._is_over.wait(_SECONDS_BETWEEN_TRIAL_LOOKUPS):
             try:

@@ -15,6 +15,7 @@ import pytest
 from tests.terminal import ProgramAtTerminal
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
+from vertex_emulator.cli import tensorboard_command
 
 # Listens where it is told to, writes its arguments and the runs of its log folder to $CALLS, and waits for a signal.
 # With $LOADS, it does not get so far, as TensorBoard in its first seconds.
@@ -121,3 +122,16 @@ def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment:
     assert "tensorboard is not installed; pip install tensorboard" in refused(shared, job)
     assert "There is no job 123 here." in refused(shared, "123", path=environment["PATH"])
     assert f"{job} has no folder of event files" in refused(shared, job, path=environment["PATH"])
+
+
+def test_without_a_reader_of_its_output_it_still_adds_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = {"folders": [{"name": "trial-1", "path": "/somewhere"}]}
+    monkeypatch.setattr(tensorboard_command, "_fetch_job_name_and_event_file_folders", lambda *_: reply)
+    monkeypatch.setattr(tensorboard_command, "_SECONDS_BETWEEN_TRIAL_LOOKUPS", 0.01)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as output, socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(sys, "stdout", output)
+        with tensorboard_command._TensorboardWatch(tmp_path, "a-job", tmp_path, server.getsockname()[1]):
+            until((tmp_path / "trial-1").is_symlink, "the link")
+        output.write("as Python's flush at exit")
