@@ -1,8 +1,9 @@
 """Python processes of `pulumi`, forked from one that has imported what they import.
 
 A command starts two, a program and a provider, and their imports are half of its processor time. A forked one differs
-from a started one in nothing else. Those of other checkouts, of installed packages and of tests that kill or interrupt
-them are started as always.
+from a started one in these modules and in what Python reads from variables when it starts, which is the server's: its
+client's `PYTHONPATH`, `PYTHONWARNINGS` and `PYTHONHASHSEED` reach only what it starts. Processes of other checkouts, of
+installed packages and of tests that kill or interrupt them are started as always.
 
 `startup/sitecustomize.py`, which runs first in each process that `pulumi` starts, asks for the fork, passes its own
 streams and signals on, and ends with its exit code. If it is killed, so is the fork.
@@ -105,6 +106,7 @@ def serve(path: str) -> None:
                 pid = os.fork()
                 if pid == 0:
                     client.close()
+                    _close_registered_files(selector)
                     _take_over(json.loads(message), streams)
                     return
                 _Fork(pid, client, selector)
@@ -121,6 +123,15 @@ def _import_modules() -> None:
         importlib.import_module(name)
     gc.disable()
     gc.freeze()
+
+
+def _close_registered_files(selector: selectors.BaseSelector) -> None:
+    """Close in a fork what its parent waits for: the listener, and the clients and processes of other forks."""
+    for key in selector.get_map().values():
+        if isinstance(key.fileobj, socket.socket):
+            key.fileobj.close()
+        elif isinstance(key.fileobj, int):
+            os.close(key.fileobj)
 
 
 def _take_over(client: dict[str, Any], streams: list[int]) -> None:
