@@ -17,6 +17,9 @@ Report = Callable[[str], None]
 ValuesById = Mapping[str, str]
 _STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
+_IMAGE_WAS_REMOVED = 'unable to find image "sha256:'
+"""What Docker 20.10 says if any image is removed while it looks for cached layers (docs/gotchas.md)."""
+_MAX_ATTEMPTS = 3
 MAX_QUOTED_LINES = 12
 """How many of the last lines of a failed build an error quotes."""
 
@@ -61,15 +64,25 @@ class ClassicBuilder:
     """The daemon's classic builder through the Docker SDK, without BuildKit's features such as `RUN --mount`."""
 
     def build_and_load(self, context: BuildContext, tagged_uri: str, secrets_by_id: ValuesById, report: Report) -> None:
-        import docker
-
         if secrets_by_id:
             raise BuildFailed(
                 f"{tagged_uri} needs build secrets, which Docker's classic builder would store in the image: install "
                 "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
             )
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
+            lines, error = self._build_and_get_lines_and_error(context, tagged_uri, report)
+            if error is None:
+                return
+            if attempt == _MAX_ATTEMPTS or not error.startswith(_IMAGE_WAS_REMOVED):
+                raise create_build_failed_error(tagged_uri, [*lines, error])
+
+    def _build_and_get_lines_and_error(
+        self, context: BuildContext, tagged_uri: str, report: Report
+    ) -> tuple[list[str], str | None]:
+        import docker
+
         lines: list[str] = []
-        errors: list[str] = []
+        error: str | None = None
         with closing(open_docker_client()) as client, open_classic_builder_input(context) as archive:
             try:
                 messages = client.api.build(
@@ -84,13 +97,12 @@ class ClassicBuilder:
                     forcerm=True,
                     decode=True,
                 )
-            except docker.errors.APIError as error:
-                raise create_build_failed_error(tagged_uri, [str(error.explanation or error)]) from error
+            except docker.errors.APIError as refusal:
+                return [], str(refusal.explanation or refusal)
             for message in messages:
                 lines += iterate_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
-                errors += [str(message["error"])] if "error" in message else []
-        if errors:
-            raise create_build_failed_error(tagged_uri, [*lines, *errors])
+                error = str(message["error"]) if "error" in message else error
+        return lines, error
 
 
 def get_buildx_or_classic_builder() -> Builder:

@@ -28,8 +28,11 @@ def context(tmp_path: Path) -> BuildContext:
 
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A daemon that answers a build with `messages`, or fails with `error`; `asked` is what it was asked to build."""
-    daemon = SimpleNamespace(messages=[], error=None, asked={}, files=[])
+    """A daemon that answers a build with `messages`, or fails with `error`; `asked` is what it was asked to build.
+
+    To builds before that, it answers with one of `earlier_errors` each.
+    """
+    daemon = SimpleNamespace(messages=[], error=None, asked={}, files=[], earlier_errors=[])
 
     def build(fileobj: IO[bytes], **asked: Any) -> list[dict[str, str]]:
         daemon.asked = asked
@@ -37,6 +40,8 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             daemon.files = tar.getnames()
         if daemon.error:
             raise daemon.error
+        if daemon.earlier_errors:
+            return [{"stream": "Step 1/1 : FROM scratch\n"}, {"error": daemon.earlier_errors.pop(0)}]
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
@@ -148,3 +153,17 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable
     gc.collect()  # the Docker SDK leaves the socket open; here is where the warning is expected
+
+
+def test_a_build_starts_again_if_an_image_was_removed(daemon: SimpleNamespace, context: BuildContext) -> None:
+    gone = 'unable to find image "sha256:9e0334a920b3f259d6b6ffa52b6fdb0b"'
+    daemon.messages, daemon.earlier_errors = [{"stream": "Successfully built\n"}], [gone, gone]
+    ClassicBuilder().build_and_load(context, URI, {}, lambda line: None)
+    assert daemon.files == ["Dockerfile"]
+
+    daemon.earlier_errors = [gone, gone, gone, "a fourth build"]
+    with pytest.raises(BuildFailed, match="unable to find image"):
+        ClassicBuilder().build_and_load(context, URI, {}, lambda line: None)
+    assert daemon.earlier_errors == ["a fourth build"]
+    with pytest.raises(BuildFailed, match="a fourth build"):
+        ClassicBuilder().build_and_load(context, URI, {}, lambda line: None)
