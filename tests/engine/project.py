@@ -21,7 +21,6 @@ import yaml
 from components.preview.granted_quota_lookup_by_gcp_provider import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
-from tests.standins import key_service
 from vertex_emulator.cli.status_stop_reset_commands import (
     reset_keeping_buckets_and_describe,
     stop_emulator_and_describe,
@@ -117,7 +116,7 @@ class Project:
         """Create a stack, by copying what the first `pulumi stack init` of its name has written."""
         stack_file, state = self.root / "stacks" / f"Pulumi.{name}.yaml", self.root.parent / "state"
         if name not in _INITIAL_STACKS:
-            self.pulumi("stack", "init", "--secrets-provider", key_service.PROVIDER, name)
+            self.pulumi("stack", "init", "--secrets-provider", "passphrase", name)
             written = [file for file in state.rglob("*") if file.name in ("meta.yaml", f"{name}.json")]
             key = yaml.safe_load(stack_file.read_text())
             key.pop("config", None)
@@ -273,7 +272,6 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_BACKEND_URL": f"file://{folder}/state?metadata=skip",
         "PULUMI_HOME": str(folder / "home"),
         "PULUMI_CONFIG_PASSPHRASE": "",
-        **key_service.get_environment(),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(STARTUP),
