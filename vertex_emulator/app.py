@@ -93,7 +93,7 @@ class App:
                 CliBackendService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
                 request_faults,
                 SecretValues(self.data.secrets),
-                ScheduleService(self.database, self.job_service, self.schedule_loop.wake),
+                ScheduleService(self.database, self.job_service, self.schedule_loop.wake_or_start_if_needed),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             ShellCommandPage(self.database, self.data.root).build_route(),

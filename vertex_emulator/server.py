@@ -31,7 +31,7 @@ from vertex_emulator.http.host_parsing_and_loopback_check import is_loopback_hos
 from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.http.token_creation_and_request_authentication import Access, read_or_create_token
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
-from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
+from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -61,7 +61,7 @@ def serve(
             f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
             "add --allow-remote if that is what you want"
         )
-    require_docker_daemon()
+    raise_unless_docker_daemon_listens()
     data = DataFolder.create_or_open_private(data_path)
     with open_locked_file_or_raise(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now

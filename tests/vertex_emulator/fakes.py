@@ -124,7 +124,7 @@ class Machine:
             self.most_at_once = max(self.most_at_once, len(self._running()))
         self.fuse.step()
 
-    def start_exited_replica_if_possible(self, job: str, replica: Replica) -> bool:
+    def try_to_start_exited_replica(self, job: str, replica: Replica) -> bool:
         self._reach()
         container = self.containers.get((job, replica))
         if container is not None and container.status.phase == "exited":
@@ -140,7 +140,7 @@ class Machine:
         self._reach()
         return {place[1]: found.status for place, found in self.containers.items() if place[0] == job}
 
-    def signal_replica(self, job: str, replica: Replica, signal: str) -> None:
+    def signal_replica_if_running(self, job: str, replica: Replica, signal: str) -> None:
         self._reach()
         self.signals.append(signal)
         container = self.containers.get((job, replica))
@@ -148,7 +148,7 @@ class Machine:
             self._exit(container, 143 if signal == "SIGTERM" else 137)
         self.fuse.step()
 
-    def read_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def iterate_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         self._reach()
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task_name}")
         self.fuse.step()
@@ -165,7 +165,7 @@ class Machine:
             del self.containers[place]
             self.fuse.step()
 
-    def list_ids_of_jobs_with_containers(self) -> set[str]:
+    def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
         self._reach()
         return {job for job, _ in self.containers}
 

@@ -39,7 +39,7 @@ def use_instant_containers(folder: Path) -> None:
             ended = ReplicaStatus("exited", started=_SECOND, finished=2 * _SECOND)
             return {Replica(*map(int, path.name.split(".")[1:])): ended for path in folder.glob(f"{job_id}.*")}
 
-        def read_log_lines(self, _job_id: str, _replica: Replica, _since_ns: int = 0) -> Iterator[LogLine]:
+        def iterate_log_lines(self, _job_id: str, _replica: Replica, _since_ns: int = 0) -> Iterator[LogLine]:
             return iter(())
 
         def get_log_limit_bytes_or_none(self, _job_id: str, _replica: Replica) -> int | None:
@@ -49,7 +49,7 @@ def use_instant_containers(folder: Path) -> None:
             for path in folder.glob(f"{job_id}.*"):
                 path.rename(folder / f"removed.{path.name}")
 
-        def list_ids_of_jobs_with_containers(self) -> set[str]:
+        def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
             return {path.name.split(".")[0] for path in folder.iterdir() if not path.name.startswith("removed.")}
 
         def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:

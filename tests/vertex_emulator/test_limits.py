@@ -41,7 +41,7 @@ class SmallMachine(DockerExecutor):
 def docker_on_a_small_machine() -> Iterator[SmallMachine]:
     executor = SmallMachine(token_hex(6), on_pulled=lambda _: None)
     yield executor
-    for job in executor.list_ids_of_jobs_with_containers():
+    for job in executor.list_ids_of_jobs_with_containers_or_network():
         executor.remove_containers_and_network(job)
     executor.remove_firewall_rules_unless_containers_remain()
 

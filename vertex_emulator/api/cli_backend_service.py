@@ -15,7 +15,7 @@ from vertex_emulator.event_files.event_file_folders import list_event_file_folde
 from vertex_emulator.event_files.event_file_search import list_event_files
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.pruning.job_pruning import prune_jobs
+from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.replicas.debugpy_injection_by_python_path import require_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
@@ -113,7 +113,8 @@ class CliBackendService:
         is_dry_run = bool(body.get("dryRun", False))
         before = now_ns() - age * 10**9
         outputs = bool(body.get("outputs", False))
-        return {"removed": asdict(prune_jobs(self.database, self.data, before, outputs, is_dry_run, self.wake))}
+        report = prune_jobs_and_get_report(self.database, self.data, before, outputs, is_dry_run, self.wake)
+        return {"removed": asdict(report)}
 
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""

@@ -17,7 +17,7 @@ from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and
 from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
-from vertex_emulator.replicas.nfs_and_lustre_folders import find_shared_folder_problems
+from vertex_emulator.replicas.nfs_and_lustre_folders import iterate_shared_folder_field_problems
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 
@@ -66,7 +66,7 @@ def _find_region_uri_and_unsupported_field_problems(
         *(FieldProblem(path, message) for path, message in find_region_mismatches(spec, (field,), region)),
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
         *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
-        *find_shared_folder_problems(kind, spec),
+        *iterate_shared_folder_field_problems(kind, spec),
         *next(filter(None, folder_problems), []),
         *_find_package_uri_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
     ]
@@ -94,7 +94,7 @@ def _find_package_uri_problems(pools: list[Any], pools_path: KeyPath, buckets_fo
 
 def _find_bucket_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
-        BucketFileTree(buckets_folder).require_storable_uri(uri)
+        BucketFileTree(buckets_folder).raise_unless_uri_is_storable(uri)
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []

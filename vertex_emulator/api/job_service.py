@@ -88,7 +88,7 @@ class JobService:
             self.wake(changed_id)
         return serialize_job(replace(job, state=PENDING))
 
-    def require_valid_request(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
+    def validate_job_request(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
         """Raise ApiError with every problem of a request that creates a job."""
         validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
 

@@ -117,11 +117,11 @@ def _build_schedule_routes(schedules: ScheduleService) -> list[BaseRoute]:
         _create_route("GET", one, schedules.get, parameters=None),
         _create_route("PUT", one, schedules.put, parameters=None, has_body=True),
         _create_route("DELETE", one, schedules.delete, parameters=None),
-        _create_route("POST", f"{one}:fire", schedules.fire, parameters=None),
+        _create_route("POST", f"{one}:fire", schedules.fire_and_get_schedule, parameters=None),
         _create_route("POST", f"{one}:pause", schedules.pause, parameters=None),
         _create_route("POST", f"{one}:resume", schedules.resume, parameters=None),
         _create_route("PUT", clock, schedules.set_clock_and_begin_passed_runs, parameters=None, has_body=True),
-        _create_route("DELETE", clock, schedules.unset_clock, parameters=None),
+        _create_route("DELETE", clock, schedules.unset_clock_and_skip_passed_times, parameters=None),
     ]
 
 

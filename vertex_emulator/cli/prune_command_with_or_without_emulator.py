@@ -12,7 +12,7 @@ from vertex_emulator.data_folder_lock import is_lock_held, open_locked_file_or_r
 from vertex_emulator.database import Database
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs
+from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs_and_get_report
 from vertex_emulator.timestamps import now_ns
 
 _PRUNE_SECONDS = 3600.0  # folders may have millions of files
@@ -33,7 +33,7 @@ def prune_jobs_and_describe(
     else:
         before = now_ns() - age_seconds * 10**9
         with open_locked_file_or_raise(data.lock), closing(Database(data.database)) as database:
-            report = prune_jobs(database, data, before, removes_outputs, is_dry_run)
+            report = prune_jobs_and_get_report(database, data, before, removes_outputs, is_dry_run)
     yield from [json.dumps(asdict(report), indent=2)] if as_json else _iterate_report_lines(report, is_dry_run)
 
 

@@ -14,7 +14,7 @@ from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.terminal_session import run_terminal_session
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError, ReplicaNotRunning
-from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
+from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.exec_stream import ExecStream
 from vertex_emulator.replicas.executor_protocol import STDOUT
@@ -42,7 +42,7 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)  # gets the number 0, which a connection would get otherwise
     endpoint = require_running_endpoint(data_path)
-    require_docker_daemon()
+    raise_unless_docker_daemon_listens()
     path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/replicas"
     container = require_running_container(send_request(endpoint, path), task, trial)
     with contextlib.closing(create_docker_client(timeout_seconds=60)) as client:
@@ -100,7 +100,7 @@ def _run_and_read(client: Any, container: str, command: Sequence[str]) -> tuple[
     stream = ExecStream(client, container, command)
     try:
         stream.close_input()
-        output = b"".join(data for kind, data in stream.iterate_output() if kind == STDOUT)
+        output = b"".join(data for kind, data in stream.iterate_output_with_stream_numbers() if kind == STDOUT)
         return stream.wait_for_exit_code(), output
     finally:
         stream.close()

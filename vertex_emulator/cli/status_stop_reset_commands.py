@@ -83,7 +83,7 @@ def reset_keeping_buckets_and_describe(data_path: Path) -> str:
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
             try:
-                for job in executor.list_ids_of_jobs_with_containers():
+                for job in executor.list_ids_of_jobs_with_containers_or_network():
                     executor.remove_containers_and_network(job)
                 executor.remove_firewall_rules_unless_containers_remain()
             except ExecutorUnavailable as error:

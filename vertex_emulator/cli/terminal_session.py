@@ -49,7 +49,7 @@ def _copy_output_and_wake(stream: ExecStream, wake_sender: socket.socket, errors
     # A connection that is cut ends the copy as the program's end does.
     with contextlib.suppress(OSError):
         try:
-            for kind, data in stream.iterate_output():
+            for kind, data in stream.iterate_output_with_stream_numbers():
                 _write_all(_STDERR if kind == STDERR else _STDOUT, data)
         except BrokenPipeError as error:  # the reader has gone, as `head` does
             errors.append(error)

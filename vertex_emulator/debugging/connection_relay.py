@@ -19,7 +19,7 @@ def relay_connection(client: socket.socket, stream: ByteStream) -> None:
     sender.start()
     try:
         with contextlib.suppress(OSError):
-            for kind, data in stream.iterate_output():
+            for kind, data in stream.iterate_output_with_stream_numbers():
                 if kind == STDERR:
                     _log.warning("%s", data.decode(errors="replace").strip())
                 else:

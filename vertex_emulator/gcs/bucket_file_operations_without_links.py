@@ -50,7 +50,7 @@ class BucketFileTree:
         """Return the path of a URI as people see it; opening it is not safe. Raises InvalidBucketUri."""
         return self.root.joinpath(*_parse_uri_or_root(uri))
 
-    def require_storable_uri(self, uri: str) -> None:
+    def raise_unless_uri_is_storable(self, uri: str) -> None:
         """Raise InvalidBucketUri if nothing can be stored at a URI because of its form or because of a link."""
         with contextlib.suppress(PermissionError):
             self.find_file_or_folder_stat(uri)
@@ -154,7 +154,7 @@ class BucketFileTree:
                 os.close(descriptor)
                 descriptor = entry
                 if makes_folders:
-                    _require_folder_and_make_writable(descriptor, parts[:depth], parts)
+                    _make_folder_writable_or_raise_if_file(descriptor, parts[:depth], parts)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -188,7 +188,7 @@ def _open_path_descriptor_or_raise_if_link(folder_descriptor: int, name: str, ur
     return entry
 
 
-def _require_folder_and_make_writable(
+def _make_folder_writable_or_raise_if_file(
     path_descriptor: int, folder_parts: Sequence[str], uri_parts: Sequence[str]
 ) -> None:
     """Make a folder writable for every user, unless it is another user's. Raises InvalidBucketUri if it is none."""

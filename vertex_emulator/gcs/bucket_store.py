@@ -36,7 +36,7 @@ class BucketStore:
 
     def require_bucket_folder_stat(self, bucket: str) -> os.stat_result:
         """Return the status of a bucket's folder. Raises ApiError NOT_FOUND, or INVALID_ARGUMENT for its name."""
-        self.require_valid_object_name(bucket, "")
+        self.validate_object_name(bucket, "")
         folder_stat = self.find_bucket_folder_stat(bucket)
         if folder_stat is None:
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
@@ -44,7 +44,7 @@ class BucketStore:
 
     def create_new_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
-        self.require_valid_object_name(bucket, "")
+        self.validate_object_name(bucket, "")
         if self.find_bucket_folder_stat(bucket) is not None:
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
         with translate_invalid_uri_errors():
@@ -60,13 +60,13 @@ class BucketStore:
             raise ApiError("FAILED_PRECONDITION", message, http=409) from error
         self.metadata.delete_bucket(bucket)
 
-    def require_valid_object_name(self, bucket: str, object_name: str) -> None:
+    def validate_object_name(self, bucket: str, object_name: str) -> None:
         """Raise ApiError for a name that no object can have: an invalid one, or one that leads through a link.
 
         With an empty name, only the bucket's name is checked.
         """
         with translate_invalid_uri_errors():
-            self.tree.require_storable_uri(build_object_uri(bucket, object_name))
+            self.tree.raise_unless_uri_is_storable(build_object_uri(bucket, object_name))
 
     def _remove_folders_or_raise_at_file(self, uri: str) -> None:
         """Remove a folder and all folders in it. Raises OSError at the first file, and InvalidBucketUri."""

@@ -50,7 +50,7 @@ def patch_object_fields(fields: Mapping[str, Any], change: Mapping[str, Any]) ->
 
     Raises ApiError as `parse_object_fields`.
     """
-    violations = list(_find_violations(change))
+    violations = list(_iterate_field_violations(change))
     if violations:
         message = "; ".join(f"{name}: {text}" for name, text in violations)
         raise ApiError("INVALID_ARGUMENT", f"{message}.", violations)
@@ -66,12 +66,12 @@ def patch_object_fields(fields: Mapping[str, Any], change: Mapping[str, Any]) ->
     return patched
 
 
-def guess_content_type(name: str) -> str:
+def guess_content_type_or_default(name: str) -> str:
     """Return the media type that a file name's ending suggests."""
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
-def _find_violations(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _iterate_field_violations(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in change.items():
         if name in _SERVICE_FIELDS or value is None:
             continue

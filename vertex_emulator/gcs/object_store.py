@@ -15,8 +15,8 @@ from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_file_operations_without_links import NotRegularFile
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata, guess_content_type
-from vertex_emulator.gcs.preconditions import require_preconditions
+from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata, guess_content_type_or_default
+from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
 from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.timestamps import now_ns
 
@@ -83,11 +83,11 @@ class ObjectStore:
 
         Raises ApiError, also for a precondition, and OSError.
         """
-        self.buckets.require_valid_object_name(bucket, name)
+        self.buckets.validate_object_name(bucket, name)
         uri = build_object_uri(bucket, name)
         with self._changes, translate_invalid_uri_errors():
             former = self.find_object_or_folder(bucket, name)
-            require_preconditions(preconditions, former)
+            raise_unless_preconditions_hold(preconditions, former)
             if not name.endswith("/"):
                 source_file.chmod(0o666)  # training code runs as any user
                 generation = _ensure_newer_mtime_and_get_ns(source_file, former)
@@ -108,19 +108,19 @@ class ObjectStore:
         source_name: str,
         name: str,
         preconditions: Mapping[str, str],
-        require_movable_source: Callable[[StoredObject], None],
+        raise_unless_source_is_movable: Callable[[StoredObject], None],
     ) -> StoredObject:
-        """Give an object another name in its bucket, atomically, unless `require_movable_source` raises.
+        """Give an object another name in its bucket, atomically, unless `raise_unless_source_is_movable` raises.
 
         Raises ApiError, also for a precondition, and OSError.
         """
-        self.buckets.require_valid_object_name(bucket, name)
+        self.buckets.validate_object_name(bucket, name)
         if source_name.endswith("/") or name.endswith("/") or source_name == name:
             raise ApiError("INVALID_ARGUMENT", "A move has two names, and both are of objects, not of folders.")
         with self._changes, translate_invalid_uri_errors():
             source = self.require_object_or_folder(bucket, source_name)
-            require_movable_source(source)
-            require_preconditions(preconditions, self.find_object_or_folder(bucket, name))
+            raise_unless_source_is_movable(source)
+            raise_unless_preconditions_hold(preconditions, self.find_object_or_folder(bucket, name))
             fields = source.fields_of_copy
             with self._set_metadata_around_file_move(bucket, name, source.generation, fields):
                 self.buckets.tree.move_file(build_object_uri(bucket, source_name), build_object_uri(bucket, name))
@@ -137,11 +137,11 @@ class ObjectStore:
             self.buckets.metadata.set(bucket, name, stored.generation, ObjectMetadata(fields, metageneration, now_ns()))
             return self.require_object_or_folder(bucket, name)
 
-    def delete_object(self, bucket: str, name: str, require_deletable: Callable[[StoredObject], None]) -> None:
-        """Delete an object or an empty folder unless `require_deletable` raises. Raises ApiError and OSError."""
+    def delete_object(self, bucket: str, name: str, raise_unless_deletable: Callable[[StoredObject], None]) -> None:
+        """Delete an object or an empty folder unless `raise_unless_deletable` raises. Raises ApiError and OSError."""
         with self._changes, translate_invalid_uri_errors():
             stored = self.require_object_or_folder(bucket, name)
-            require_deletable(stored)
+            raise_unless_deletable(stored)
             remove = self.buckets.tree.remove_empty_folder if name.endswith("/") else self.buckets.tree.remove_file
             remove(build_object_uri(bucket, name))
             self.buckets.metadata.delete_all_generations(bucket, name)
@@ -160,7 +160,11 @@ class ObjectStore:
         self, bucket: str, name: str, generation: int, fields: Mapping[str, Any]
     ) -> Iterator[None]:
         """Set metadata before the file gets its name, and delete those of former generations after it."""
-        own = {key: value for key, value in fields.items() if (key, value) != ("contentType", guess_content_type(name))}
+        own = {
+            key: value
+            for key, value in fields.items()
+            if (key, value) != ("contentType", guess_content_type_or_default(name))
+        }
         self.buckets.metadata.set(bucket, name, generation, ObjectMetadata(own))
         try:
             yield

@@ -10,7 +10,9 @@ PRECONDITIONS = frozenset(f"if{condition}" for condition in _CONDITIONS)
 SOURCE_PRECONDITIONS = frozenset(f"ifSource{condition}" for condition in _CONDITIONS)
 
 
-def require_preconditions(preconditions: Mapping[str, str], stored: StoredObject | None, prefix: str = "if") -> None:
+def raise_unless_preconditions_hold(
+    preconditions: Mapping[str, str], stored: StoredObject | None, prefix: str = "if"
+) -> None:
     """Raise ApiError (412) for a precondition that does not hold; generation 0 means that there is no object.
 
     `prefix` is `ifSource` for the conditions on the source of a copy.
@@ -29,7 +31,7 @@ def require_preconditions(preconditions: Mapping[str, str], stored: StoredObject
                 raise ApiError("FAILED_PRECONDITION", message, http=412)
 
 
-def require_generation(generation: str | None, stored: StoredObject) -> None:
+def raise_unless_generation_matches(generation: str | None, stored: StoredObject) -> None:
     """Raise ApiError NOT_FOUND if a request names another generation of an object than the one there is."""
     if generation is not None and generation != str(stored.generation):
         raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{generation}")

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import NO_METADATA, ObjectMetadata, guess_content_type
+from vertex_emulator.gcs.object_metadata_parsing_and_patching import (
+    NO_METADATA,
+    ObjectMetadata,
+    guess_content_type_or_default,
+)
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class StoredObject:
     @property
     def content_type(self) -> str:
         """The media type that a client has set, or the one that the name's ending suggests."""
-        return str(self.metadata.fields.get("contentType") or guess_content_type(self.name))
+        return str(self.metadata.fields.get("contentType") or guess_content_type_or_default(self.name))
 
     @property
     def fields_of_copy(self) -> Mapping[str, Any]:

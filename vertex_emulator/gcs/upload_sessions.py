@@ -84,13 +84,13 @@ class Uploads:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.buckets.require_valid_object_name(bucket, name)
+        self.objects.buckets.validate_object_name(bucket, name)
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, expected, fields)
         upload.record_path.write_text(json.dumps([bucket, name, expected, fields]))
         upload.partial.touch()
         return upload
 
-    def require_free_disk_bytes(self, size: int) -> None:
+    def raise_unless_disk_has_free_bytes(self, size: int) -> None:
         """Raise ApiError if the disk has less space than a content of `size` bytes needs."""
         disk = os.statvfs(self.folder)
         free = disk.f_bavail * disk.f_frsize

@@ -36,7 +36,7 @@ class PruneReport:
     kept_outputs: list[str] = field(default_factory=list)
 
 
-def prune_jobs(
+def prune_jobs_and_get_report(
     database: Database,
     data: DataFolder,
     before_ns: int,

@@ -37,7 +37,7 @@ def list_debugged_replicas(job: Job) -> list[Replica]:
     return [replica for replica in job.current_replicas if fault.replica in (None, replica.task_name)]
 
 
-def add_debugger_if_injected(job: Job, spec: ReplicaSpec, data_folder: DataFolder) -> ReplicaSpec:
+def add_debugger_to_spec_if_injected(job: Job, spec: ReplicaSpec, data_folder: DataFolder) -> ReplicaSpec:
     """Return the spec of a replica, with the debugger if the job's replica is debugged. Raises DebuggerUnavailable."""
     if job.fault is None or spec.replica not in list_debugged_replicas(job):
         return spec
@@ -47,7 +47,7 @@ def add_debugger_if_injected(job: Job, spec: ReplicaSpec, data_folder: DataFolde
     return replace(
         spec,
         environment={**spec.environment, variable: setting},
-        read_only_mounts={str(copy_debugger_files_if_absent(data_folder)): _FOLDER_IN_CONTAINER},
+        read_only_mounts={str(ensure_debugger_files_and_get_folder(data_folder)): _FOLDER_IN_CONTAINER},
         python_path=f"{_FOLDER_IN_CONTAINER}/{_STARTUP}",
     )
 
@@ -60,7 +60,7 @@ def build_environment_with_python_path(spec: ReplicaSpec, image_config: Mapping[
     return {**spec.environment, "PYTHONPATH": os.pathsep.join(folders)}
 
 
-def copy_debugger_files_if_absent(data_folder: DataFolder) -> Path:
+def ensure_debugger_files_and_get_folder(data_folder: DataFolder) -> Path:
     """Copy what Python needs in containers to the data folder unless it is there, and return that folder.
 
     The machine's daemon mounts it: it does not have the files of an emulator that runs in a container itself. Raises

@@ -94,7 +94,7 @@ class ByteStream(Protocol):
     def close_input(self) -> None:
         """Let the program find the end of its input."""
 
-    def iterate_output(self) -> Iterator[tuple[int, bytes]]:
+    def iterate_output_with_stream_numbers(self) -> Iterator[tuple[int, bytes]]:
         """Yield what the program writes, each time with its stream, STDOUT or STDERR, until it ends."""
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class Executor(Protocol):
     def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""
 
-    def start_exited_replica_if_possible(self, job_id: str, replica: Replica) -> bool:
+    def try_to_start_exited_replica(self, job_id: str, replica: Replica) -> bool:
         """Start a replica's container that has exited again, with its files; return False if it cannot start."""
 
     def get_container_name(self, job_id: str, replica: Replica) -> str:
@@ -128,10 +128,10 @@ class Executor(Protocol):
     def get_replica_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         """Return the statuses of a job's containers."""
 
-    def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+    def signal_replica_if_running(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Send a signal to a replica if it is running."""
 
-    def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def iterate_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         """Read what a replica wrote at or after `since_ns`, in order of time; nothing if it is removed."""
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
@@ -146,13 +146,13 @@ class Executor(Protocol):
     def find_gateway_address(self) -> str | None:
         """Find the address of this machine that containers can be allowed to reach; None if there is none."""
 
-    def allow_container_connections(self, address: str, port: int) -> None:
+    def set_port_open_to_containers(self, address: str, port: int) -> None:
         """Let containers connect to a port of this machine, which they cannot otherwise."""
 
     def remove_containers_and_network(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
 
-    def list_ids_of_jobs_with_containers(self) -> set[str]:
+    def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
         """List the ids of jobs that have containers or networks."""
 
     def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:

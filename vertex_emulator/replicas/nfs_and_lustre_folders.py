@@ -36,13 +36,13 @@ class SharedFolder:
     mount_path: tuple[str, ...]
 
     @property
-    def path_in_data_folder(self) -> tuple[str, ...]:
+    def path_parts_in_data_folder(self) -> tuple[str, ...]:
         """The parts of the folder's path in the data folder."""
         return (self.kind, self.server, *self.path)
 
     def is_ancestor_or_descendant_of(self, other: "SharedFolder") -> bool:
         """Return whether one of two different folders is in the other."""
-        shorter, longer = sorted((self.path_in_data_folder, other.path_in_data_folder), key=len)
+        shorter, longer = sorted((self.path_parts_in_data_folder, other.path_parts_in_data_folder), key=len)
         return len(shorter) < len(longer) and longer[: len(shorter)] == shorter
 
 
@@ -60,7 +60,7 @@ def list_shared_folders(pool: Mapping[str, Any]) -> list[SharedFolder]:
     ]
 
 
-def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[FieldProblem]:
+def iterate_shared_folder_field_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[FieldProblem]:
     """Find the mounts of a canonical job that cannot be folders of the data folder, or are in each other."""
     pools = job[kind.spec_field]["workerPoolSpecs"]
     shares = [(index, share) for index, pool in enumerate(pools) for share in list_shared_folders(pool)]
@@ -72,7 +72,7 @@ def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[
         for other_index, other in shares[:number]:
             if share.is_ancestor_or_descendant_of(other):
                 yield FieldProblem(at, f"{describe_nesting_problem(share, other)}; mount one of them")
-            elif index == other_index and share.path_in_data_folder == other.path_in_data_folder:
+            elif index == other_index and share.path_parts_in_data_folder == other.path_parts_in_data_folder:
                 yield FieldProblem(at, "is mounted by this pool already; the emulator mounts a folder once")
             elif index == other_index and share.kind == other.kind and share.mount_path == other.mount_path:
                 yield FieldProblem(at, f'another mount has the mountPoint "{"/".join(share.mount_path)}"')
@@ -80,11 +80,11 @@ def find_shared_folder_problems(kind: Kind, job: Mapping[str, Any]) -> Iterator[
 
 def describe_nesting_problem(share: SharedFolder, other: SharedFolder) -> str:
     """Return the text that says which two folders are in each other."""
-    share_path, other_path = "/".join(share.path_in_data_folder), "/".join(other.path_in_data_folder)
+    share_path, other_path = "/".join(share.path_parts_in_data_folder), "/".join(other.path_parts_in_data_folder)
     return f"{share_path} and {other_path} are one in the other, which the emulator cannot mount"
 
 
-def make_shared_folders_and_get_mounts(pool: Mapping[str, Any], data_folder: DataFolder) -> dict[str, str]:
+def make_folders_and_map_to_mount_points(pool: Mapping[str, Any], data_folder: DataFolder) -> dict[str, str]:
     """Create the folders of a pool's mounts; return folders in the container by folder on this machine.
 
     Raises ReplicaCannotStart.

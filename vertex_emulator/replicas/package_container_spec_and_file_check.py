@@ -29,7 +29,7 @@ def build_container_spec(package_spec: Mapping[str, Any]) -> dict[str, Any]:
     return container | ({"env": package_spec["env"]} if "env" in package_spec else {})
 
 
-def require_package_files(package_spec: Mapping[str, Any], buckets_folder: Path) -> None:
+def raise_unless_package_files_exist(package_spec: Mapping[str, Any], buckets_folder: Path) -> None:
     """Raise ReplicaCannotStart, naming the URI, when a package is not in its bucket.
 
     As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.

@@ -10,8 +10,11 @@ from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, build_pod_hostname
-from vertex_emulator.replicas.nfs_and_lustre_folders import make_shared_folders_and_get_mounts
-from vertex_emulator.replicas.package_container_spec_and_file_check import build_container_spec, require_package_files
+from vertex_emulator.replicas.nfs_and_lustre_folders import make_folders_and_map_to_mount_points
+from vertex_emulator.replicas.package_container_spec_and_file_check import (
+    build_container_spec,
+    raise_unless_package_files_exist,
+)
 from vertex_emulator.replicas.resource_limits_and_shortfalls import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.variable_expansion import ContainerTexts
@@ -29,11 +32,11 @@ def make_folders_and_build_replica_spec(
     pool = spec["workerPoolSpecs"][replica.pool]
     container = pool.get("containerSpec")
     if not container:
-        require_package_files(pool["pythonPackageSpec"], data_folder.buckets)
+        raise_unless_package_files_exist(pool["pythonPackageSpec"], data_folder.buckets)
         container = build_container_spec(pool["pythonPackageSpec"])
     texts = ContainerTexts.expand(container, build_service_environment(job, replica, metric_id))
     _make_output_folders(spec, data_folder)
-    mounts = {str(data_folder.buckets): "/gcs", **make_shared_folders_and_get_mounts(pool, data_folder)}
+    mounts = {str(data_folder.buckets): "/gcs", **make_folders_and_map_to_mount_points(pool, data_folder)}
     if job.trial is not None:
         mounts[str(data_folder.create_metric_folder(job.id))] = METRIC_FOLDER
     # Trials run in parallel, as replicas do.

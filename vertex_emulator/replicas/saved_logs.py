@@ -23,7 +23,7 @@ def save_log(logs_folder: Path, job_id: str, replica: Replica, lines: Iterable[L
     partial = path.with_suffix(".partial")
     try:
         with partial.open("wb") as file:
-            _write_lines(file, lines)
+            _write_lines_with_ascending_times(file, lines)
     except BaseException:
         # On a full disk a partial log would take the space that the next attempt needs.
         partial.unlink(missing_ok=True)
@@ -36,31 +36,31 @@ def is_log_saved(logs_folder: Path, job_id: str, replica: Replica) -> bool:
     return _build_log_path(logs_folder, job_id, replica).exists()
 
 
-def read_saved_log_or_none(
+def iterate_saved_log_or_none(
     logs_folder: Path, job_id: str, replica: Replica, since_ns: int = 0
 ) -> Iterator[LogLine] | None:
     """Read a saved log from `since_ns` (since 1970) on; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
-    return _read_lines_oldest_first(path, since_ns) if path.exists() else None
+    return _iterate_lines_oldest_first(path, since_ns) if path.exists() else None
 
 
-def read_saved_log_reversed_or_none(
+def iterate_saved_log_reversed_or_none(
     logs_folder: Path, job_id: str, replica: Replica, last_ns: int
 ) -> Iterator[LogLine] | None:
     """Read a saved log up to and including `last_ns`, the newest line first; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
-    return _read_lines_newest_first(path, last_ns) if path.exists() else None
+    return _iterate_lines_newest_first(path, last_ns) if path.exists() else None
 
 
-def reverse_log_up_to(lines: Iterable[LogLine], last_ns: int) -> Iterator[LogLine]:
+def iterate_reversed_log_up_to(lines: Iterable[LogLine], last_ns: int) -> Iterator[LogLine]:
     """Reverse lines up to and including `last_ns`, through a temporary file. Raises OSError."""
     with tempfile.NamedTemporaryFile() as file:
-        _write_lines(file, lines)
+        _write_lines_with_ascending_times(file, lines)
         file.flush()
-        yield from _read_lines_newest_first(Path(file.name), last_ns)
+        yield from _iterate_lines_newest_first(Path(file.name), last_ns)
 
 
-def _write_lines(file: IO[bytes], lines: Iterable[LogLine]) -> None:
+def _write_lines_with_ascending_times(file: IO[bytes], lines: Iterable[LogLine]) -> None:
     latest = 0
     for line in lines:
         # The clock may have been set back in between, and binary search needs an order.
@@ -68,7 +68,7 @@ def _write_lines(file: IO[bytes], lines: Iterable[LogLine]) -> None:
         file.write(json.dumps([latest, line.stream, line.text]).encode() + b"\n")
 
 
-def _read_lines_oldest_first(path: Path, since_ns: int) -> Iterator[LogLine]:
+def _iterate_lines_oldest_first(path: Path, since_ns: int) -> Iterator[LogLine]:
     at = 0
     while True:
         try:
@@ -85,7 +85,7 @@ def _read_lines_oldest_first(path: Path, since_ns: int) -> Iterator[LogLine]:
         yield from map(_decode_line, block)
 
 
-def _read_lines_newest_first(path: Path, last_ns: int) -> Iterator[LogLine]:
+def _iterate_lines_newest_first(path: Path, last_ns: int) -> Iterator[LogLine]:
     end: int | None = None
     while end != 0:
         try:

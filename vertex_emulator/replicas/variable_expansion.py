@@ -38,17 +38,17 @@ class ContainerTexts:
         """
         texts = cls()
         for name, value in service_variables.items():
-            texts._add_variable(name, value)
+            texts._add_variable_or_raise_if_too_long(name, value)
         for variable in container_spec.get("env", []):
             name = variable["name"]
             value = expand_references(variable.get("value", ""), texts.environment, f"the variable {name}")
-            texts._add_variable(name, value)
+            texts._add_variable_or_raise_if_too_long(name, value)
         texts.command = texts._expand_words(container_spec.get("command"))
         texts.args = texts._expand_words(container_spec.get("args"))
         return texts
 
-    def _add_variable(self, name: str, value: str) -> None:
-        self._count_bytes_or_raise_if_too_long(f"the variable {name}", f"{name}={value}")
+    def _add_variable_or_raise_if_too_long(self, name: str, value: str) -> None:
+        self._add_to_total_or_raise_if_too_long(f"the variable {name}", f"{name}={value}")
         self.environment[name] = value
 
     def _expand_words(self, words: list[str] | None) -> list[str] | None:
@@ -58,10 +58,10 @@ class ContainerTexts:
         for word in words:
             place = f"the argument {quote_value(word)}"
             expanded.append(expand_references(word, self.environment, place))
-            self._count_bytes_or_raise_if_too_long(place, expanded[-1])
+            self._add_to_total_or_raise_if_too_long(place, expanded[-1])
         return expanded
 
-    def _count_bytes_or_raise_if_too_long(self, place: str, text: str) -> None:
+    def _add_to_total_or_raise_if_too_long(self, place: str, text: str) -> None:
         size = len(text.encode()) + 1
         if size > MAX_TEXT_BYTES:
             raise _build_length_error(place)

@@ -17,7 +17,7 @@ class JobMethods(Protocol):
     ) -> Mapping[str, Any]:
         """Create a job and return it; `on_created` is called in the same transaction."""
 
-    def require_valid_request(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
+    def validate_job_request(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
         """Raise ApiError for a request that `create` would reject."""
 
     def get(self, kind: Kind, location: Location, job_id: str) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ class RunAdvancer:
     database: Database
     jobs: JobMethods
 
-    def advance_and_get_awaited_job_id(self, run_sequence: int) -> str | None:
+    def advance_and_get_awaited_job_id_or_none(self, run_sequence: int) -> str | None:
         """Submit what a run can submit; return the id of the job that it then waits for, None if it has ended."""
         while True:
             with self.database.read_transaction() as transaction:

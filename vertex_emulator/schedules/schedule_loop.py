@@ -45,7 +45,7 @@ class ScheduleLoop:
                 self._thread = threading.Thread(target=self._run_until_stopped, daemon=True, name="schedules")
                 self._thread.start()
 
-    def wake(self) -> None:
+    def wake_or_start_if_needed(self) -> None:
         """Look at all schedules again, because they, their runs or their clock have changed."""
         self.start_if_needed()
         self._changed.set()
@@ -60,23 +60,23 @@ class ScheduleLoop:
     def advance_and_get_next_time_or_none(self) -> int | None:
         """Do what is to do now; return when there is more to do, in ns since 1970, None after changes only."""
         self._awaited_job_ids = None  # whichever job ends while the runs are looked at, they are looked at again
-        awaited, is_complete = self._advance_runs_and_get_awaited_job_ids()
-        if self._add_due_runs_if_any():
-            awaited, is_complete = self._advance_runs_and_get_awaited_job_ids()
+        awaited, is_complete = self._advance_runs_and_get_awaited_ids_and_success()
+        if self._add_due_runs_and_return_whether_any():
+            awaited, is_complete = self._advance_runs_and_get_awaited_ids_and_success()
         self._awaited_job_ids = awaited
         with self._database.read_transaction() as transaction:
             schedules = [] if is_clock_set(transaction) else transaction.schedules.list_schedules()
         times = [time for schedule in schedules if (time := get_next_time_or_none(schedule)) is not None]
         return min([*times, *([] if is_complete else [now_ns() + _RETRY_NS])], default=None)
 
-    def _advance_runs_and_get_awaited_job_ids(self) -> tuple[frozenset[str], bool]:
+    def _advance_runs_and_get_awaited_ids_and_success(self) -> tuple[frozenset[str], bool]:
         """Advance all runs; return the ids of the jobs that they wait for, and whether no run raised an error."""
         awaited, is_complete = set[str](), True
         with self._database.read_transaction() as transaction:
             sequences = [run.sequence for run in transaction.schedules.list_unfinished_runs()]
         for sequence in sequences:
             try:
-                job_id = self._run_advancer.advance_and_get_awaited_job_id(sequence)
+                job_id = self._run_advancer.advance_and_get_awaited_job_id_or_none(sequence)
             except Exception:  # noqa: BLE001 - an error of one run must not stop the others
                 _log.exception("a run of a schedule cannot go on; it is tried again")
                 is_complete = False
@@ -84,7 +84,7 @@ class ScheduleLoop:
                 awaited |= {job_id} if job_id else set()
         return frozenset(awaited), is_complete
 
-    def _add_due_runs_if_any(self) -> bool:
+    def _add_due_runs_and_return_whether_any(self) -> bool:
         with self._database.read_transaction() as transaction:
             now, schedules = read_clock(transaction), transaction.schedules.list_schedules()
         is_due = any((time := get_next_time_or_none(schedule)) is not None and time <= now for schedule in schedules)

@@ -54,17 +54,17 @@ def parse_schedule_request(
     """
     fields, problems = canonicalize_and_find_shape_problems(_ScheduleMessage, body)
     if not problems:
-        problems = [*_find_field_problems(fields)]
+        problems = [*_iterate_field_problems(fields)]
     if problems:
         raise build_invalid_argument_error(problems)
     scheduled_jobs = tuple(ScheduledJob(**job) for job in fields["jobs"])
     for index, job in enumerate(scheduled_jobs):
-        _require_valid_job_body_unless_it_has_references(jobs, location, index, job)
+        _validate_job_body_unless_it_has_references(jobs, location, index, job)
     paused, overlap = fields.get("paused", False), fields.get("overlap", "skip")
     return ScheduleRequest(schedule_id, fields["cron"], fields.get("timeZone", "UTC"), paused, overlap, scheduled_jobs)
 
 
-def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
+def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
     # Imported here because an emulator without schedules needs no rules of cron.
     from vertex_api.schedules.cron import describe_cron_problem_or_none
     from vertex_api.schedules.run_ids_and_placeholders import list_result_references
@@ -90,7 +90,7 @@ def _find_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
         names.append(job["name"])
 
 
-def _require_valid_job_body_unless_it_has_references(
+def _validate_job_body_unless_it_has_references(
     jobs: JobMethods, location: Location, index: int, job: ScheduledJob
 ) -> None:
     from vertex_api.schedules.run_ids_and_placeholders import copy_with_run_id, list_result_references
@@ -98,7 +98,7 @@ def _require_valid_job_body_unless_it_has_references(
     if list_result_references(job.body):
         return
     try:
-        jobs.require_valid_request(KINDS[job.collection], location, copy_with_run_id(job.body, _SAMPLE_RUN_ID))
+        jobs.validate_job_request(KINDS[job.collection], location, copy_with_run_id(job.body, _SAMPLE_RUN_ID))
     except ApiError as error:
         path = f"jobs[{index}].body"
         violations = [(f"{path}.{field}", text) for field, text in error.violations]

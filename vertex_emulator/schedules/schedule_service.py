@@ -63,7 +63,7 @@ class ScheduleService:
             transaction.schedules.delete(_require_schedule(transaction, location, schedule))
         return {}
 
-    def fire(self, location: Location, schedule: str) -> dict[str, Any]:
+    def fire_and_get_schedule(self, location: Location, schedule: str) -> dict[str, Any]:
         """Begin a run now, also of a paused schedule, and return the schedule.
 
         Raises ApiError, also while a run is under way that this one must not overlap.
@@ -83,11 +83,11 @@ class ScheduleService:
 
     def pause(self, location: Location, schedule: str) -> dict[str, Any]:
         """Pause a schedule, whose runs go on, and return it. Raises ApiError NOT_FOUND."""
-        return self._set_paused(location, schedule, True)
+        return self._set_paused_and_get_schedule(location, schedule, True)
 
     def resume(self, location: Location, schedule: str) -> dict[str, Any]:
         """Resume a schedule from now on, and return it. Raises ApiError NOT_FOUND."""
-        return self._set_paused(location, schedule, False)
+        return self._set_paused_and_get_schedule(location, schedule, False)
 
     def set_clock_and_begin_passed_runs(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Let the schedules' clock stand at `time`; the runs at all times that it passes begin. Raises ApiError."""
@@ -111,7 +111,7 @@ class ScheduleService:
         self.wake()
         return {"time": format_time_without_zero_fraction(time)}
 
-    def unset_clock(self) -> dict[str, Any]:
+    def unset_clock_and_skip_passed_times(self) -> dict[str, Any]:
         """Let schedules use the machine's clock again, from its time on."""
         with self.database.write_transaction() as transaction:
             unset_clock(transaction)
@@ -121,7 +121,7 @@ class ScheduleService:
         self.wake()
         return {"time": format_time_without_zero_fraction(now)}
 
-    def _set_paused(self, location: Location, schedule: str, paused: bool) -> dict[str, Any]:
+    def _set_paused_and_get_schedule(self, location: Location, schedule: str, paused: bool) -> dict[str, Any]:
         with self.database.write_transaction() as transaction:
             now = read_clock(transaction)
             found = _require_schedule(transaction, location, schedule)

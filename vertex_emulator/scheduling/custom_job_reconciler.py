@@ -16,7 +16,7 @@ from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import docker_log_size_counting
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.debugpy_injection_by_python_path import add_debugger_if_injected
+from vertex_emulator.replicas.debugpy_injection_by_python_path import add_debugger_to_spec_if_injected
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.replica_spec_and_folder_creation import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import render_shortfall_warnings
@@ -138,7 +138,7 @@ class CustomJobReconciler:
         # Every attempt of a replica has the same spec.
         spec = make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id)
         environment = {**spec.environment, **self.build_secret_environment(job)}
-        return add_debugger_if_injected(job, replace(spec, replica=replica, environment=environment), self.data)
+        return add_debugger_to_spec_if_injected(job, replace(spec, replica=replica, environment=environment), self.data)
 
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()
@@ -146,7 +146,7 @@ class CustomJobReconciler:
         read_traceback = partial(self._read_last_traceback, job)
         outcome = ending_or_restart.decide_ending_or_restart(job, statuses, now, read_traceback)
         if isinstance(outcome, SecondStart):
-            if self.executor.start_exited_replica_if_possible(job.id, outcome.replica):
+            if self.executor.try_to_start_exited_replica(job.id, outcome.replica):
                 return 0.0
             outcome = outcome.ending_if_impossible
         if isinstance(outcome, Ending):
@@ -159,7 +159,7 @@ class CustomJobReconciler:
         return (min(deadline, fault_time or deadline) - now) / 10**9
 
     def _read_last_traceback(self, job: Job, replica: Replica) -> str:
-        lines = self.executor.read_log_lines(job.id, replica)
+        lines = self.executor.iterate_log_lines(job.id, replica)
         return failure_messages.find_last_traceback(line.text for line in lines if line.stream == "e")
 
     def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
@@ -217,7 +217,7 @@ class CustomJobReconciler:
     def _iterate_log_and_warn_at_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
         counter = docker_log_size_counting.DockerLogSizeCounter()
-        yield from counter.iterate_and_count(self.executor.read_log_lines(job.id, replica))
+        yield from counter.iterate_and_count(self.executor.iterate_log_lines(job.id, replica))
         if counter.counted_bytes < docker_log_size_counting.MIN_LOG_LIMIT_BYTES:
             return
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
@@ -231,9 +231,9 @@ class CustomJobReconciler:
         remaining = STOP_GRACE_SECONDS - (now_ns() - stopping_since) / 10**9
         for replica in running:
             if remaining <= 0:
-                self.executor.signal_replica(job.id, replica, "SIGKILL")
+                self.executor.signal_replica_if_running(job.id, replica, "SIGKILL")
             elif (job.id, replica) not in self._signalled:
-                self.executor.signal_replica(job.id, replica, "SIGTERM")
+                self.executor.signal_replica_if_running(job.id, replica, "SIGTERM")
                 self._signalled.add((job.id, replica))
         if not running:
             return None

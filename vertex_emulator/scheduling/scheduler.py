@@ -93,7 +93,7 @@ class Scheduler:
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_job_ids()
             deleted = transaction.find_ids_without_job(self.data.iterate_ids_of_jobs_with_files())
-        for key in [_ADMISSION, *unfinished, *self.executor.list_ids_of_jobs_with_containers(), *deleted]:
+        for key in [_ADMISSION, *unfinished, *self.executor.list_ids_of_jobs_with_containers_or_network(), *deleted]:
             self.queue.add(key)
 
     def process_next_key(self, timeout: float | None = None) -> bool:

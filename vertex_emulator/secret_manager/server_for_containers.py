@@ -58,7 +58,7 @@ class SecretServerForContainers:
             if self._address is None:
                 return {}
         host, port = self._address
-        self.executor.allow_container_connections(host, port)
+        self.executor.set_port_open_to_containers(host, port)
         return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_project_key(number)}
 
     def start_serving_on_earlier_address_if_any(self) -> None:
@@ -69,7 +69,7 @@ class SecretServerForContainers:
             with self._lock:
                 self._address = self._start_serving_and_store_address_or_none(address.rpartition(":")[0])
                 if self._address:
-                    self.executor.allow_container_connections(*self._address)
+                    self.executor.set_port_open_to_containers(*self._address)
 
     def _start_serving_and_store_address_or_none(self, host: str | None) -> tuple[str, int] | None:
         """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""

@@ -103,7 +103,7 @@ def test_file_in_place_of_folder_is_named(tree: BucketFileTree, uri: str) -> Non
 )
 def test_invalid_uri_is_rejected_by_every_method(tree: BucketFileTree, uri: str) -> None:
     for method in (
-        tree.require_storable_uri,
+        tree.raise_unless_uri_is_storable,
         tree.open_regular_file,
         tree.make_writable_folder,
         tree.remove_file,
@@ -125,7 +125,7 @@ def test_link_is_followed_by_no_method(tree: BucketFileTree, tmp_path: Path) -> 
     new.touch()
     for uri in ("gs://my-bucket/out/x", "gs://my-bucket/inside/out/x"):
         for method in (
-            tree.require_storable_uri,
+            tree.raise_unless_uri_is_storable,
             tree.find_file_or_folder_stat,
             tree.open_regular_file,
             tree.make_writable_folder,
@@ -219,7 +219,7 @@ def test_closed_folder_is_permission_error(ordinary_user: BucketFileTree) -> Non
     for method in (tree.find_file_or_folder_stat, tree.open_regular_file, tree.make_writable_folder, tree.remove_file):
         with pytest.raises(PermissionError):
             method(uri)
-    tree.require_storable_uri(uri)
+    tree.raise_unless_uri_is_storable(uri)
     assert object_name_listing.has_objects(tree, "gs://my-bucket/closed")
     assert [*object_name_listing.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
     tree.make_writable_folder("gs://my-bucket/open/model")

@@ -65,7 +65,7 @@ def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
 def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.buckets.require_valid_object_name("bucket", name)
+        objects.buckets.validate_object_name("bucket", name)
     assert raised.value.http == 400
 
 

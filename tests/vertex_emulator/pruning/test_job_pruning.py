@@ -15,7 +15,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs
+from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs_and_get_report
 
 DAY = 24 * 3600
 
@@ -33,7 +33,7 @@ def prune(emulator: Emulator, outputs: bool = False, dry_run: bool = False) -> P
     """Remove what is older than a day."""
     before = emulator.machine.clock.now_ns() - DAY * 10**9
     wake = emulator.scheduler.wake
-    report = prune_jobs(emulator.database, emulator.data, before, outputs, dry_run, wake)
+    report = prune_jobs_and_get_report(emulator.database, emulator.data, before, outputs, dry_run, wake)
     emulator.run_ready_steps()
     return report
 

@@ -10,9 +10,9 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.debugpy_injection_by_python_path import (
-    add_debugger_if_injected,
+    add_debugger_to_spec_if_injected,
     build_environment_with_python_path,
-    copy_debugger_files_if_absent,
+    ensure_debugger_files_and_get_folder,
 )
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> DataFolder:
 
 def add(data: DataFolder, fault: InjectedFault | None, task: Replica, *pools: Any) -> ReplicaSpec:
     job = custom_job(custom_job_spec(*pools or (pool(), pool())), fault=fault)
-    return add_debugger_if_injected(job, replace(SPEC, replica=task), data)
+    return add_debugger_to_spec_if_injected(job, replace(SPEC, replica=task), data)
 
 
 def test_a_debugged_replica_has_debugpy_and_its_setting(data: DataFolder) -> None:
@@ -52,12 +52,12 @@ def test_other_jobs_and_replicas_stay_as_they_are(data: DataFolder) -> None:
 def test_the_files_are_copied_once_and_readable_for_all(data: DataFolder) -> None:
     before = os.umask(0o077)
     try:
-        folder = copy_debugger_files_if_absent(data)
+        folder = ensure_debugger_files_and_get_folder(data)
     finally:
         os.umask(before)
     copied = [folder, *folder.rglob("*")]
     assert len(copied) > 100 and all(path.stat().st_mode & 0o444 == 0o444 for path in copied)
-    assert copy_debugger_files_if_absent(data) == folder
+    assert ensure_debugger_files_and_get_folder(data) == folder
     assert [path.name for path in data.debugger.iterdir()] == [folder.name]
 
 

@@ -8,8 +8,8 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.nfs_and_lustre_folders import (
-    find_shared_folder_problems,
-    make_shared_folders_and_get_mounts,
+    iterate_shared_folder_field_problems,
+    make_folders_and_map_to_mount_points,
 )
 
 
@@ -31,7 +31,7 @@ def with_mounts(*mounts: dict[str, str]) -> dict[str, Any]:
 
 
 def problems(*pools: dict[str, Any]) -> list[str]:
-    found = find_shared_folder_problems(CUSTOM_JOB, custom_job_spec(*pools))
+    found = iterate_shared_folder_field_problems(CUSTOM_JOB, custom_job_spec(*pools))
     return [f"{problem.path_text.removeprefix('jobSpec.workerPoolSpecs')}: {problem.message}" for problem in found]
 
 
@@ -39,7 +39,7 @@ def test_mounts_are_folders_of_the_data_folder(tmp_path: Path) -> None:
     data = DataFolder.create_or_open_private(tmp_path)
     mounts = with_mounts(nfs("/exports/set-1/", "in"), nfs("/", "all/of", "files.example"), lustre())
     assert problems(mounts) == []
-    assert make_shared_folders_and_get_mounts(mounts, data) == {
+    assert make_folders_and_map_to_mount_points(mounts, data) == {
         f"{tmp_path}/nfs/10.0.0.2/exports/set-1": "/mnt/nfs/in",
         f"{tmp_path}/nfs/files.example": "/mnt/nfs/all/of",
         f"{tmp_path}/lustre/10.0.0.3/fs": "/mnt/lustre/data",
@@ -100,7 +100,7 @@ def test_a_share_leads_through_no_link_or_file(tmp_path: Path, kind: str) -> Non
     blocked = tmp_path / "data/nfs/10.0.0.2/a"
     blocked.symlink_to(tmp_path / "outside") if kind == "link" else blocked.touch()
     with pytest.raises(ReplicaCannotStart, match=r"nfsMounts: .*/nfs/10.0.0.2/a/b cannot be mounted"):
-        make_shared_folders_and_get_mounts(with_mounts(nfs("/a/b")), data)
+        make_folders_and_map_to_mount_points(with_mounts(nfs("/a/b")), data)
     assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -109,5 +109,5 @@ def test_a_user_s_link_stands_for_a_server(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "data/nfs").mkdir()
     (tmp_path / "data/nfs/10.0.0.2").symlink_to(tmp_path / "real")
-    make_shared_folders_and_get_mounts(with_mounts(nfs("/a")), data)
+    make_folders_and_map_to_mount_points(with_mounts(nfs("/a")), data)
     assert (tmp_path / "real/a").is_dir()

@@ -22,21 +22,23 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("moment", [0, 99, 100, 101, 333, 334, 700, 1098, 1099, 1100, 9999])
 def test_a_log_reads_both_ways_from_any_moment(root: Path, moment: int) -> None:
-    assert list(logs.read_saved_log_or_none(root, "1", REPLICA, moment) or ()) == [
+    assert list(logs.iterate_saved_log_or_none(root, "1", REPLICA, moment) or ()) == [
         line for line in LINES if line.at >= moment
     ]
-    assert list(logs.read_saved_log_reversed_or_none(root, "1", REPLICA, moment) or ()) == [
+    assert list(logs.iterate_saved_log_reversed_or_none(root, "1", REPLICA, moment) or ()) == [
         line for line in reversed(LINES) if line.at <= moment
     ]
-    assert list(logs.reverse_log_up_to(LINES, moment)) == [line for line in reversed(LINES) if line.at <= moment]
+    assert list(logs.iterate_reversed_log_up_to(LINES, moment)) == [
+        line for line in reversed(LINES) if line.at <= moment
+    ]
 
 
 def test_an_empty_log_differs_from_an_unsaved_one(tmp_path: Path) -> None:
-    assert logs.read_saved_log_or_none(tmp_path, "1", REPLICA) is None
-    assert logs.read_saved_log_reversed_or_none(tmp_path, "1", REPLICA, 1) is None
+    assert logs.iterate_saved_log_or_none(tmp_path, "1", REPLICA) is None
+    assert logs.iterate_saved_log_reversed_or_none(tmp_path, "1", REPLICA, 1) is None
     logs.save_log(tmp_path, "1", REPLICA, [])
-    assert list(logs.read_saved_log_or_none(tmp_path, "1", REPLICA) or ["none"]) == []
-    assert list(logs.read_saved_log_reversed_or_none(tmp_path, "1", REPLICA, 1) or ["none"]) == []
+    assert list(logs.iterate_saved_log_or_none(tmp_path, "1", REPLICA) or ["none"]) == []
+    assert list(logs.iterate_saved_log_reversed_or_none(tmp_path, "1", REPLICA, 1) or ["none"]) == []
 
 
 def test_an_incomplete_log_write_leaves_nothing(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_lines_keep_their_order_when_clocks_go_back(tmp_path: Path) -> None:
     logs.save_log(
         tmp_path, "1", REPLICA, [LogLine(50, "o", "first"), LogLine(20, "o", "second"), LogLine(60, "o", "third")]
     )
-    assert [line.text for line in logs.read_saved_log_or_none(tmp_path, "1", REPLICA, 50) or ()] == [
+    assert [line.text for line in logs.iterate_saved_log_or_none(tmp_path, "1", REPLICA, 50) or ()] == [
         "first",
         "second",
         "third",
@@ -62,7 +64,7 @@ def test_lines_keep_their_order_when_clocks_go_back(tmp_path: Path) -> None:
 
 
 def test_removing_a_log_ends_its_reading(root: Path) -> None:
-    lines = logs.read_saved_log_or_none(root, "1", REPLICA)
+    lines = logs.iterate_saved_log_or_none(root, "1", REPLICA)
     assert lines is not None
     next(lines)
     (root / "1" / "workerpool0-0.0.jsonl").unlink()

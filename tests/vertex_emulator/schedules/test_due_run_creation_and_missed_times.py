@@ -71,11 +71,11 @@ def test_a_paused_schedule_has_runs_only_if_fired(emulator: SchedulingEmulator) 
     emulator.move_clock("2026-11-23T12:00:00Z")
     emulator.finish_runs()
     assert emulator.runs() == []
-    emulator.schedules.fire(LOCATION, "nightly")
+    emulator.schedules.fire_and_get_schedule(LOCATION, "nightly")
     with pytest.raises(ApiError, match=r"nightly was not fired: the run .* is still under way"):
-        emulator.schedules.fire(LOCATION, "nightly")
+        emulator.schedules.fire_and_get_schedule(LOCATION, "nightly")
     emulator.finish_runs()
-    emulator.schedules.fire(LOCATION, "nightly")
+    emulator.schedules.fire_and_get_schedule(LOCATION, "nightly")
     emulator.finish_runs()
     assert emulator.runs() == [("2026-11-23T12:00:00Z", "SUCCEEDED")] * 2
     assert len({run["runId"] for run in emulator.get()["runs"]}) == 2
@@ -112,7 +112,7 @@ def test_a_clock_that_is_given_back_repeats_no_run(
     for day in (22, 23):
         emulator.move_clock(f"2026-11-{day}T12:00:00Z")
         emulator.finish_runs()
-    assert emulator.schedules.unset_clock() == {"time": "2026-11-22T02:00:00Z"}
+    assert emulator.schedules.unset_clock_and_skip_passed_times() == {"time": "2026-11-22T02:00:00Z"}
     monkeypatch.setattr("vertex_emulator.schedules.schedules_clock.now_ns", lambda: 1_795_485_601 * 10**9)
     emulator.finish_runs()
     assert emulator.runs() == nights(22, 24)
@@ -140,6 +140,6 @@ def test_the_loop_waits_for_the_next_time(emulator: SchedulingEmulator) -> None:
     emulator.put()
     emulator.put("later", cron="0 3 * * *")
     assert emulator.loop.advance_and_get_next_time_or_none() is None  # a set clock stands
-    emulator.schedules.unset_clock()
+    emulator.schedules.unset_clock_and_skip_passed_times()
     next_times = [emulator.get(name)["nextTimes"][0] for name in ("nightly", "later")]
     assert emulator.loop.advance_and_get_next_time_or_none() == parse_time_to_ns_or_none(min(next_times))

@@ -8,7 +8,7 @@ from tests.vertex_emulator.jobs import LOCATION
 from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, output_folder, scheduled_job
 from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.pruning.job_pruning import prune_jobs
+from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 from vertex_emulator.timestamps import now_ns
@@ -21,11 +21,11 @@ def test_a_prune_keeps_schedules_and_what_they_refer_to(emulator: SchedulingEmul
         emulator.finish_runs()
     first, second = map(output_folder, emulator.all_jobs())
     emulator.put("evaluate", jobs=[scheduled_job("evaluate", args=[f"{first}/model"])], paused=True)
-    report = prune_jobs(emulator.database, emulator.data, now_ns(), True, False)
+    report = prune_jobs_and_get_report(emulator.database, emulator.data, now_ns(), True, False)
     assert (report.jobs, report.kept_outputs) == (2, [first])
     assert second not in report.kept_outputs
     assert [state for _, state in emulator.runs()] == ["SUCCEEDED", "SUCCEEDED"]
-    emulator.schedules.fire(LOCATION, "evaluate")
+    emulator.schedules.fire_and_get_schedule(LOCATION, "evaluate")
     emulator.finish_runs()
     assert emulator.runs("evaluate") == [("2026-11-23T02:00:00Z", "SUCCEEDED")]
 

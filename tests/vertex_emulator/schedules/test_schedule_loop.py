@@ -19,7 +19,7 @@ from vertex_emulator.schedules.schedule_service import ScheduleService
 def threaded(tmp_path: Path) -> Iterator[SchedulingEmulator]:
     """An emulator whose service wakes the thread of its loop."""
     emulator = create_emulator(tmp_path)
-    emulator.schedules = ScheduleService(emulator.database, emulator.jobs, emulator.loop.wake)
+    emulator.schedules = ScheduleService(emulator.database, emulator.jobs, emulator.loop.wake_or_start_if_needed)
     yield emulator
     emulator.loop.stop(10)
     emulator.database.close()
@@ -47,7 +47,7 @@ def test_the_thread_runs_what_is_due_and_what_follows(threaded: SchedulingEmulat
         until(lambda count=count: len(threaded.all_jobs()) == count)  # type: ignore[misc]
         threaded.run_jobs()
     until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "SUCCEEDED")])
-    threaded.schedules.fire(LOCATION, "nightly")
+    threaded.schedules.fire_and_get_schedule(LOCATION, "nightly")
     until(lambda: len(threaded.all_jobs()) == 3)
 
 

@@ -96,7 +96,7 @@ def test_no_wrong_value_is_a_servers_error(emulator: SchedulingEmulator, path: t
 @pytest.mark.parametrize("schedule", ["", "a b", "a/b", "é", "x" * 501, "a\x00", "nightly\n"])
 def test_ids_of_other_characters_are_refused(emulator: SchedulingEmulator, schedule: str) -> None:
     service = emulator.schedules
-    for call in (service.get, service.delete, service.fire, service.pause, service.resume):
+    for call in (service.get, service.delete, service.fire_and_get_schedule, service.pause, service.resume):
         with pytest.raises(ApiError, match="The schedule's id is"):
             call(LOCATION, schedule)
     with pytest.raises(ApiError, match="The schedule's id is"):
@@ -105,7 +105,7 @@ def test_ids_of_other_characters_are_refused(emulator: SchedulingEmulator, sched
 
 def test_a_schedule_that_does_not_exist_is_not_found(emulator: SchedulingEmulator) -> None:
     service = emulator.schedules
-    for call in (service.get, service.delete, service.fire, service.pause, service.resume):
+    for call in (service.get, service.delete, service.fire_and_get_schedule, service.pause, service.resume):
         with pytest.raises(ApiError, match=r'The Schedule "projects/.*/schedules/gone" does not exist') as refused:
             call(LOCATION, "gone")
         assert refused.value.http == 404

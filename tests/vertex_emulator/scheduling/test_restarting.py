@@ -32,7 +32,7 @@ def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> Non
     assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
     assert set(emulator.machine.started) == {(job, replica) for replica in ended.replicas_of_all_attempts}
     assert [
-        len(list(logs.read_saved_log_or_none(emulator.data.logs, job, replica) or ()))
+        len(list(logs.iterate_saved_log_or_none(emulator.data.logs, job, replica) or ()))
         for replica in ended.replicas_of_all_attempts
     ] == [1] * 4
     texts = log_texts(emulator, job)

@@ -27,7 +27,7 @@ def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
     assert ended.state == "JOB_STATE_SUCCEEDED"
     assert ended.created < (ended.started or 0) < (ended.ended or 0) <= ended.updated
     assert emulator.machine.containers == {}
-    saved = logs.read_saved_log_or_none(emulator.data.logs, job, CHIEF)
+    saved = logs.iterate_saved_log_or_none(emulator.data.logs, job, CHIEF)
     assert saved is not None
     assert [line.text for line in saved] == ["hello from workerpool0-0"]
 

@@ -138,7 +138,7 @@ def test_a_container_that_cannot_start_again_ends_its_job(
     emulator: Emulator, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = begin(emulator, after=5)
-    monkeypatch.setattr(machine, "start_exited_replica_if_possible", lambda job_id, replica: False)
+    monkeypatch.setattr(machine, "try_to_start_exited_replica", lambda job_id, replica: False)
     pass_time(emulator, job, 6)
     assert emulator.job(job).state == FAILED
 

@@ -26,7 +26,7 @@ from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
-from vertex_emulator.replicas.saved_logs import read_saved_log_or_none
+from vertex_emulator.replicas.saved_logs import iterate_saved_log_or_none
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
@@ -115,7 +115,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
         assert models == [*old.models.iterate_all_versions()]
         assert [("originalModelInfo" in model.spec) for model in models] == [False, True]
     assert log_texts(after, ids[0]) == log_texts(before, ids[0])
-    lines = read_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))
+    lines = iterate_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))
     assert lines is not None and [line.text for line in lines] == ["hello from workerpool0-0"]
     model = after.data.buckets / "models" / "run" / "model.txt"
     assert (model.read_text(), model.stat().st_mtime_ns) == ("42", GENERATION)

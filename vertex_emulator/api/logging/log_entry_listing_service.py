@@ -104,7 +104,7 @@ class LoggingService:
                 yield key, entry
 
     def _read_keys_and_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyAndEntry]:
-        saved = saved_logs.read_saved_log_or_none(self.data.logs, job.id, replica, since)
+        saved = saved_logs.iterate_saved_log_or_none(self.data.logs, job.id, replica, since)
         if saved is not None:
             yield from _build_keys_and_replica_entries(job, replica, saved)
             return
@@ -113,24 +113,28 @@ class LoggingService:
         for last, entry in _build_keys_and_replica_entries(job, replica, live):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
-        saved = saved_logs.read_saved_log_or_none(self.data.logs, job.id, replica, max(since, last[0]))
+        saved = saved_logs.iterate_saved_log_or_none(self.data.logs, job.id, replica, max(since, last[0]))
         yield from (keyed for keyed in _build_keys_and_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
     def _read_keys_and_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyAndEntry]:
-        read_saved = partial(saved_logs.read_saved_log_reversed_or_none, self.data.logs, job.id, replica, until)
+        read_saved = partial(saved_logs.iterate_saved_log_reversed_or_none, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
             live = self._read_container_lines_if_available(job, replica, 0)
             first = next(live, None)
             # Without a line, its container may have been removed meanwhile; its log was saved before.
-            lines = saved_logs.reverse_log_up_to(chain([first], live), until) if first else read_saved() or iter(())
+            lines = (
+                saved_logs.iterate_reversed_log_up_to(chain([first], live), until)
+                if first
+                else read_saved() or iter(())
+            )
         for _, simultaneous in groupby(lines, lambda line: line.at):
             # Lines of one time are numbered in the order in which they were written.
             yield from reversed(list(_build_keys_and_replica_entries(job, replica, [*simultaneous][::-1])))
 
     def _read_container_lines_if_available(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
-            yield from self.executor.read_log_lines(job.id, replica, since)
+            yield from self.executor.iterate_log_lines(job.id, replica, since)
         except ExecutorUnavailable:
             return
 

@@ -48,6 +48,6 @@ def serialize_object(base_url: str, stored: StoredObject, checksums: Mapping[str
     }
 
 
-def serialize_list(kind: str, **fields: Any) -> dict[str, Any]:
+def serialize_list_without_empty_fields(kind: str, **fields: Any) -> dict[str, Any]:
     """Return a list with the fields that are not empty."""
     return {"kind": kind, **{name: value for name, value in fields.items() if value}}

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_bucket, serialize_list
+from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_bucket, serialize_list_without_empty_fields
 from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import get_base_url, get_checked_query
 from vertex_emulator.http.json_request_body import read_json_object
 
@@ -21,7 +21,7 @@ class BucketRoutes:
     def build_routes(self) -> list[Route]:
         """Return the routes of `/storage/v1/b`."""
         return [
-            Route("/storage/v1/b", self._list_all_buckets, methods=["GET"]),
+            Route("/storage/v1/b", self._list_buckets_in_one_page, methods=["GET"]),
             Route("/storage/v1/b", self._create_new_bucket, methods=["POST"]),
             Route("/storage/v1/b/{bucket}", self._get_bucket, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._delete_bucket, methods=["DELETE"]),
@@ -29,13 +29,13 @@ class BucketRoutes:
             Route("/storage/v1/b/{bucket}/managedFolders", self._return_empty_managed_folder_list, methods=["GET"]),
         ]
 
-    def _list_all_buckets(self, request: Request) -> Response:
+    def _list_buckets_in_one_page(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.buckets.list_bucket_names() if name.startswith(query.get("prefix", ""))]
         folder_stats = [(name, self.buckets.find_bucket_folder_stat(name)) for name in names]
         base_url = get_base_url(request)
         items = [serialize_bucket(base_url, name, found) for name, found in folder_stats if found is not None]
-        return JSONResponse(serialize_list("storage#buckets", items=items))
+        return JSONResponse(serialize_list_without_empty_fields("storage#buckets", items=items))
 
     async def _create_new_bucket(self, request: Request) -> Response:
         get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
@@ -62,7 +62,7 @@ class BucketRoutes:
     def _return_empty_managed_folder_list(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
         self.buckets.require_bucket_folder_stat(request.path_params["bucket"])
-        return JSONResponse(serialize_list("storage#managedFolders"))
+        return JSONResponse(serialize_list_without_empty_fields("storage#managedFolders"))
 
     def _delete_bucket(self, request: Request) -> Response:
         get_checked_query(request)

@@ -27,7 +27,7 @@ class Composition:
     fields: Mapping[str, Any]
 
 
-def parse_compose_request(body: Mapping[str, Any]) -> Composition:
+def parse_composition(body: Mapping[str, Any]) -> Composition:
     """Parse a ComposeRequest (Cloud Storage, Objects: compose). Raises ApiError that names the field."""
     for name, value in body.items():
         if value and name not in ("kind", "sourceObjects", "destination"):

@@ -21,11 +21,11 @@ from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.preconditions import (
     PRECONDITIONS,
     SOURCE_PRECONDITIONS,
-    require_generation,
-    require_preconditions,
+    raise_unless_generation_matches,
+    raise_unless_preconditions_hold,
 )
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
-from vertex_emulator.gcs.routes.compose_body_parser import parse_compose_request
+from vertex_emulator.gcs.routes.compose_body_parser import parse_composition
 from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import (
     get_base_url,
     get_checked_query,
@@ -82,16 +82,18 @@ class CopyRoutes:
         query = get_checked_query(request, _PARAMETERS[call.method])
         body = await read_json_object(request)
         if call.method == "moveTo":
-            stored = await to_thread.run_sync(self._move_object, query, call)
+            stored = await to_thread.run_sync(self._move_and_get_object, query, call)
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
         with contextlib.ExitStack() as open_files:
             if call.method == "compose":
-                sources, fields = await to_thread.run_sync(self._open_components_and_get_fields, call, body, open_files)
+                sources, fields = await to_thread.run_sync(
+                    self._get_opened_compose_sources_and_fields, call, body, open_files
+                )
             else:
                 sources, fields = await to_thread.run_sync(
-                    self._open_source_and_get_fields, call, body, query, open_files
+                    self._get_opened_copy_sources_and_fields, call, body, query, open_files
                 )
-            stored, checksums = await self._store_joined_sources(request, call, sources, fields)
+            stored, checksums = await self._join_sources_to_object_with_checksums(request, call, sources, fields)
         resource = serialize_object(get_base_url(request), stored, checksums)
         if call.method != "rewriteTo":
             return JSONResponse(resource)
@@ -99,40 +101,42 @@ class CopyRoutes:
         reply = {"kind": "storage#rewriteResponse", "totalBytesRewritten": size, "objectSize": size, "done": True}
         return JSONResponse({**reply, "resource": resource})
 
-    def _move_object(self, query: Mapping[str, str], call: CopyCall) -> StoredObject:
-        require_movable_source = partial(_require_source_preconditions, query)
-        return self.objects.move_object(call.bucket, call.name, call.destination_name, query, require_movable_source)
+    def _move_and_get_object(self, query: Mapping[str, str], call: CopyCall) -> StoredObject:
+        raise_unless_source_is_movable = partial(_raise_unless_source_matches_query, query)
+        return self.objects.move_object(
+            call.bucket, call.name, call.destination_name, query, raise_unless_source_is_movable
+        )
 
-    def _open_source_and_get_fields(
+    def _get_opened_copy_sources_and_fields(
         self, call: CopyCall, body: Mapping[str, Any], query: Mapping[str, str], open_files: contextlib.ExitStack
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the source of a copy, open, and the copy's metadata: the source's unless the body has some."""
         fields = parse_object_fields(body)
         stored, file = self.objects.require_object_and_open_unless_folder(call.bucket, call.name)
         open_files.enter_context(file or contextlib.nullcontext())
-        _require_source_preconditions(query, stored)
+        _raise_unless_source_matches_query(query, stored)
         return [(stored, file)], fields or stored.fields_of_copy
 
-    def _open_components_and_get_fields(
+    def _get_opened_compose_sources_and_fields(
         self, call: CopyCall, body: Mapping[str, Any], open_files: contextlib.ExitStack
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the sources of a composed object, open, and its metadata."""
-        composition = parse_compose_request(body)
+        composition = parse_composition(body)
         sources = []
         for component in composition.components:
             stored, file = self.objects.require_object_and_open_unless_folder(call.bucket, component.name)
             open_files.enter_context(file or contextlib.nullcontext())
-            require_generation(component.generation, stored)
-            require_preconditions(component.preconditions, stored)
+            raise_unless_generation_matches(component.generation, stored)
+            raise_unless_preconditions_hold(component.preconditions, stored)
             sources.append((stored, file))
         return sources, composition.fields
 
-    async def _store_joined_sources(
+    async def _join_sources_to_object_with_checksums(
         self, request: Request, call: CopyCall, sources: Sequence[_Source], fields: Mapping[str, Any]
     ) -> tuple[StoredObject, dict[str, str]]:
         """Store the content of the sources, one after the other, as the destination of a call."""
         expected = {name: value for name, value in request.query_params.items() if name in PRECONDITIONS}
-        self.uploads.require_free_disk_bytes(sum(stored.size for stored, _ in sources))
+        self.uploads.raise_unless_disk_has_free_bytes(sum(stored.size for stored, _ in sources))
         upload = self.uploads.create(call.destination_bucket, call.destination_name, expected, fields)
         try:
             await upload.append_stream(_iterate_content(request, sources))
@@ -154,9 +158,9 @@ def parse_copy_call_or_none(encoded_path: str) -> CopyCall | None:
     return CopyCall(unquote(bucket), unquote(name), method, *map(unquote, destination))
 
 
-def _require_source_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
-    require_generation(query.get("sourceGeneration"), stored)
-    require_preconditions(query, stored, prefix="ifSource")
+def _raise_unless_source_matches_query(query: Mapping[str, str], stored: StoredObject) -> None:
+    raise_unless_generation_matches(query.get("sourceGeneration"), stored)
+    raise_unless_preconditions_hold(query, stored, prefix="ifSource")
 
 
 async def _iterate_content(request: Request, sources: Sequence[_Source]) -> AsyncIterator[bytes]:

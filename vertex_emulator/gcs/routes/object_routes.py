@@ -20,8 +20,12 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.object_metadata_parsing_and_patching import parse_object_fields, patch_object_fields
 from vertex_emulator.gcs.object_store import ObjectStore
-from vertex_emulator.gcs.preconditions import PRECONDITIONS, require_generation, require_preconditions
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_list, serialize_object
+from vertex_emulator.gcs.preconditions import (
+    PRECONDITIONS,
+    raise_unless_generation_matches,
+    raise_unless_preconditions_hold,
+)
+from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_list_without_empty_fields, serialize_object
 from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import (
     get_base_url,
     get_bucket_and_object_name_or_refuse_acl_method,
@@ -73,7 +77,9 @@ class ObjectRoutes:
         objects = self.objects.list_existing_objects(bucket, [name for name, is_prefix in page if not is_prefix])
         items = [serialize_object(get_base_url(request), stored, {}) for stored in objects]
         prefixes = [name for name, is_prefix in page if is_prefix]
-        return JSONResponse(serialize_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes))
+        return JSONResponse(
+            serialize_list_without_empty_fields("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
+        )
 
     async def _get_object_or_media(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
@@ -114,7 +120,7 @@ class ObjectRoutes:
         body = await read_json_object(request)
 
         def build_fields(stored: StoredObject) -> Mapping[str, Any]:
-            _require_generation_and_preconditions(query, stored)
+            _raise_unless_object_matches_query(query, stored)
             is_patch = request.method == "PATCH"
             return patch_object_fields(stored.metadata.fields, body) if is_patch else parse_object_fields(body)
 
@@ -127,13 +133,13 @@ class ObjectRoutes:
     def _delete_object(self, request: Request) -> Response:
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
         bucket, name = get_bucket_and_object_name_or_refuse_acl_method(request)
-        self.objects.delete_object(bucket, name, partial(_require_generation_and_preconditions, query))
+        self.objects.delete_object(bucket, name, partial(_raise_unless_object_matches_query, query))
         return Response(status_code=204)
 
     def _require_stored_object_of_request(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *PRECONDITIONS})
         stored = self.objects.require_object_or_folder(*get_bucket_and_object_name_or_refuse_acl_method(request))
-        _require_generation_and_preconditions(query, stored)
+        _raise_unless_object_matches_query(query, stored)
         return stored
 
     def _require_requested_object_and_open_unless_folder(self, request: Request) -> tuple[StoredObject, FileIO | None]:
@@ -144,14 +150,14 @@ class ObjectRoutes:
         )
         with contextlib.ExitStack() as closed_on_error:
             closed_on_error.enter_context(file or contextlib.nullcontext())
-            _require_generation_and_preconditions(query, stored)
+            _raise_unless_object_matches_query(query, stored)
             closed_on_error.pop_all()
         return stored, file
 
 
-def _require_generation_and_preconditions(query: Mapping[str, str], stored: StoredObject) -> None:
-    require_generation(query.get("generation"), stored)
-    require_preconditions(query, stored)
+def _raise_unless_object_matches_query(query: Mapping[str, str], stored: StoredObject) -> None:
+    raise_unless_generation_matches(query.get("generation"), stored)
+    raise_unless_preconditions_hold(query, stored)
 
 
 def _has_checksums_in_requested_fields(request: Request) -> bool:

@@ -55,7 +55,7 @@ class UploadRoutes:
         match query.get("uploadType"):
             case "media":
                 upload = self._create_upload(request, {}, request.headers.get("content-type", ""))
-                return await self._receive_whole_upload(request, upload, request.stream())
+                return await self._receive_whole_upload_and_respond(request, upload, request.stream())
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
@@ -81,7 +81,7 @@ class UploadRoutes:
                 yield parser.feed_and_take_media(part)
             yield parser.take_last_media()
 
-        return await self._receive_whole_upload(request, upload, iterate_media())
+        return await self._receive_whole_upload_and_respond(request, upload, iterate_media())
 
     def _create_upload(self, request: Request, metadata: Mapping[str, object], media_type: str) -> Upload:
         fields = parse_object_fields({**metadata, "contentType": metadata.get("contentType") or media_type})
@@ -89,7 +89,9 @@ class UploadRoutes:
         expected = {name: str(parameters[name]) for name in _EXPECTED if parameters.get(name)}
         return self.uploads.create(request.path_params["bucket"], str(parameters.get("name") or ""), expected, fields)
 
-    async def _receive_whole_upload(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
+    async def _receive_whole_upload_and_respond(
+        self, request: Request, upload: Upload, media: AsyncIterator[bytes]
+    ) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
             await upload.append_stream(media)

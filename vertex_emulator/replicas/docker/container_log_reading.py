@@ -13,13 +13,17 @@ MAX_LINE_BYTES = 256 << 10
 """The size of an entry that Cloud Logging takes (its page on quotas). A longer line becomes several."""
 
 
-def read_container_log(call_docker: Call, container_name: str, since_ns: int) -> Iterator[LogLine]:
+def iterate_container_log_lines(call_docker: Call, container_name: str, since_ns: int) -> Iterator[LogLine]:
     """Read what a container wrote at or after `since_ns`, both streams in order of time; nothing if it is removed."""
-    streams = [_read_stream(call_docker, container_name, stream_letter, since_ns) for stream_letter in ("o", "e")]
+    streams = [
+        _iterate_stream_lines(call_docker, container_name, stream_letter, since_ns) for stream_letter in ("o", "e")
+    ]
     return heapq.merge(*streams, key=lambda line: line.at)
 
 
-def _read_stream(call_docker: Call, container_name: str, stream_letter: str, since_ns: int) -> Iterator[LogLine]:
+def _iterate_stream_lines(
+    call_docker: Call, container_name: str, stream_letter: str, since_ns: int
+) -> Iterator[LogLine]:
     options = {"stdout": stream_letter == "o", "stderr": stream_letter == "e", "since": since_ns // 10**9 or None}
     with translate_connection_errors():
         frames: Iterator[bytes] = iter(())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.debugpy_injection_by_python_path import build_environment_with_python_path
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
-from vertex_emulator.replicas.docker.security_log_and_egress_options import build_security_options
+from vertex_emulator.replicas.docker.security_log_and_egress_options import build_security_log_and_egress_options
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def build_host_config(
         network_mode=network,
         extra_hosts=dict(addresses_by_hostname),
         **build_limit_options(spec.resources),
-        **build_security_options(settings),
+        **build_security_log_and_egress_options(settings),
     )
 
 
-def build_environment(client: "docker.APIClient", spec: ReplicaSpec) -> dict[str, str]:
+def copy_environment_and_add_python_path(client: "docker.APIClient", spec: ReplicaSpec) -> dict[str, str]:
     """Build the environment of a replica; its image is inspected only if PYTHONPATH is changed."""
     if spec.python_path is None:
         return dict(spec.environment)

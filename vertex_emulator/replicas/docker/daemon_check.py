@@ -10,7 +10,7 @@ _DEFAULT_HOST = "unix:///var/run/docker.sock"  # docker.constants.DEFAULT_UNIX_S
 _CONNECT_SECONDS = 5.0
 
 
-def require_docker_daemon() -> None:
+def raise_unless_docker_daemon_listens() -> None:
     """Raise DockerMissing unless a daemon listens; one that is reached by SSH is not tried.
 
     A connection tells enough and takes no time; importing the SDK takes longer than all else of a start.

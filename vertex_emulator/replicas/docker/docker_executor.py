@@ -12,8 +12,8 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
-from vertex_emulator.replicas.docker.container_log_reading import read_container_log
-from vertex_emulator.replicas.docker.container_options import build_environment, build_host_config
+from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
+from vertex_emulator.replicas.docker.container_options import build_host_config, copy_environment_and_add_python_path
 from vertex_emulator.replicas.docker.container_status import build_replica_status
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.docker_error_handling import (
@@ -29,7 +29,7 @@ from vertex_emulator.replicas.docker.fixed_address_network import (
     map_hostnames_to_addresses,
 )
 from vertex_emulator.replicas.docker.host_firewall import HostFirewall
-from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_names
+from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_ids
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.docker.security_log_and_egress_options import get_log_limit_bytes_or_none
 from vertex_emulator.replicas.executor_protocol import (
@@ -67,7 +67,7 @@ class DockerExecutor:
     def get_host_resources(self) -> HostResources:
         if self._host is None:
             docker_info = self._connect_and_call(lambda client: client.info())
-            self._host = build_host_resources(docker_info, list_nvidia_gpu_names())
+            self._host = build_host_resources(docker_info, list_nvidia_gpu_ids())
         return self._host
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
@@ -86,14 +86,17 @@ class DockerExecutor:
         elif not self._settings.egress:
             hosts[spec.hostname] = "127.0.0.1"  # there Docker gives a container no address of its own
         self._firewall.add_rules_if_possible()
-        if not self._connect_and_call(lambda client: self._create_container_if_absent(client, network, hosts, spec)):
-            status = self._get_container_status_or_none(name)
+        is_new = self._connect_and_call(
+            lambda client: self._create_container_and_return_whether_new(client, network, hosts, spec)
+        )
+        if not is_new:
+            status = self._get_replica_status_or_none(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
                 return
         self._connect_and_call(lambda client: self._start_container(client, name))
 
-    def start_exited_replica_if_possible(self, job_id: str, replica: Replica) -> bool:
+    def try_to_start_exited_replica(self, job_id: str, replica: Replica) -> bool:
         name = self.get_container_name(job_id, replica)
         try:
             self._connect_and_call(lambda client: self._start_container(client, name))
@@ -106,18 +109,18 @@ class DockerExecutor:
 
     def get_replica_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         statuses = {
-            build_replica_from_labels(container["Labels"]): self._get_container_status_or_none(container["Id"])
+            build_replica_from_labels(container["Labels"]): self._get_replica_status_or_none(container["Id"])
             for container in self._list_containers(self._build_job_filters(job_id))
         }
         return {replica: status for replica, status in statuses.items() if status is not None}
 
-    def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+    def signal_replica_if_running(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         name = self.get_container_name(job_id, replica)
         with ignore_api_errors(404, 409):
             self._connect_and_call(lambda client: client.kill(name, signal))
 
-    def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
-        return read_container_log(self._connect_and_call, self.get_container_name(job_id, replica), since_ns)
+    def iterate_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+        return iterate_container_log_lines(self._connect_and_call, self.get_container_name(job_id, replica), since_ns)
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
         name = self.get_container_name(job_id, replica)
@@ -142,12 +145,12 @@ class DockerExecutor:
     def find_gateway_address(self) -> str | None:
         return self._firewall.find_gateway_address() if self._settings.egress else None
 
-    def allow_container_connections(self, address: str, port: int) -> None:
-        self._firewall.allow_container_connections(address, port)
+    def set_port_open_to_containers(self, address: str, port: int) -> None:
+        self._firewall.set_port_open_to_containers(address, port)
 
     def remove_firewall_rules_unless_containers_remain(self) -> None:
         """Remove the rules of this machine's firewall unless there are containers."""
-        if not self.list_ids_of_jobs_with_containers():
+        if not self.list_ids_of_jobs_with_containers_or_network():
             self._firewall.remove_rules()
 
     def remove_containers_and_network(self, job_id: str) -> None:
@@ -156,7 +159,7 @@ class DockerExecutor:
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
             self._remove_unless_gone("remove_network", network["Id"])
 
-    def list_ids_of_jobs_with_containers(self) -> set[str]:
+    def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}", f"{LABEL}.job"]}
         containers = self._list_containers(labelled)
         networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
@@ -176,7 +179,7 @@ class DockerExecutor:
         finally:
             client.close()
 
-    def _create_container_if_absent(
+    def _create_container_and_return_whether_new(
         self, client: "docker.APIClient", network: str, addresses_by_hostname: dict[str, str], spec: ReplicaSpec
     ) -> bool:
         """Create a replica's container. Return False if it exists."""
@@ -191,7 +194,7 @@ class DockerExecutor:
                 name=name,
                 entrypoint=list(spec.command) if spec.command is not None else None,
                 command=list(spec.args) if spec.args is not None else None,
-                environment=build_environment(client, spec),
+                environment=copy_environment_and_add_python_path(client, spec),
                 hostname=spec.hostname,
                 labels=self._build_job_labels(spec.job) | build_replica_labels(spec.replica),
                 host_config=build_host_config(client, spec, network, addresses_by_hostname, self._settings),
@@ -217,7 +220,7 @@ class DockerExecutor:
                 raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
 
-    def _get_container_status_or_none(self, container_name_or_id: str) -> ReplicaStatus | None:
+    def _get_replica_status_or_none(self, container_name_or_id: str) -> ReplicaStatus | None:
         from docker.errors import NotFound
 
         try:

@@ -66,7 +66,7 @@ class ExecStream:
         """Let the program find the end of its input."""
         self._connection.shutdown(socket.SHUT_WR)
 
-    def iterate_output(self) -> Iterator[tuple[int, bytes]]:
+    def iterate_output_with_stream_numbers(self) -> Iterator[tuple[int, bytes]]:
         """Yield what the program writes, each time with its stream, until it ends; a terminal has STDOUT only."""
         if self._is_terminal:
             while data := self._reader.read1(_CHUNK):

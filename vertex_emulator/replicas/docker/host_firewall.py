@@ -83,7 +83,7 @@ class HostFirewall:
         # Docker 20.10 does not tell it until its first restart; it has made the bridge itself then, with this address.
         return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
 
-    def allow_container_connections(self, address: str, port: int) -> None:
+    def set_port_open_to_containers(self, address: str, port: int) -> None:
         """Let containers connect to one port of this machine, from the next `add_rules_if_possible` on."""
         rule = f"ip daddr {address} tcp dport {port} accept"
         with self._lock:

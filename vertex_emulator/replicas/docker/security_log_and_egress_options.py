@@ -10,7 +10,7 @@ _MB = 1 << 20
 _LOG_SIZE = "max-size"
 
 
-def build_security_options(settings: ContainerSettings) -> dict[str, Any]:
+def build_security_log_and_egress_options(settings: ContainerSettings) -> dict[str, Any]:
     """Build arguments of the SDK's `create_host_config`."""
     from docker.types import LogConfig
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.vertex_emulator.gcs.served import ServedStorage
 from vertex_emulator.gcs import object_store
-from vertex_emulator.gcs.preconditions import require_preconditions
+from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
 from vertex_emulator.gcs.routes.copy_compose_and_move_routes import CopyCall, parse_copy_call_or_none
 
 OBJECTS = "/storage/v1/b/bucket/o"
@@ -164,10 +164,10 @@ def test_one_of_many_conditional_writers_wins(
     client: ServedStorage, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check_slowly(*arguments: Any) -> None:
-        require_preconditions(*arguments)
+        raise_unless_preconditions_hold(*arguments)
         time.sleep(0.005)  # so that others, if they may, do the same before this one writes
 
-    monkeypatch.setattr(object_store, "require_preconditions", check_slowly)
+    monkeypatch.setattr(object_store, "raise_unless_preconditions_hold", check_slowly)
     url = "/upload/storage/v1/b/bucket/o?uploadType=media&name=lock"
     generation = client.ask("POST", url, data=b"0").json()["generation"]
 

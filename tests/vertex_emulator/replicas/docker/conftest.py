@@ -13,6 +13,6 @@ def executor() -> Iterator[DockerExecutor]:
     """An executor whose containers and firewall rules are removed afterwards."""
     executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
     yield executor
-    for job in executor.list_ids_of_jobs_with_containers():
+    for job in executor.list_ids_of_jobs_with_containers_or_network():
         executor.remove_containers_and_network(job)
     executor.remove_firewall_rules_unless_containers_remain()

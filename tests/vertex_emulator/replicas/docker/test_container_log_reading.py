@@ -7,7 +7,7 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from vertex_emulator.replicas.docker.container_log_reading import MAX_LINE_BYTES, read_container_log
+from vertex_emulator.replicas.docker.container_log_reading import MAX_LINE_BYTES, iterate_container_log_lines
 
 
 def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
@@ -23,12 +23,12 @@ def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
 
 @pytest.mark.parametrize("status", [404, 409])
 def test_a_missing_container_has_no_log(status: int) -> None:
-    assert list(read_container_log(daemon(status), "name", 0)) == []
+    assert list(iterate_container_log_lines(daemon(status), "name", 0)) == []
 
 
 def test_an_error_is_not_an_empty_log() -> None:
     with pytest.raises(APIError):
-        list(read_container_log(daemon(500), "name", 0))
+        list(iterate_container_log_lines(daemon(500), "name", 0))
 
 
 def test_a_line_without_end_is_split() -> None:
@@ -42,6 +42,6 @@ def test_a_line_without_end_is_split() -> None:
 
         return iter(answer(Client()))
 
-    lines = list(read_container_log(call, "name", 0))
+    lines = list(iterate_container_log_lines(call, "name", 0))
     assert sum(len(line.text) for line in lines) == 1001 * (16 << 10)
     assert max(len(line.text) for line in lines) == MAX_LINE_BYTES

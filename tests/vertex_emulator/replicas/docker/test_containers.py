@@ -40,15 +40,15 @@ def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) 
     assert executor.get_replica_statuses(replica.job)[CHIEF].phase == "created"
     executor.start_replica_unless_started(replica)
     assert executor.get_replica_statuses(replica.job)[CHIEF].phase == "running"
-    executor.signal_replica(replica.job, CHIEF, "SIGKILL")
+    executor.signal_replica_if_running(replica.job, CHIEF, "SIGKILL")
     until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].exit_code == 137, "its death")
     client.close()
 
 
 def test_signalling_and_removing_missing_replicas_succeed(executor: DockerExecutor) -> None:
-    executor.signal_replica("1", CHIEF, "SIGKILL")
+    executor.signal_replica_if_running("1", CHIEF, "SIGKILL")
     executor.remove_containers_and_network("1")
-    assert list(executor.read_log_lines("1", CHIEF)) == []
+    assert list(executor.iterate_log_lines("1", CHIEF)) == []
     assert executor.get_replica_statuses("1") == {}
 
 

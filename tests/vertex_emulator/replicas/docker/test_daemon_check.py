@@ -8,14 +8,14 @@ import pytest
 
 from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
 from vertex_emulator.errors import DockerMissing
-from vertex_emulator.replicas.docker.daemon_check import require_docker_daemon
+from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
 
 
 def problem_of(host: str) -> str:
     """The error's message for an address, "" without one."""
     os.environ["DOCKER_HOST"] = host
     try:
-        require_docker_daemon()
+        raise_unless_docker_daemon_listens()
     except DockerMissing as error:
         assert error.exit_code == 5
         return str(error)
