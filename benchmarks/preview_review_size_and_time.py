@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from benchmarks.paired_timing_and_row_rendering import render_row, time_call
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.preview_document import PreviewDocument
-from components.review.review import build_review
+from components.review.preview_review import build_review
 from tests.components.review.recorded_previews import MANY, multiply_job
 
 MAX_SECONDS = 1.0

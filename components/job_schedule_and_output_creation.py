@@ -65,7 +65,7 @@ class Jobs:
             self._create_completion("completion", {name: self.resources[name] for name in last_names})
 
     @property
-    def waited_job_results(self) -> Results:
+    def results_of_succeeded_waited_jobs(self) -> Results:
         """The results of all jobs that were waited for and have succeeded, by name."""
         by_completion = dict.fromkeys(self._completed_results.values())
         merged: Results = reduce(_merge_outputs_of_dicts, by_completion, pulumi.Output.from_input({}))
@@ -73,7 +73,7 @@ class Jobs:
             lambda results: {name: each for name, each in results.items() if each["state"] in SUCCEEDED_STATES}
         )
 
-    def get_run_with_final_state_if_awaited(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
+    def get_run_summary_with_final_state_if_awaited(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.
 
         With `--continue-on-error`, a job that could not be submitted has `None`.
@@ -165,7 +165,10 @@ def _collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, se
 def _select_uris_by_table(
     names_by_table: Mapping[str, Collection[str]], images: Images, packages: Packages
 ) -> dict[str, Mapping[str, pulumi.Input[str]]]:
-    return {"images": {name: images.uris[name] for name in sorted(names_by_table["images"])}, "packages": packages.uris}
+    return {
+        table: {name: uris[name] for name in sorted(names_by_table[table])}
+        for table, uris in (("images", images.uris), ("packages", packages.uris))
+    }
 
 
 def _select_built_resources(
@@ -196,8 +199,8 @@ def export_outputs(images: Images, jobs: Jobs, schedules: Schedules | None = Non
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.uris_for_other_stacks)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
-    pulumi.export("jobs", {name: jobs.get_run_with_final_state_if_awaited(name) for name in jobs.resources})
-    pulumi.export("results", jobs.waited_job_results)
+    pulumi.export("jobs", {name: jobs.get_run_summary_with_final_state_if_awaited(name) for name in jobs.resources})
+    pulumi.export("results", jobs.results_of_succeeded_waited_jobs)
     if schedules and schedules.resources:
         pulumi.export("schedules", {name: schedule.status for name, schedule in schedules.resources.items()})
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.jobs.capacity_advice import render_capacity_alternative_lines
-from components.jobs.failure_diagnosis import explain_likely_causes
+from components.jobs.capacity_advice import iterate_capacity_alternative_lines_of_job
+from components.jobs.failure_diagnosis import find_likely_causes
 from components.settings.settings import Settings
 from tests.components.projects import write
 from tests.test_docs import DOCS
@@ -55,8 +55,8 @@ def test_the_page_shows_the_printed_failure(tmp_path: Path) -> None:
     error = "Resources are insufficient in region: europe-west4. Try a different region or use a different accelerator."
     lines = [
         f"large failed: {error}",
-        *(f"  likely cause: {cause}" for cause in explain_likely_causes([error])),
-        *render_capacity_alternative_lines({"name": name, **job.required_valid_spec.fields}),
+        *(f"  likely cause: {cause}" for cause in find_likely_causes([error])),
+        *iterate_capacity_alternative_lines_of_job({"name": name, **job.required_valid_spec.fields}),
     ]
     (shown,) = re.findall(r"^```\n(large failed.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown.splitlines() == lines

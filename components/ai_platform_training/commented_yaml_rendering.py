@@ -25,7 +25,7 @@ class CommentedFields(dict[str, Any]):
 
 def render_yaml(fields: CommentedFields) -> str:
     """Return fields as YAML: short values on one line, and comments above their fields."""
-    return "".join(f"{line}\n" for line in _render_mapping_lines(fields, 0))
+    return "".join(f"{line}\n" for line in _iterate_mapping_lines(fields, 0))
 
 
 def render_comment_lines(text: str, indent: int) -> list[str]:
@@ -36,7 +36,7 @@ def render_comment_lines(text: str, indent: int) -> list[str]:
     return wrapper.wrap(text)
 
 
-def _render_mapping_lines(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
+def _iterate_mapping_lines(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
     pad, comments = " " * indent, _get_comments_or_empty_if_plain(fields)
     for key, value in fields.items():
         for text in comments.get(key, ()):
@@ -46,18 +46,18 @@ def _render_mapping_lines(fields: Mapping[str, Any], indent: int) -> Iterator[st
             yield line
         else:
             yield f"{pad}{_render_inline(key)}:"
-            yield from (_render_list_lines if isinstance(value, list) else _render_mapping_lines)(value, indent + 2)
+            yield from (_iterate_list_lines if isinstance(value, list) else _iterate_mapping_lines)(value, indent + 2)
     for text in (text for key in comments if key not in fields for text in comments[key]):
         yield from render_comment_lines(text, indent)
 
 
-def _render_list_lines(values: list[Any], indent: int) -> Iterator[str]:
+def _iterate_list_lines(values: list[Any], indent: int) -> Iterator[str]:
     pad = " " * indent
     for value in values:
         if _can_be_inline(value):
             yield f"{pad}- {_render_inline(value)}"
             continue
-        lines = list(_render_mapping_lines(value, indent + 2))
+        lines = list(_iterate_mapping_lines(value, indent + 2))
         comments = list(takewhile(lambda line: line.lstrip().startswith("#"), lines))
         yield from (line[2:] for line in comments)
         first, *others = lines[len(comments) :] or [f"{pad}  {{}}"]
@@ -79,7 +79,7 @@ def _can_be_inline(value: Any) -> bool:
     return not _get_comments_or_empty_if_plain(value) and not any(isinstance(part, Mapping | list) for part in parts)
 
 
-class _DoubleQuoter(yaml.SafeDumper):
+class _DoubleInsteadOfSingleQuotesDumper(yaml.SafeDumper):
     """Quotes with " where quotes are needed."""
 
     def choose_scalar_style(self) -> str:
@@ -90,6 +90,11 @@ class _DoubleQuoter(yaml.SafeDumper):
 def _render_inline(value: Any) -> str:
     plain = dict(value) if isinstance(value, Mapping) else value
     text = yaml.dump(
-        plain, Dumper=_DoubleQuoter, default_flow_style=True, width=10**9, sort_keys=False, allow_unicode=True
+        plain,
+        Dumper=_DoubleInsteadOfSingleQuotesDumper,
+        default_flow_style=True,
+        width=10**9,
+        sort_keys=False,
+        allow_unicode=True,
     )
     return text.removesuffix("\n").removesuffix("\n...")

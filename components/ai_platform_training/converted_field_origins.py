@@ -63,13 +63,15 @@ def find_legacy_path_or_none(
     if converted_path[0] not in ("jobSpec", "trialJobSpec"):
         legacy_path = _replace_known_prefix_or_none(converted_path, _TUNING)
     elif converted_path[1:2] == ("workerPoolSpecs",) and len(converted_path) > 2:
-        legacy_path = _find_legacy_path_of_pool_field(ROLES[int(converted_path[2])], converted_path[3:], training_input)
+        legacy_path = _find_legacy_path_of_pool_field_or_none(
+            ROLES[int(converted_path[2])], converted_path[3:], training_input
+        )
     else:
         legacy_path = _replace_known_prefix_or_none(converted_path[1:], _JOB_SPEC)
     return (*training_input_path, *legacy_path) if legacy_path else None
 
 
-def _find_legacy_path_of_pool_field(
+def _find_legacy_path_of_pool_field_or_none(
     role: str, path_in_pool: KeyPath, training_input: Mapping[str, Any]
 ) -> KeyPath | None:
     if (parts := _replace_known_prefix_or_none(path_in_pool, _POOL)) is None:

@@ -48,7 +48,7 @@ def convert_job_to_declaration_and_find_problems(
             FieldProblem(each.path[0 if training_input_path else 1 :], each.message) for each in problems
         ]
     # "${" begins a reference in a declaration.
-    declaration = _build_declaration_file_content(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
+    declaration = _build_declaration_file_fields(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
@@ -100,7 +100,7 @@ def _is_job_not_training_input(document: Mapping[str, Any]) -> bool:
     return count_fields_of_type(Job) >= count_fields_of_type(TrainingInput)
 
 
-def _build_declaration_file_content(job: Mapping[str, Any], fallback_name: str) -> CommentedFields:
+def _build_declaration_file_fields(job: Mapping[str, Any], fallback_name: str) -> CommentedFields:
     training_input = job["trainingInput"]
     display_name = job.get("jobId") or fallback_name
     name = re.sub(r"[^a-z0-9._-]", "-", display_name.lower())[:63].strip("._-") or "job"

@@ -36,7 +36,7 @@ def list_comments_on_ignored_fields(training_input: dict[str, Any]) -> list[str]
             comments.append(f"{' and '.join(fields)}: left out, as {role}Count is 0.")
         elif role in replicas and role != "worker" and "worker" in replicas and replicas["worker"].is_tpu:
             comments.append(f"{role}Count {replicas[role].count}: left out, as a job with TPUs has one pool.")
-    if _get_image_uri_of_role_or_master(training_input, "master"):
+    if _get_own_or_master_image_uri_or_none(training_input, "master"):
         comments += [
             f"{name} {quote_value(training_input[name])}: left out; a container brings its own."
             for name in ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
@@ -53,7 +53,7 @@ def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Comment
     if replicas.is_tpu:
         text = f"{replicas.source}: in Vertex AI the code runs on the TPU's own host; there is no other master."
         pool.add_comments("machineSpec", text)
-    if image := _get_image_uri_of_role_or_master(training_input, replicas.role):
+    if image := _get_own_or_master_image_uri_or_none(training_input, replicas.role):
         pool["containerSpec"] = container = CommentedFields({"imageUri": image})
         if "containerCommand" in config:
             container["command"] = config["containerCommand"]
@@ -98,7 +98,7 @@ def _merge_tpu_master_and_worker_into_pool(
     return pool
 
 
-def _get_image_uri_of_role_or_master(training_input: dict[str, Any], role: str) -> str | None:
+def _get_own_or_master_image_uri_or_none(training_input: dict[str, Any], role: str) -> str | None:
     """Return the image of a role: its own, or the master's."""
     own: str | None = training_input.get(f"{role}Config", {}).get("imageUri")
     return own or training_input.get("masterConfig", {}).get("imageUri")

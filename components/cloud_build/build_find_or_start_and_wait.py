@@ -43,14 +43,14 @@ class BuildRun:
         """Return the active build of the image, or start one. Raises BuildFailed."""
         try:
             builds = self._list_builds_of_all_tags()
-            if build := self._find_active_build(builds):
+            if build := self._find_active_build_or_none(builds):
                 self._report(f"waits for build {build['id']}, which an earlier run has started")
                 return build
             return self._client.create(
                 self._parent,
-                build_request_body(self._add_cache_image_and_report(builds), self._options),
+                build_request_body(self._copy_build_with_cache_image_and_report(builds), self._options),
                 check_before=lambda: require_engine_alive(self._image),
-                find_created=lambda: self._find_active_build(self._list_builds_of_all_tags()),
+                find_created=lambda: self._find_active_build_or_none(self._list_builds_of_all_tags()),
             )
         except VertexError as error:
             raise BuildFailed(f"{self._image}: {explain_refusal(error, self._account)}") from error
@@ -75,22 +75,26 @@ class BuildRun:
                 raise BuildFailed(f"{message}; run `pulumi up` again to wait on") from error
             except VertexError as error:
                 raise BuildFailed(f"{self._image}: {explain_refusal(error, self._account)}") from error
-            report_log_lines(log.take_new_lines_if_due(is_last_read=build["status"] not in ACTIVE_STATUSES))
+            report_log_lines(log.iterate_new_lines_if_due(is_last_read=build["status"] not in ACTIVE_STATUSES))
         return build
 
     def _list_builds_of_all_tags(self) -> Sequence[Build]:
         """Return the builds of all tags of the image, the newest first."""
         return self._client.list(self._parent, compute_build_tag(get_uri_without_tag(self._image)))
 
-    def _find_active_build(self, builds: Iterable[Build]) -> Build | None:
+    def _find_active_build_or_none(self, builds: Iterable[Build]) -> Build | None:
         tag = compute_build_tag(self._image)
         return next(
             (each for each in builds if each["status"] in ACTIVE_STATUSES and tag in each.get("tags", [])), None
         )
 
-    def _add_cache_image_and_report(self, builds: Iterable[Build]) -> ImageBuild:
+    def _copy_build_with_cache_image_and_report(self, builds: Iterable[Build]) -> ImageBuild:
         """Return what to build, with an image of these earlier builds to reuse layers of, if there is one."""
-        cache_image = find_newest_other_image_uri(builds, self._image) if can_reuse_layers(self._options) else None
+        cache_image = (
+            find_newest_other_image_in_repository_or_none(builds, self._image)
+            if can_reuse_layers(self._options)
+            else None
+        )
         if cache_image:
             self._report(f"reuses layers of {cache_image}, if it still exists")
         return replace(self._build, cache_image=cache_image)
@@ -109,7 +113,7 @@ class BuildRun:
         return f"{self._parent}/builds/{build['id']}"
 
 
-def find_newest_other_image_uri(builds: Iterable[Build], tagged_uri: str) -> str | None:
+def find_newest_other_image_in_repository_or_none(builds: Iterable[Build], tagged_uri: str) -> str | None:
     """Return the image that the newest successful build has pushed to the repository of an image, with its tag.
 
     `builds` are the newest first. The image itself does not count: it is built because the registry lacks it.
@@ -123,7 +127,7 @@ def find_newest_other_image_uri(builds: Iterable[Build], tagged_uri: str) -> str
     return None
 
 
-def get_built_digest(build: Build, tagged_uri: str) -> str | None:
+def get_built_digest_or_none(build: Build, tagged_uri: str) -> str | None:
     """Return the digest that a build reports for an image; `None` if it has none."""
     images = build.get("results", {}).get("images", []) if build["status"] == "SUCCESS" else []
     return next((str(image["digest"]) for image in images if image["name"] == tagged_uri), None)

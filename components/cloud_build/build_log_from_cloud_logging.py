@@ -37,12 +37,12 @@ class BuildLog:
         self._next_read = 0.0
         self._is_readable = True
 
-    def take_new_lines_if_due(self, *, is_last_read: bool = False) -> Iterator[str]:
+    def iterate_new_lines_if_due(self, *, is_last_read: bool = False) -> Iterator[str]:
         """Yield the lines that were not yielded before. Reads nothing if it has just done so, but for the last read."""
         if time.monotonic() < self._next_read and not is_last_read:
             return
         self._next_read = time.monotonic() + READ_INTERVAL_SECONDS
-        for id_, line in self._fetch_newest_ids_and_lines_if_readable(ENTRIES_PER_READ):
+        for id_, line in self._fetch_newest_ids_and_lines_or_report_once(ENTRIES_PER_READ):
             if id_ not in self._read_ids:
                 self._read_ids.add(id_)
                 yield line
@@ -51,14 +51,14 @@ class BuildLog:
         """Return the last lines, once two reads in a row are equal; none if the log cannot be read."""
         lines: list[str] = []
         for _ in range(_MAX_READS_OF_END):
-            latest = [line for _, line in self._fetch_newest_ids_and_lines_if_readable(count)]
+            latest = [line for _, line in self._fetch_newest_ids_and_lines_or_report_once(count)]
             if not self._is_readable or (latest and latest == lines):
                 break
             lines = latest
             self._wait(_RETRY_SECONDS)
         return lines
 
-    def _fetch_newest_ids_and_lines_if_readable(self, count: int) -> list[tuple[str, str]]:
+    def _fetch_newest_ids_and_lines_or_report_once(self, count: int) -> list[tuple[str, str]]:
         """Return ids and lines of the newest entries, in the order in which they were written.
 
         The first failure is reported. After it, nothing is read.

@@ -92,7 +92,7 @@ def _build_docker_arguments(
         f"--platform={build.platform}",
         f"--file={build.dockerfile}",
         *([f"--target={build.target}"] if build.target else []),
-        *(_build_cache_arguments(build.cache_image) if can_reuse_layers(options) else []),
+        *(_build_inline_cache_and_cache_from_arguments(build.cache_image) if can_reuse_layers(options) else []),
         *(f"--build-arg={name}={value}" for name, value in sorted(build.build_args.items())),
         *(f"--secret=id={id_},env={variable}" for variable, id_ in secret_ids_by_variable.items()),
         *([f"--network={options['network']}"] if "network" in options else []),
@@ -100,7 +100,7 @@ def _build_docker_arguments(
     ]
 
 
-def _build_cache_arguments(cache_image: str | None) -> list[str]:
+def _build_inline_cache_and_cache_from_arguments(cache_image: str | None) -> list[str]:
     # What the next build needs to find this one's layers is written into the image.
     return ["--build-arg=BUILDKIT_INLINE_CACHE=1", *([f"--cache-from={cache_image}"] if cache_image else [])]
 

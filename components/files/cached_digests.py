@@ -11,7 +11,11 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from .checked_and_pruned_cache_files import get_cache_file_path, read_cache_file_or_none, write_cache_file_and_prune
+from .checked_and_pruned_cache_files import (
+    get_cache_file_path,
+    read_cache_file_or_none,
+    try_to_write_cache_file_and_prune,
+)
 from .stat_signatures import is_stable, pack_signature, read_packed_signatures, split_packed_signatures, sum_file_sizes
 
 TAG_LENGTH = 16
@@ -55,7 +59,7 @@ def get_cached_or_compute_folder_digest(
         return cached.decode()
     digest = compute_digest()
     if is_stable(signatures, start) and read_packed_signatures(root, paths) == signatures:
-        write_cache_file_and_prune(cache_file, digest.encode())
+        try_to_write_cache_file_and_prune(cache_file, digest.encode())
     return digest
 
 
@@ -80,7 +84,7 @@ def get_cached_or_compute_file_digests(folder: Path, paths: Collection[str]) -> 
     others = {path: cached[path] for path in cached.keys() - current.keys() if os.path.lexists(root + path)}
     latest = unchanged | stable | others
     if latest != cached:
-        write_cache_file_and_prune(cache_file, _serialize_signatures_and_digests(latest))
+        try_to_write_cache_file_and_prune(cache_file, _serialize_signatures_and_digests(latest))
     return {path: (unchanged.get(path) or hashed[path])[1] for path in paths}
 
 

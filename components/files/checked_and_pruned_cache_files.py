@@ -32,7 +32,7 @@ def read_cache_file_or_none(file: Path) -> bytes | None:
     return content if hashlib.sha256(content).hexdigest().encode() == checksum else None
 
 
-def write_cache_file_and_prune(file: Path, content: bytes) -> None:
+def try_to_write_cache_file_and_prune(file: Path, content: bytes) -> None:
     """Replace a cache file in one step, and delete the oldest files of its kind."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from ..cloud_build.build_find_or_start_and_wait import BuildRun, get_built_digest
+from ..cloud_build.build_find_or_start_and_wait import BuildRun, get_built_digest_or_none
 from ..cloud_build.build_log_from_cloud_logging import BuildLog
 from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
 from ..cloud_build.cloud_build_and_logging_client import Build, get_client
@@ -50,7 +50,7 @@ class CloudBuilder:
             secret_versions=self._options.get("secrets", {}),
         )
         for pause in (*_NEW_GRANT_PAUSES, None):
-            ended, log = self._find_or_start_build_and_wait(build, report)
+            ended, log = self._run_build_and_get_ended_build_and_log(build, report)
             if pause is None or not may_have_failed_for_new_grant(ended):
                 break
             report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
@@ -61,11 +61,11 @@ class CloudBuilder:
                 raise create_build_failed_error(tagged_uri, lines)
             raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
         # If tags are immutable, someone else may have pushed this image first.
-        if digest := get_built_digest(ended, tagged_uri) or RegistryApi().get_digest(tagged_uri):
+        if digest := get_built_digest_or_none(ended, tagged_uri) or RegistryApi().get_digest_or_none(tagged_uri):
             return digest
         raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
 
-    def _find_or_start_build_and_wait(self, build: ImageBuild, report: Report) -> tuple[Build, BuildLog]:
+    def _run_build_and_get_ended_build_and_log(self, build: ImageBuild, report: Report) -> tuple[Build, BuildLog]:
         """Return a build that has ended, and its log."""
         client, project = get_client(), self._options["parent"].split("/")[1]
         run = BuildRun(client, build, self._options, report)

@@ -17,7 +17,7 @@ _ABSENT, _OK = 404, 200
 class RegistryApi:
     """A registry of Google's, by the registry API v2 with Application Default Credentials."""
 
-    def get_digest(self, uri: str) -> str | None:
+    def get_digest_or_none(self, uri: str) -> str | None:
         """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
         import requests
 

@@ -26,7 +26,7 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 class ImageStore(Protocol):
     """A place that has images by URI. All methods raise ComponentError."""
 
-    def get_digest(self, uri: str) -> str | None:
+    def get_digest_or_none(self, uri: str) -> str | None:
         """Return the digest of an image, `sha256:…`; `None` if there is none under this URI."""
 
     def publish_and_get_digest(self, uri: str, report: Report) -> str:
@@ -36,7 +36,7 @@ class ImageStore(Protocol):
 class Daemon:
     """The Docker daemon of this machine, whose images the emulator runs."""
 
-    def get_digest(self, uri: str) -> str | None:
+    def get_digest_or_none(self, uri: str) -> str | None:
         import docker
 
         with closing(open_docker_client()) as client:
@@ -46,7 +46,7 @@ class Daemon:
                 return None
 
     def publish_and_get_digest(self, uri: str, report: Report) -> str:  # noqa: ARG002
-        digest = self.get_digest(uri)
+        digest = self.get_digest_or_none(uri)
         assert digest is not None, f"{uri} was not built"
         return digest
 
@@ -54,7 +54,7 @@ class Daemon:
 class Registry:
     """A registry, which the daemon pushes to."""
 
-    def get_digest(self, uri: str) -> str | None:
+    def get_digest_or_none(self, uri: str) -> str | None:
         import docker
 
         credentials = fetch_google_credentials_or_none(uri)
@@ -75,7 +75,7 @@ class Registry:
                 if "error" in message:
                     error = _redact_and_shorten(str(message["error"]), credentials)
                     # If tags are immutable, someone else may have pushed this image first.
-                    if _IMMUTABLE_MESSAGE.search(error) and (digest := self.get_digest(uri)):
+                    if _IMMUTABLE_MESSAGE.search(error) and (digest := self.get_digest_or_none(uri)):
                         return digest
                     raise RegistryRefused(f"{uri} cannot be pushed: {error}; {describe_push_remedy(uri)}")
                 digest = message.get("aux", {}).get("Digest", digest)

@@ -24,7 +24,7 @@ class PackageContext(BuildContext):
     @cached_property
     def files_by_context_path(self) -> Mapping[str, str]:
         selected = list_copied_paths(self.package, self._copyable_files)
-        paths = sorted(select_files_at_or_below(self.folder, selected, self._copyable_files))
+        paths = sorted(select_files_at_or_below_and_link_targets(self.folder, selected, self._copyable_files))
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}
 
     @cached_property
@@ -36,10 +36,10 @@ class PackageContext(BuildContext):
 
     @cached_property
     def _copyable_files(self) -> set[str]:
-        return list_copyable_files(self.folder, self.package)
+        return find_copyable_files(self.folder, self.package)
 
 
-def list_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
+def find_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
     """Return the files of a package's path that may be copied.
 
     Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic
@@ -54,7 +54,9 @@ def list_copyable_files(folder: Path, package: config_types.Package) -> set[str]
     }
 
 
-def select_files_at_or_below(folder: Path, selected_paths: Iterable[str], copyable_files: Iterable[str]) -> set[str]:
+def select_files_at_or_below_and_link_targets(
+    folder: Path, selected_paths: Iterable[str], copyable_files: Iterable[str]
+) -> set[str]:
     """Return the files that are one of `selected_paths` or are below one; for a link, the link and its target."""
     root = folder.resolve()
     paths = {*selected_paths}

@@ -7,7 +7,7 @@ from pathlib import Path
 from vertex_api.validation.rules import Violation
 
 from ..schema import config_types
-from .package_context import list_copyable_files, select_files_at_or_below
+from .package_context import find_copyable_files, select_files_at_or_below_and_link_targets
 from .package_dockerfile import INSTALL_FILES, get_main_file
 
 
@@ -33,9 +33,9 @@ def find_package_violations(package_folder: Path, declared_package: config_types
     yield from misplaced
     if misplaced:
         return
-    copyable_files = list_copyable_files(package_folder, declared_package)
+    copyable_files = find_copyable_files(package_folder, declared_package)
     for key, path, _ in named_paths:
-        if not select_files_at_or_below(package_folder, [posixpath.normpath(path)], copyable_files):
+        if not select_files_at_or_below_and_link_targets(package_folder, [posixpath.normpath(path)], copyable_files):
             yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 

@@ -55,10 +55,10 @@ def list_copied_paths(package: config_types.Package, copyable_files: Collection[
 
 def render_dockerfile(package: config_types.Package, copyable_files: Collection[str]) -> str:
     """Return the text of the Dockerfile, which copies files from `PACKAGE_FOLDER` in its context."""
-    return "\n".join(_render_instructions(package, copyable_files)) + "\n"
+    return "\n".join(_iterate_dockerfile_lines(package, copyable_files)) + "\n"
 
 
-def _render_instructions(package: config_types.Package, copyable_files: Collection[str]) -> Iterator[str]:
+def _iterate_dockerfile_lines(package: config_types.Package, copyable_files: Collection[str]) -> Iterator[str]:
     base = package["baseImage"]
     is_prebuilt = _PREBUILT.fullmatch(base) is not None
     pip = "pip3 install --no-cache-dir" if is_prebuilt else "pip install --no-cache-dir"

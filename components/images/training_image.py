@@ -136,7 +136,7 @@ def _build_image_if_missing_and_get_outputs(props: dict[str, Any]) -> dict[str, 
             digest = CloudBuilder(builder["cloudBuild"]).build_push_and_get_digest(context, uri, report)
         else:
             # If it was built before and its push failed, the daemon has it.
-            if Daemon().get_digest(uri) is None:
+            if Daemon().get_digest_or_none(uri) is None:
                 context, secrets = _require_unchanged_context(props), props.get("secrets") or {}
                 get_buildx_or_classic_builder().build_and_load(context, uri, secrets, report)
             digest = get_image_store(uri).publish_and_get_digest(uri, report)
@@ -151,13 +151,13 @@ def _fetch_digest_from_store_or_none(props: Mapping[str, Any]) -> str | None:
     """
     uri = props["uri"]
     if props.get("builder"):
-        return RegistryApi().get_digest(uri)
+        return RegistryApi().get_digest_or_none(uri)
     try:
-        return get_image_store(uri).get_digest(uri)
+        return get_image_store(uri).get_digest_or_none(uri)
     except DockerUnavailable:
         if not is_in_google_registry(uri):
             raise
-        return RegistryApi().get_digest(uri)
+        return RegistryApi().get_digest_or_none(uri)
 
 
 def _require_unchanged_context(props: dict[str, Any]) -> BuildContext:

@@ -35,7 +35,7 @@ def is_same_job(resource_name: str, other_name: str) -> bool:
     return same_project and one[1:] == other[1:]
 
 
-def render_adoption_violations(
+def find_adoption_violation_messages(
     kind: Kind, name_or_id: str, project: str, project_number: str | None, region: str
 ) -> Iterator[str]:
     """Yield why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
@@ -56,23 +56,25 @@ def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: 
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.require(ResourceName.parse(resource_name))
     actual = canonicalize_stored_spec(inputs.spec.kind, job).fields
-    if lines := list(_render_difference_lines(inputs.spec.fields, actual, reference_tables)):
+    if lines := list(_iterate_difference_lines(inputs.spec.fields, actual, reference_tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
         raise SubmitFailed("\n".join([headline, *lines, advice]))
     return job
 
 
-def _render_difference_lines(declared: Any, actual: Any, reference_tables: Tables, path: KeyPath = ()) -> Iterator[str]:
+def _iterate_difference_lines(
+    declared: Any, actual: Any, reference_tables: Tables, path: KeyPath = ()
+) -> Iterator[str]:
     """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything."""
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
             # A message that the job lacks equals an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _render_difference_lines(value, actual.get(key, empty), reference_tables, (*path, key))
+            yield from _iterate_difference_lines(value, actual.get(key, empty), reference_tables, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _render_difference_lines(*pair, reference_tables, (*path, index))
+            yield from _iterate_difference_lines(*pair, reference_tables, (*path, index))
     elif not is_equivalent(declared, actual, reference_tables):
         yield f"  {format_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
 

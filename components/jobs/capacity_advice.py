@@ -16,7 +16,7 @@ LONG_WAIT_MINUTES = 10
 _REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be short"}
 
 
-def render_capacity_alternative_lines(job: Job) -> Iterator[str]:
+def iterate_capacity_alternative_lines_of_job(job: Job) -> Iterator[str]:
     """Yield the changes of a job, as the service shows it, that may get it machines. Each replaces the job."""
     # Imported here, as below, because most jobs need no advice.
     from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternative_lines
@@ -45,7 +45,7 @@ class CapacityAdvice:
         for state, names in self._take_new_long_waiting_names_by_state(jobs_by_name, now).items():
             by_advice: dict[tuple[str, ...], list[str]] = {}
             for name in names:
-                by_advice.setdefault(tuple(self._render_advice_lines(state, jobs_by_name[name])), []).append(name)
+                by_advice.setdefault(tuple(self._iterate_advice_lines(state, jobs_by_name[name])), []).append(name)
             for advice, alike in by_advice.items():
                 if advice not in self._advised:
                     self._advised.add(advice)
@@ -68,14 +68,14 @@ class CapacityAdvice:
                 by_state[state].append(name)
         return by_state
 
-    def _render_advice_lines(self, state: str, job: Job) -> Iterator[str]:
+    def _iterate_advice_lines(self, state: str, job: Job) -> Iterator[str]:
         from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url, estimate_quota_by_metric
 
         if state == "QUEUED" and (needed := estimate_quota_by_metric(_get_canonical_spec(job))):
             amounts = ", ".join(f"{metric} {amount:,}" for metric, amount in needed.items())
             yield f"  it needs these quotas ({METRIC_PREFIX}NAME): {amounts}"
             yield f"  see and ask for more: {build_quota_page_url(str(self._project))}"
-        yield from render_capacity_alternative_lines(job)
+        yield from iterate_capacity_alternative_lines_of_job(job)
 
 
 def _get_canonical_spec(job: Job) -> CanonicalSpec:

@@ -36,7 +36,7 @@ class CompletionProvider(Provider):
         return dynamic.CreateResult("completion", {**props, "results": self._await_results_by_job_name(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        results = _fetch_results_by_job_name(props["parent"], props["owner"], props["jobs"])
+        results = _fetch_results_of_existing_jobs_by_name(props["parent"], props["owner"], props["jobs"])
         return self.build_read_result_with_inputs(id_, props, results=results)
 
     def _await_results_by_job_name(self, props: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
 
         def fetch_results_or_empty(ids: Mapping[str, Any]) -> dict[str, Any]:
             with suppress(VertexError):  # `pulumi up` reports why the wait has failed
-                return _fetch_results_by_job_name(self._parent, self._owner, ids)
+                return _fetch_results_of_existing_jobs_by_name(self._parent, self._owner, ids)
             return {}
 
         return self.recover_output(
@@ -103,10 +103,10 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
         )
 
 
-def _fetch_results_by_job_name(
+def _fetch_results_of_existing_jobs_by_name(
     parent: str, project_and_stack_name: str, ids_by_job: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Return the results of the jobs that have an id and exist."""
     ids = {name: id_ for name, id_ in ids_by_job.items() if id_ is not None}
-    jobs = waiting.fetch_existing_jobs_with_tuning_jobs(parent, project_and_stack_name, ids)
+    jobs = waiting.fetch_existing_jobs_with_tuning_jobs_in_pipelines(parent, project_and_stack_name, ids)
     return {name: build_job_results(job) for name, job in jobs.items()}

@@ -64,10 +64,10 @@ def find_dependency_and_deadline_violations(
             yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
 
 
-def resolve_model_dirs_and_set_referenced_jobs(
+def copy_jobs_with_model_dirs_and_referenced_jobs(
     jobs: Sequence[DeclaredJob], result_references: ResultReferences
 ) -> tuple[DeclaredJob, ...]:
-    """Return valid jobs with the `referenced_jobs` of each.
+    """Return copies of valid jobs with the `referenced_jobs` of each.
 
     A reference to the model folder of a job is resolved if that job's declaration names its output folder. What the
     folder depends on is then referenced too.

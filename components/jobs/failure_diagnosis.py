@@ -16,7 +16,7 @@ from vertex_api.studies.trial_summaries_and_best_trials import (
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target_and_emulator_start import Target
-from .capacity_advice import render_capacity_alternative_lines
+from .capacity_advice import iterate_capacity_alternative_lines_of_job
 
 Job = Mapping[str, Any]
 MAX_LOG_LINES = 10
@@ -71,15 +71,15 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     rows = list_trial_summaries(tuning_job)
     trial_reasons = {row["id"]: _LOG_HINT.sub("", row["infeasibleReason"]) for row in rows if "infeasibleReason" in row}
     causes = [
-        *render_unreported_metric_lines(tuning_job),
-        *explain_likely_causes([reason, *trial_reasons.values(), *log_lines]),
+        *iterate_unreported_metric_lines(tuning_job),
+        *find_likely_causes([reason, *trial_reasons.values(), *log_lines]),
     ]
     return "\n".join(
         [
             f"{job_name} failed: {reason}",
-            *_render_failed_trial_lines(trial_reasons),
+            *_iterate_failed_trial_lines(trial_reasons),
             *(f"  likely cause: {cause}" for cause in causes),
-            *(render_capacity_alternative_lines(job) if re.search(_STOCKOUT, reason) else ()),
+            *(iterate_capacity_alternative_lines_of_job(job) if re.search(_STOCKOUT, reason) else ()),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
             *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
             f"  all of it: {api.links.get_job_page_url(resource_name)} or "
@@ -89,7 +89,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     )
 
 
-def explain_likely_causes(lines: Sequence[str]) -> Iterator[str]:
+def find_likely_causes(lines: Sequence[str]) -> Iterator[str]:
     """Yield the usual causes of messages of the service, and of Python and Google's libraries in a log, each once."""
     text = "\n".join(lines)
     for pattern, cause in _CAUSES:
@@ -97,7 +97,7 @@ def explain_likely_causes(lines: Sequence[str]) -> Iterator[str]:
             yield match.expand(cause)
 
 
-def render_unreported_metric_lines(job: Job) -> Iterator[str]:
+def iterate_unreported_metric_lines(job: Job) -> Iterator[str]:
     """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
     if "studySpec" not in job:
         return
@@ -122,7 +122,7 @@ def _find_replica_name_or_none(reason: str) -> str | None:
     return None if match is None else match[1] or f"{match[2]}-0"
 
 
-def _render_failed_trial_lines(reasons_by_trial_id: Mapping[str, str]) -> Iterator[str]:
+def _iterate_failed_trial_lines(reasons_by_trial_id: Mapping[str, str]) -> Iterator[str]:
     for id_, reason in list(reasons_by_trial_id.items())[-MAX_TRIALS:]:
         yield f"  trial {id_}: {reason}"
     if len(reasons_by_trial_id) > MAX_TRIALS:

@@ -16,7 +16,7 @@ from .recovery.job_labels_and_list_filter import build_stack_filter
 Job = Mapping[str, Any]
 
 
-def fetch_and_attach_tuning_jobs(
+def fetch_and_attach_tuning_jobs_to_copies(
     api: Target, project_and_stack_name: str, jobs_by_name: Mapping[str, Job]
 ) -> dict[str, Job]:
     """Return the jobs by name, with its tuning job in each pipeline that runs one: one more list call if there is one.
@@ -24,23 +24,23 @@ def fetch_and_attach_tuning_jobs(
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
     tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name_or_none(job))}
-    tuning_jobs = fetch_existing_jobs_by_resource_name(api, project_and_stack_name, set(tuning_names.values()))
+    tuning_jobs = fetch_existing_jobs_by_api_name(api, project_and_stack_name, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs_by_name, **{name: {**jobs_by_name[name], TUNING_JOB: job} for name, job in attached.items()}}
 
 
-def fetch_existing_jobs_by_resource_name(
-    api: Target, project_and_stack_name: str, resource_names: Collection[str]
+def fetch_existing_jobs_by_api_name(
+    api: Target, project_and_stack_name: str, api_names: Collection[str]
 ) -> dict[str, Job]:
-    """Return those of the jobs that exist, by resource name.
+    """Return those of the jobs that exist, by the API's names of them, `projects/…`.
 
     This takes one list call per collection, and a call for each job that is not listed with the stack's labels.
     """
     jobs: dict[str, Job] = {}
-    for kind in {ResourceName.parse(name).kind for name in resource_names}:
+    for kind in {ResourceName.parse(name).kind for name in api_names}:
         listed = api.client.list(kind, api.parent, build_stack_filter(project_and_stack_name))
-        jobs |= {job["name"]: job for job in listed if job["name"] in resource_names}
-    for name in set(resource_names) - jobs.keys():
+        jobs |= {job["name"]: job for job in listed if job["name"] in api_names}
+    for name in set(api_names) - jobs.keys():
         with suppress(NotFound):
             jobs[name] = api.client.require(ResourceName.parse(name))
     return jobs
@@ -54,6 +54,6 @@ def fetch_tuning_job_of_pipeline_or_same_job(api: Target, job: Job) -> Job:
     return job
 
 
-def _get_tuning_job_name_or_none(pipeline: Job) -> str | None:
-    name = get_backing_job_resource_name_or_none(pipeline)
+def _get_tuning_job_name_or_none(job: Job) -> str | None:
+    name = get_backing_job_resource_name_or_none(job)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

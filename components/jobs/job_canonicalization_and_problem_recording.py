@@ -16,7 +16,7 @@ from ..runtime.calls_once_outputs_are_known import has_output
 from ..runtime.foundation_protocol import Foundation
 from ..schema import config_types, field_types, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
-from .adopted_job_lookup_and_checks import RERUN_MESSAGE, render_adoption_violations
+from .adopted_job_lookup_and_checks import RERUN_MESSAGE, find_adoption_violation_messages
 from .recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
 from .result_reference_parsing_and_fetching import build_unknown_result_message, split_at_known_job_or_first_dot
 
@@ -30,7 +30,7 @@ ResultNamesByJob = Mapping[str, Sequence[str] | None]
 """By name of a job whose results are used: the names of its results, None if they are not known yet."""
 
 
-def canonicalize_job_and_record_problems(
+def canonicalize_spec_and_lifecycle_and_record_problems(
     kind: Kind,
     name: str,
     spec: Any,
@@ -88,7 +88,7 @@ def _canonicalize_lifecycle_and_find_violations(
     violations += [(("lifecycle", *each.path), each.message) for each in problems]
     if not problems and "adopt" in canonical:
         project, _, region = location_name.split("/")[-3:]
-        messages = render_adoption_violations(kind, canonical["adopt"], project, None, region)
+        messages = find_adoption_violation_messages(kind, canonical["adopt"], project, None, region)
         violations += [(("lifecycle", "adopt"), message) for message in messages]
         if canonical.get("rerun"):
             violations.append((("lifecycle", "rerun"), RERUN_MESSAGE))

@@ -16,7 +16,7 @@ from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..schema import config_types, interpolation
 from .adopted_job_lookup_and_checks import expand_to_resource_name
-from .job_canonicalization_and_problem_recording import canonicalize_job_and_record_problems
+from .job_canonicalization_and_problem_recording import canonicalize_spec_and_lifecycle_and_record_problems
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
@@ -58,14 +58,14 @@ class _Job(DynamicResource, Generic[Spec]):
         # report a slip in a dict as one mismatch of the whole, without the field.
         is_validated = isinstance(canonical, CanonicalSpec | pulumi.Output)
         if not is_validated:
-            canonical, lifecycle = canonicalize_job_and_record_problems(
+            canonical, lifecycle = canonicalize_spec_and_lifecycle_and_record_problems(
                 kind,
                 name,
                 spec,
                 lifecycle or {},
                 foundation=foundation,
                 secrets=secrets or {},
-                result_names_by_job={name: job.available_result_names for name, job in (jobs or {}).items()},
+                result_names_by_job={name: job.available_result_names_or_none for name, job in (jobs or {}).items()},
             )
         rerun = (lifecycle or {}).get("rerun", 0)
         adopted_name = (lifecycle or {}).get("adopt")
@@ -79,7 +79,9 @@ class _Job(DynamicResource, Generic[Spec]):
         self._spec = canonical
         if not adopt:
             self._spec = call_now_or_when_known(
-                lambda spec, digests: spec and add_defaults_and_output_folder(spec, rerun, foundation, name, digests),
+                lambda spec, digests: (
+                    spec and copy_with_defaults_and_output_folder(spec, rerun, foundation, name, digests)
+                ),
                 canonical,
                 run_digests,
             )
@@ -125,7 +127,7 @@ class _Job(DynamicResource, Generic[Spec]):
         )
 
     @property
-    def available_result_names(self) -> Sequence[str] | None:
+    def available_result_names_or_none(self) -> Sequence[str] | None:
         """The names of the results that other jobs may refer to; None if they are not known yet."""
         if self._is_adopted or not isinstance(self._spec, CanonicalSpec):
             return None
@@ -155,18 +157,18 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def add_defaults_and_output_folder(
+def copy_with_defaults_and_output_folder(
     spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: the foundation's defaults, and a folder for each run."""
-    whole = add_foundation_defaults(spec, foundation)
+    whole = copy_with_foundation_defaults(spec, foundation)
     if "baseOutputDirectory" in whole.job_spec:
         return whole
     digest = compute_run_digest(whole, rerun, upstream_run_digests)
-    return replace_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
+    return copy_with_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
 
 
-def add_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
+def copy_with_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
     """Return the spec with one replica a pool, and the foundation's fields, labels and encryption key."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
     pools = job_spec["workerPoolSpecs"]
@@ -179,7 +181,7 @@ def add_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> Cano
     return CanonicalSpec(spec.kind, fields)
 
 
-def replace_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
+def copy_with_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
     """Return the spec with another output folder."""
     job_spec = {**spec.job_spec, "baseOutputDirectory": {"outputUriPrefix": folder_uri}}
     return spec.copy_with_fields(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))

@@ -27,14 +27,14 @@ def remove_orphans_find_or_submit_job(
     """
     kind, project_and_stack_name = inputs.spec.kind, inputs.project_and_stack_name
     token = compute_idempotency_token(
-        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_resource_names
+        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_api_names_by_reference
     )
     labels = build_labels(inputs.owner, token)
-    equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, project_and_stack_name, token)
+    equivalent_job = jobs_cache.find_equivalent_usable_job_or_none(api, kind, project_and_stack_name, token)
     ledger = jobs_cache.get_current_ledger_or_none(project_and_stack_name)
     if ledger and inputs.pulumi_name in ledger.names:
         labels[MARK_LABEL] = ledger.compute_mark_label_value(inputs.pulumi_name)
-        marked = jobs_cache.find_marked_job_resource_names(api, kind, project_and_stack_name, labels[MARK_LABEL])
+        marked = jobs_cache.find_marked_job_api_names(api, kind, project_and_stack_name, labels[MARK_LABEL])
         orphans = [name for name in marked if not equivalent_job or name != equivalent_job["name"]]
         remove_orphans_among_jobs(
             api.client, ledger.fully_qualified_stack_name, dict.fromkeys(orphans, inputs.pulumi_name)
@@ -49,5 +49,7 @@ def remove_orphans_find_or_submit_job(
             api.parent,
             job,
             check_before=partial(require_engine_alive, inputs.error_prefix),
-            find_created=partial(jobs_cache.find_job_created_since_listing, api, kind, project_and_stack_name, token),
+            find_created=partial(
+                jobs_cache.find_job_created_since_listing_or_none, api, kind, project_and_stack_name, token
+            ),
         )

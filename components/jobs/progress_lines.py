@@ -31,15 +31,15 @@ class Progress:
         """Return a few lines on the jobs that have changed by `now` (seconds since 1970), once for each change."""
         changed = {}
         for name, job in jobs_by_name.items():
-            status = _describe_status(job)
+            status = _describe_state_and_trials(job)
             if self._statuses.get(name) != status:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_render_state_lines_with_names(changed), _render_done_counts(jobs_by_name)]
+            lines = [*_iterate_state_lines_with_names(changed), _render_done_counts(jobs_by_name)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
-        queued = list(_render_unstarted_job_lines(jobs_by_name, now))
+        queued = list(_iterate_unstarted_job_lines(jobs_by_name, now))
         if self._last_time is None or (lines and not queued):
             self._last_time = now
         elif now - self._last_time > HEARTBEAT_SECONDS:
@@ -48,24 +48,24 @@ class Progress:
         return lines
 
 
-def describe_run_output_change_or_none(
-    job_name: str, previous_run_output: Mapping[str, Any], run_output: Mapping[str, Any]
+def describe_run_summary_change_or_none(
+    job_name: str, previous_run_summary: Mapping[str, Any], run_summary: Mapping[str, Any]
 ) -> str | None:
     """Return a line on a job whose output `run` has changed; None if it has not."""
-    if previous_run_output == run_output:
+    if previous_run_summary == run_summary:
         return None
-    previous_state = previous_run_output.get("state", run_output["state"])
-    arrow = f"{strip_state_prefix(previous_state)} → " if previous_state != run_output["state"] else ""
+    previous_state = previous_run_summary.get("state", run_summary["state"])
+    arrow = f"{strip_state_prefix(previous_state)} → " if previous_state != run_summary["state"] else ""
     done = (
-        f", {run_output['trials']['ended']} of {run_output['trials']['of']} trials done"
-        if "trials" in run_output
+        f", {run_summary['trials']['ended']} of {run_summary['trials']['of']} trials done"
+        if "trials" in run_summary
         else ""
     )
-    error = f": {run_output['error']}" if run_output.get("error") else ""
-    return f"{job_name}: {arrow}{strip_state_prefix(run_output['state'])}{done}{error}"
+    error = f": {run_summary['error']}" if run_summary.get("error") else ""
+    return f"{job_name}: {arrow}{strip_state_prefix(run_summary['state'])}{done}{error}"
 
 
-def _describe_status(job: Job) -> str:
+def _describe_state_and_trials(job: Job) -> str:
     state, tuning_job = strip_state_prefix(job["state"]), job.get(TUNING_JOB, job)
     if state == "RUNNING" and "startTime" in job:
         minutes = count_minutes_since_creation(job, _parse_iso_time_to_unix_seconds(job["startTime"]))
@@ -78,7 +78,7 @@ def _describe_status(job: Job) -> str:
     return f"{state}, {count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 
 
-def _render_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
+def _iterate_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):
@@ -95,7 +95,7 @@ def _render_done_counts(jobs: Mapping[str, Job]) -> str:
     return text
 
 
-def _render_unstarted_job_lines(jobs_by_name: Mapping[str, Job], now: float) -> Iterator[str]:
+def _iterate_unstarted_job_lines(jobs_by_name: Mapping[str, Job], now: float) -> Iterator[str]:
     """Yield a line for each state before RUNNING: its jobs that are a minute old, since when, and why."""
     for state, reason in _QUEUE_REASONS.items():
         queued = [name for name, job in jobs_by_name.items() if strip_state_prefix(job["state"]) == state]

@@ -23,12 +23,12 @@ from .actual_values_of_declared_fields import select_actual_values_of_declared_f
 from .adopted_job_lookup_and_checks import (
     RERUN_MESSAGE,
     fetch_and_verify_adopted_job,
+    find_adoption_violation_messages,
     is_same_job,
-    render_adoption_violations,
 )
 from .job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
-from .progress_lines import describe_run_output_change_or_none
+from .progress_lines import describe_run_summary_change_or_none
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
 from .recovery.job_removal import remove_job
@@ -57,7 +57,7 @@ class JobProvider(Provider):
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = render_adoption_violations(self.kind, adopt, project, None, region)
+            messages = find_adoption_violation_messages(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", RERUN_MESSAGE))
@@ -95,8 +95,8 @@ class JobProvider(Provider):
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _fetch_and_build_run_output(api, job)
-        if change := describe_run_output_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
+            run = _fetch_and_build_run_summary(api, job)
+        if change := describe_run_summary_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
@@ -128,7 +128,7 @@ class JobProvider(Provider):
                 job = fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
             else:
                 job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
-            run = _fetch_and_build_run_output(api, job)
+            run = _fetch_and_build_run_summary(api, job)
             return {**props, **_copy_results_property_if_any({"results": result_values}), "run": run}
 
 
@@ -155,7 +155,7 @@ def _copy_results_property_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _fetch_and_build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch_and_build_run_summary(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])

@@ -71,7 +71,7 @@ class JobInputs:
         return f"{self.pulumi_name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
 
     @property
-    def upstream_resource_names(self) -> Mapping[str, str]:
+    def upstream_api_names_by_reference(self) -> Mapping[str, str]:
         """The resource names of the jobs and of the TensorBoard that its references lead to, by name or reference."""
         board = {interpolation.TENSORBOARD_NAME: self.tensorboard} if self.tensorboard else {}
         return {**self.upstream_jobs, **board}

@@ -12,7 +12,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..errors import SubmitFailed
 from ..runtime.api_target_and_emulator_start import Target
 from ..schema import interpolation
-from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs
+from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs_to_copies
 from .provider_inputs import JobInputs
 
 
@@ -59,11 +59,11 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")
-    complete_jobs = fetch_and_attach_tuning_jobs(api, inputs.project_and_stack_name, jobs)
+    complete_jobs = fetch_and_attach_tuning_jobs_to_copies(api, inputs.project_and_stack_name, jobs)
     job_results = {name: {"name": job["name"], **build_job_results(job)} for name, job in complete_jobs.items()}
     values = {}
     for reference, (name, path) in paths.items():
-        value = _find_result_value(job_results[name], path)
+        value = _find_result_value_or_none(job_results[name], path)
         if value is None:
             reason = _explain_missing_result(name, path, job_results[name])
             raise SubmitFailed(f"{inputs.error_prefix}: ${{{interpolation.JOBS}.{reference}}} does not exist: {reason}")
@@ -71,7 +71,7 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
     return values
 
 
-def _find_result_value(result: Any, path: str) -> Any:
+def _find_result_value_or_none(result: Any, path: str) -> Any:
     """Return the value at a path, whose last name may have dots in it; None if there is none."""
     while isinstance(result, Mapping) and path not in result:
         head, _, path = path.partition(".")

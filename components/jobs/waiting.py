@@ -16,7 +16,7 @@ from ..runtime import api_target_and_emulator_start
 from ..runtime.engine_liveness_and_exit_watcher import require_engine_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
-from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_resource_name
+from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs_to_copies, fetch_existing_jobs_by_api_name
 from .progress_lines import Progress
 
 Job = Mapping[str, Any]
@@ -40,7 +40,7 @@ def print_progress_until_all_succeed_and_get_results(
     while True:
         require_engine_alive("waiting")
         try:
-            latest = fetch_existing_jobs_with_tuning_jobs(api_parent, project_and_stack_name, pending)
+            latest = fetch_existing_jobs_with_tuning_jobs_in_pipelines(api_parent, project_and_stack_name, pending)
         except (Unavailable, RateLimited) as error:  # the client has tried for minutes
             _raise_if_overdue(api_parent, pending, jobs, deadlines_by_job, time.monotonic() - start)
             raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
@@ -55,7 +55,7 @@ def print_progress_until_all_succeed_and_get_results(
             raise TrainingFailed("\n".join(reports))
         if all(map(_has_ended, jobs.values())):
             for name, job in jobs.items():
-                notes = failure_diagnosis.render_unreported_metric_lines(job.get(TUNING_JOB, job))
+                notes = failure_diagnosis.iterate_unreported_metric_lines(job.get(TUNING_JOB, job))
                 _print_lines(*(f"{name}: {note}" for note in notes))
             return {name: build_job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
@@ -84,14 +84,14 @@ def _raise_if_overdue(
         raise TrainingFailed("\n".join(lines))
 
 
-def fetch_existing_jobs_with_tuning_jobs(
+def fetch_existing_jobs_with_tuning_jobs_in_pipelines(
     parent: str, project_and_stack_name: str, job_ids_by_name: Mapping[str, str]
 ) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
     api = api_target_and_emulator_start.resolve_target_and_start_emulator(parent)
-    jobs = fetch_existing_jobs_by_resource_name(api, project_and_stack_name, set(job_ids_by_name.values()))
+    jobs = fetch_existing_jobs_by_api_name(api, project_and_stack_name, set(job_ids_by_name.values()))
     existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
-    return fetch_and_attach_tuning_jobs(api, project_and_stack_name, existing)
+    return fetch_and_attach_tuning_jobs_to_copies(api, project_and_stack_name, existing)
 
 
 def _has_ended(job: Job) -> bool:

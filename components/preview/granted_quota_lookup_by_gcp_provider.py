@@ -54,7 +54,7 @@ def fetch_granted_quota_amounts(project: str, region: str, metrics: Collection[s
 
     Raises GrantedQuotasUnknown.
     """
-    _require_reachable_api()
+    _raise_if_api_is_unreachable()
     # Imported here, because stacks of other targets do without it.
     defer_pulumi_gcp_imports()
     from pulumi_gcp import _utilities
@@ -100,7 +100,7 @@ def get_api_or_proxy_address(environment: Mapping[str, str]) -> tuple[str, int]:
     return server.hostname or "", server.port or (443 if server.scheme == "https" else 80)
 
 
-def _require_reachable_api() -> None:
+def _raise_if_api_is_unreachable() -> None:
     """Raise GrantedQuotasUnknown if the API cannot be reached.
 
     The provider would try again for five minutes, and Pulumi's engine does not end before it.

@@ -71,7 +71,7 @@ class StackSide:
             if inputs is None:
                 continue
             if step.type == _PERSISTENT_RESOURCE_TYPE:
-                pools = [_restore_integers_from_texts(pool) for pool in inputs.get("resourcePools") or []]
+                pools = [_restore_integers_and_drop_empty_values(pool) for pool in inputs.get("resourcePools") or []]
                 name = google_cloud_rules.PERSISTENT_RESOURCE
                 costs[name] = estimate_max_persistent_resource_cost(pools, str(inputs.get("location")), prices)
                 quotas[name] = estimate_max_persistent_resource_quota_by_metric(pools)
@@ -109,11 +109,11 @@ def get_max_submissions_per_minute_or_none(preview: PreviewDocument) -> int | No
     return SUBMISSIONS_PER_MINUTE if preview.valid_part_of_stack_config.get("target") == "gcp" else None
 
 
-def _restore_integers_from_texts(value: Any) -> Any:
+def _restore_integers_and_drop_empty_values(value: Any) -> Any:
     """Return a pool as stack files have it: the provider takes some numbers as texts."""
     if isinstance(value, Mapping):
         return {
-            key: int(each) if key in _NUMBERS else _restore_integers_from_texts(each)
+            key: int(each) if key in _NUMBERS else _restore_integers_and_drop_empty_values(each)
             for key, each in value.items()
             if each
         }

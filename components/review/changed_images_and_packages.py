@@ -32,7 +32,7 @@ class ImageFinding:
 
 def find_changed_images_and_packages(steps: Iterable[Step]) -> list[ImageFinding]:
     """Find the images and packages that a preview changes."""
-    return [_build_image_finding(step) for step in steps if step.type in _NOUNS and step.op != "same"]
+    return [_build_image_or_package_finding(step) for step in steps if step.type in _NOUNS and step.op != "same"]
 
 
 def get_nouns_and_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
@@ -44,7 +44,7 @@ def get_nouns_and_names_by_uri(steps: Iterable[Step]) -> dict[str, tuple[str, st
     }
 
 
-def _build_image_finding(step: Step) -> ImageFinding:
+def _build_image_or_package_finding(step: Step) -> ImageFinding:
     noun = _NOUNS[step.type]
     if step.old_inputs is None or step.new_inputs is None:
         return ImageFinding(noun, step.name, "new" if step.old_inputs is None else "removed")

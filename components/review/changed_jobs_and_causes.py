@@ -9,7 +9,7 @@ from vertex_api.job_kinds import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
 from .changed_images_and_packages import get_nouns_and_names_by_uri
-from .input_changes import InputChange, find_input_changes, format_value_or_none
+from .input_changes import InputChange, find_input_changes, format_short_value_or_none
 from .preview_document import Step
 
 KINDS_BY_TYPE: Mapping[str, Kind] = {f"pulumi-python:dynamic/vertex:{kind.type}": kind for kind in KINDS.values()}
@@ -102,20 +102,20 @@ def _get_old_and_new_output_folders_by_job(steps: Iterable[Step]) -> dict[str, t
     folders = {}
     for step in steps:
         if step.type in KINDS_BY_TYPE and step.old_inputs and step.new_inputs:
-            sides = [_find_output_folder(inputs.get("spec")) for inputs in (step.old_inputs, step.new_inputs)]
+            sides = [_find_output_folder_or_none(inputs.get("spec")) for inputs in (step.old_inputs, step.new_inputs)]
             if sides[0] and sides[1]:
                 folders[step.name] = (sides[0], sides[1])
     return folders
 
 
-def _find_output_folder(spec_or_part: Any) -> str | None:
+def _find_output_folder_or_none(spec_or_part: Any) -> str | None:
     """Return the output folder anywhere in a spec: its place depends on the kind of job."""
     if not isinstance(spec_or_part, Mapping):
         return None
     folder = spec_or_part.get(_OUTPUT_FOLDER[0])
     if isinstance(folder, Mapping):
         return str(folder.get(_OUTPUT_FOLDER[1]))
-    return next((found for each in spec_or_part.values() if (found := _find_output_folder(each))), None)
+    return next((found for each in spec_or_part.values() if (found := _find_output_folder_or_none(each))), None)
 
 
 def _is_consequence_of_upstream(change: InputChange, upstream_folders: Iterable[tuple[str, str]]) -> bool:
@@ -146,4 +146,4 @@ def _build_image_cause(old_uri: str, new_uri: str) -> Cause:
     name = new_path.rpartition("/")[2]
     if old_path == new_path and old_version and new_version:
         return Cause("image", name, old_version[0], new_version[0])
-    return Cause("image", name, format_value_or_none(old_uri), format_value_or_none(new_uri))
+    return Cause("image", name, format_short_value_or_none(old_uri), format_short_value_or_none(new_uri))

@@ -9,7 +9,7 @@ from ..schedules.next_times_rendering import is_next_times_line
 from ..schedules.schedule_cost_rendering_and_parsing import parse_schedule_cost_texts_by_name
 from .changed_images_and_packages import get_nouns_and_names_by_uri
 from .changed_jobs_and_causes import Cause, find_causes
-from .input_changes import InputChange, find_input_changes, find_value_changes, format_value_or_none
+from .input_changes import InputChange, find_input_changes, find_value_changes, format_short_value_or_none
 from .preview_document import Diagnostic, Step
 
 _EMULATOR_SCHEDULE = "pulumi-python:dynamic/vertex:EmulatorSchedule"
@@ -89,19 +89,19 @@ def _build_schedule_finding(
         change = "new"
     elif all(step.new_inputs is None for step in steps):
         change = "removed"
-    changes = [each for step in steps for each in _find_schedule_input_changes(step)]
+    changes = [each for step in steps for each in _find_input_changes_at_declared_paths(step)]
     causes = find_causes(changes, nouns_and_names_by_uri) or (Cause("request"),)
     return ScheduleFinding(
         name,
         change,
-        format_value_or_none(cron_inputs.get("cron") or cron_inputs.get("schedule")) or "",
-        format_value_or_none(cron_inputs.get("timeZone")) or "",
+        format_short_value_or_none(cron_inputs.get("cron") or cron_inputs.get("schedule")) or "",
+        format_short_value_or_none(cron_inputs.get("timeZone")) or "",
         cron_inputs.get("paused") is True,
         causes if change == "changed" else (),
     )
 
 
-def _find_schedule_input_changes(step: Step) -> list[InputChange]:
+def _find_input_changes_at_declared_paths(step: Step) -> list[InputChange]:
     changes = []
     for change in find_input_changes(step):
         changes += _find_changes_in_workflow_source(change) if change.path == (_SOURCE,) else [change]

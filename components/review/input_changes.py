@@ -32,12 +32,12 @@ class InputChange:
     @property
     def old_text(self) -> str | None:
         """The old value as one short line, None for no value."""
-        return format_value_or_none(self.old_value)
+        return format_short_value_or_none(self.old_value)
 
     @property
     def new_text(self) -> str | None:
         """The new value as one short line, None for no value."""
-        return format_value_or_none(self.new_value)
+        return format_short_value_or_none(self.new_value)
 
     @property
     def path_text(self) -> str:
@@ -61,7 +61,7 @@ def find_value_changes(old: Any, new: Any) -> list[InputChange]:
     return list(_iterate_changes(old, new, ()))
 
 
-def format_value_or_none(value: Any) -> str | None:
+def format_short_value_or_none(value: Any) -> str | None:
     """Return a value of a preview as one short line, or None for no value."""
     if value is None:
         return None

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .markdown_rendering import MAX_LENGTH
-from .review import Review
+from .preview_review import Review
 
 _MAX_ITEMS = (1000, 200, 50, 20, 5)
 """How many items a list has at most, tried in this order until the JSON is short enough."""

@@ -17,7 +17,7 @@ def render_code_span(text: str) -> str:
     return f"{fence}{padding}{visible or '(empty)'}{padding}{fence}"
 
 
-def render_code_span_list(texts: Sequence[str], max_count: int) -> str:
+def join_code_spans_and_count_others(texts: Sequence[str], max_count: int) -> str:
     """Return texts as code spans with commas, of which those beyond `max_count` are counted only."""
     shown = ", ".join(map(render_code_span, texts[:max_count]))
     hidden_count = len(texts) - max_count

@@ -8,12 +8,12 @@ from typing import TypeVar
 from .changed_images_and_packages import ImageFinding
 from .changed_jobs_and_causes import Cause, JobFinding
 from .changed_schedules_and_causes import ScheduleFinding
-from .data_loss_grant_and_other_findings import DataLoss, Grant, OtherChange
+from .data_losses_grant_and_other_changes import DataLoss, Grant, OtherChange
 from .input_changes import shorten_in_the_middle
 from .job_groups_by_causes import JobGroup, group_jobs_by_all_causes_or_commonest
-from .markdown_code_spans import format_count_with_noun, render_code_span, render_code_span_list
-from .markdown_totals import render_totals
-from .review import Review
+from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
+from .markdown_totals import iterate_totals_lines
+from .preview_review import Review
 
 T = TypeVar("T")
 
@@ -67,21 +67,23 @@ def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:
         yield f"**The preview failed: {format_count_with_noun(len(review.problems), 'problem')}.**"
     else:
         yield f"**{_render_summary(review)}**"
-    yield from _render_section("", review.problems, limits.items * 2, _render_message)
-    yield from _render_section("⚠️ Data that is lost", review.data_losses, limits.items, _render_data_loss)
-    yield from _render_section("Images and packages", review.images, limits.items, partial(_render_image, limits.names))
+    yield from _iterate_section_lines("", review.problems, limits.items * 2, _render_message)
+    yield from _iterate_section_lines("⚠️ Data that is lost", review.data_losses, limits.items, _render_data_loss)
+    yield from _iterate_section_lines(
+        "Images and packages", review.images, limits.items, partial(_render_image_or_package, limits.names)
+    )
     groups = group_jobs_by_all_causes_or_commonest(review.jobs, limits.items)
-    yield from _render_section("Jobs", groups, limits.items, partial(_render_job_group, limits.names))
-    yield from _render_section("Schedules", review.schedules, limits.items, _render_schedule)
-    yield from _render_section("Grants", review.grants, limits.items, _render_grant)
-    yield from render_totals(review, limits.items)
-    yield from _render_section("Warnings", review.warnings, limits.items, _render_message)
+    yield from _iterate_section_lines("Jobs", groups, limits.items, partial(_render_job_group, limits.names))
+    yield from _iterate_section_lines("Schedules", review.schedules, limits.items, _render_schedule)
+    yield from _iterate_section_lines("Grants", review.grants, limits.items, _render_grant)
+    yield from iterate_totals_lines(review, limits.items)
+    yield from _iterate_section_lines("Warnings", review.warnings, limits.items, _render_message)
     others = partial(_render_other_change, limits.names)
-    yield from _render_folded_list("job", review.jobs, limits.details, _render_job)
-    yield from _render_folded_list("other resource", review.other_changes, limits.details, others)
+    yield from _iterate_folded_list_lines("job", review.jobs, limits.details, _render_job)
+    yield from _iterate_folded_list_lines("other resource", review.other_changes, limits.details, others)
     pending, undone = " that the base makes too, not shown above", " of the base that are missing here"
-    yield from _render_folded_list("change", review.pending_in_base, limits.details, render_code_span, pending)
-    yield from _render_folded_list("change", review.only_in_base, limits.details, render_code_span, undone)
+    yield from _iterate_folded_list_lines("change", review.pending_in_base, limits.details, render_code_span, pending)
+    yield from _iterate_folded_list_lines("change", review.only_in_base, limits.details, render_code_span, undone)
 
 
 def _render_summary(review: Review) -> str:
@@ -98,7 +100,9 @@ def _render_summary(review: Review) -> str:
     return ", ".join(parts) + "." if parts else "Nothing changes."
 
 
-def _render_section(title: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str]) -> Iterator[str]:
+def _iterate_section_lines(
+    title: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str]
+) -> Iterator[str]:
     if not items:
         return
     yield ""
@@ -110,14 +114,14 @@ def _render_section(title: str, items: Sequence[T], max_count: int, render_item:
         yield f"- and {len(items) - max_count:,} more"
 
 
-def _render_folded_list(
+def _iterate_folded_list_lines(
     noun: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str], addition: str = ""
 ) -> Iterator[str]:
     if not items:
         return
     yield ""
     yield f"<details><summary>{format_count_with_noun(len(items), noun)}{addition}</summary>"
-    yield from _render_section("", items, max_count, render_item)
+    yield from _iterate_section_lines("", items, max_count, render_item)
     yield ""
     yield "</details>"
 
@@ -138,16 +142,16 @@ def _render_grant(grant: Grant) -> str:
 
 
 def _render_other_change(max_names: int, change: OtherChange) -> str:
-    fields = f": {render_code_span_list(change.fields, max_names)}" if change.fields else ""
+    fields = f": {join_code_spans_and_count_others(change.fields, max_names)}" if change.fields else ""
     return f"{render_code_span(change.op)} {render_code_span(change.type)} {render_code_span(change.name)}{fields}"
 
 
-def _render_image(max_names: int, image: ImageFinding) -> str:
+def _render_image_or_package(max_names: int, image: ImageFinding) -> str:
     name = f"{image.noun} {render_code_span(image.name)}"
     if image.change != "changed":
         return f"{name} is {'new' if image.change == 'new' else 'removed from the stack'}"
     reasons = [
-        f"{render_code_span_list(files, max_names)} {verb}"
+        f"{join_code_spans_and_count_others(files, max_names)} {verb}"
         for files, verb in (
             (image.changed_files, "changed"),
             (image.added_files, "added"),
@@ -165,7 +169,7 @@ def _render_image(max_names: int, image: ImageFinding) -> str:
 
 
 def _render_job_group(max_names: int, group: JobGroup) -> str:
-    names = render_code_span_list([job.name for job in group.jobs], max_names)
+    names = join_code_spans_and_count_others([job.name for job in group.jobs], max_names)
     action = _render_action_and_causes(group.jobs[0], group.shared_causes)
     others_count = group.count_of_jobs_with_other_causes
     others = f" ({others_count:,} also for other reasons)" if others_count else ""

@@ -6,19 +6,19 @@ from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
 from ..runtime.submission_count_pace_and_messages import render_total_line
 from .before_and_after_estimates import Submissions, Totals
-from .markdown_code_spans import format_count_with_noun, render_code_span, render_code_span_list
+from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
 from .nearly_reached_guardrails import NearlyReachedGuardrail
-from .review import Review
+from .preview_review import Review
 
 _NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})
 _MAX_NAMES = 5
 
 
-def render_totals(review: Review, max_items: int) -> Iterator[str]:
+def iterate_totals_lines(review: Review, max_items: int) -> Iterator[str]:
     """Yield the lines with the totals of a review, none if it has no jobs for Google Cloud."""
     if review.before or review.after:
-        yield from _render_cost(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
-        yield from _render_quota(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
+        yield from _iterate_cost_lines(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
+        yield from _iterate_quota_lines(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
     if review.submissions and review.submissions.count and review.after:
         yield ""
         yield render_submission_count_and_pace(review.submissions)
@@ -26,7 +26,7 @@ def render_totals(review: Review, max_items: int) -> Iterator[str]:
         yield ""
         yield "**Guardrails that are nearly reached**"
         yield ""
-        yield from (_render_nearly_reached_guardrail(each) for each in review.near_limits)
+        yield from (_render_nearly_reached_guardrail_bullet(each) for each in review.near_limits)
 
 
 def render_submission_count_and_pace(submissions: Submissions) -> str:
@@ -36,14 +36,14 @@ def render_submission_count_and_pace(submissions: Submissions) -> str:
     return format_count_with_noun(submissions.count, "submission")
 
 
-def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]:
+def _iterate_cost_lines(review: Review, before: Totals, after: Totals) -> Iterator[str]:
     yield ""
     yield f"| Cost by list price | {_get_before_column_title(review)} | after |"
     yield "|---|---:|---:|"
     yield f"| USD an hour | {before.hourly:,.2f} | {after.hourly:,.2f} |"
     yield f"| USD at most | {before.ceiling:,.2f} | {after.ceiling:,.2f} |"
     notes = [
-        f"{render_code_span_list(names, _MAX_NAMES)} {text}"
+        f"{join_code_spans_and_count_others(names, _MAX_NAMES)} {text}"
         for names, text in (
             (after.endless, "without an end"),
             (after.unpriced, "without a price on file"),
@@ -61,7 +61,7 @@ def _render_cost(review: Review, before: Totals, after: Totals) -> Iterator[str]
         yield from (f"- {note}" for note in notes)
 
 
-def _render_quota(review: Review, before: Totals, after: Totals, max_items: int) -> Iterator[str]:
+def _iterate_quota_lines(review: Review, before: Totals, after: Totals, max_items: int) -> Iterator[str]:
     metrics = sorted({*before.quota, *after.quota})
     if not metrics:
         return
@@ -85,7 +85,7 @@ def _get_before_column_title(review: Review) -> str:
     return "base" if review.has_base else "before"
 
 
-def _render_nearly_reached_guardrail(near: NearlyReachedGuardrail) -> str:
+def _render_nearly_reached_guardrail_bullet(near: NearlyReachedGuardrail) -> str:
     digits = 2 if near.unit.startswith("USD") else 0
     amounts = f"{near.value:,.{digits}f} of {near.limit:,.{digits}f}{f' {near.unit}' if near.unit else ''}"
     who = f", by {render_code_span(near.name)}" if near.name else ""

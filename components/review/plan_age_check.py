@@ -14,7 +14,7 @@ class PlanUnusable(ComponentError):
     """A plan is older than the state, or a file is not what it should be."""
 
 
-def require_plan_newer_than_state(plan_text: str, state_text: str, plan_name: str, state_name: str) -> None:
+def raise_unless_plan_newer_than_state(plan_text: str, state_text: str, plan_name: str, state_name: str) -> None:
     """Check that no update has changed a stack since a plan was saved. Raises PlanUnusable.
 
     Both record when they were written in their manifest: the plan of `pulumi preview --save-plan`, the state of

@@ -7,9 +7,9 @@ from typing import Any
 
 from .json_rendering import render_json
 from .markdown_rendering import render_markdown
-from .plan_age_check import PlanUnusable, require_plan_newer_than_state
+from .plan_age_check import PlanUnusable, raise_unless_plan_newer_than_state
 from .preview_document import PreviewDocument, PreviewUnreadable
-from .review import build_review
+from .preview_review import build_review
 
 _REVIEW = """\
 Makes of a preview what a reviewer needs, in at most 60,000 characters: what is built, submitted, run
@@ -90,7 +90,7 @@ def print_plan_problem_and_return_exit_code(plan_file: str, state_file: str) -> 
     """Write to standard error why a plan must not be applied. Returns the exit code: 0 or 1."""
     try:
         plan, state = _read_file_or_stdin(plan_file), _read_file_or_stdin(state_file)
-        require_plan_newer_than_state(plan, state, plan_file, state_file)
+        raise_unless_plan_newer_than_state(plan, state, plan_file, state_file)
     except PlanUnusable as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 1

@@ -18,7 +18,7 @@ from vertex_api.validation.shape_validation_and_canonicalization import (
 )
 
 from ..errors import DeclarationErrors, Problem
-from ..jobs.job_canonicalization_and_problem_recording import canonicalize_job_and_record_problems
+from ..jobs.job_canonicalization_and_problem_recording import canonicalize_spec_and_lifecycle_and_record_problems
 from ..jobs.job_resources import (
     CustomJob,
     CustomJobArgs,
@@ -136,7 +136,7 @@ def _validate_and_record_spec_of_program(
     name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
 ) -> pulumi.Input[CanonicalSpec | None]:
     kind, program_jobs = template.type.provider.kind, foundation.program_jobs
-    spec, _ = canonicalize_job_and_record_problems(
+    spec, _ = canonicalize_spec_and_lifecycle_and_record_problems(
         kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
     )
     if isinstance(spec, CanonicalSpec):

@@ -9,7 +9,7 @@ from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID, SCH
 from vertex_api.schedules.schedule_request_types import ScheduledJob
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..jobs.job_resources import add_foundation_defaults, replace_output_folder
+from ..jobs.job_resources import copy_with_foundation_defaults, copy_with_output_folder
 from ..runtime.foundation_protocol import Foundation
 from ..schema import interpolation
 
@@ -54,10 +54,10 @@ def build_scheduled_jobs(
         tables[interpolation.TENSORBOARD] = {"name": tensorboard_name}
     jobs = []
     for name, spec in specs_by_name.items():
-        whole = add_foundation_defaults(spec, foundation)
+        whole = copy_with_foundation_defaults(spec, foundation)
         declared = whole.job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
         folder = declared or f"{foundation.staging_folder_uri}/{schedule_name}"
-        whole = replace_output_folder(whole, f"{folder}/{RUN_ID}/{name}")
+        whole = copy_with_output_folder(whole, f"{folder}/{RUN_ID}/{name}")
         labels = {SCHEDULE_LABEL: schedule_id, JOB_LABEL: build_job_label_value(name)}
         fields = {
             **whole.fields,

@@ -21,8 +21,8 @@ from vertex_api.validation.shape_validation_and_canonicalization import (
 from ..errors import Problem
 from ..images.image_declaration_rules import find_image_violations
 from ..jobs.dependency_checks_and_model_dir_resolution import (
+    copy_jobs_with_model_dirs_and_referenced_jobs,
     find_dependency_and_deadline_violations,
-    resolve_model_dirs_and_set_referenced_jobs,
 )
 from ..packages.source_distribution_and_declaration_rules import find_python_package_violations
 from ..schema import config_types, interpolation
@@ -124,7 +124,7 @@ def parse_declarations(
     if results and not problems:
         # A run of a schedule has folders of its own, which are known once it starts.
         submitted = [job for job in jobs if not job.is_scheduled]
-        linked = resolve_model_dirs_and_set_referenced_jobs(submitted, results)
+        linked = copy_jobs_with_model_dirs_and_referenced_jobs(submitted, results)
         jobs = [*linked, *(job for job in jobs if job.is_scheduled)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in take_one_more_than_shown(own_vars.keys() - known_vars):

@@ -11,7 +11,7 @@ from ..images.builder_choice_and_options import (
     build_missing_secret_version_message,
     get_pool_location,
     is_built_by_cloud_build,
-    iterate_secret_names_by_id,
+    iterate_secret_ids_and_names,
     merge_cloud_build_options,
 )
 from ..images.image_digest_lookup_and_push import is_in_google_registry
@@ -65,7 +65,7 @@ def find_image_builder_violations(image: config_types.Image, stack_values: Mappi
     if own is not None:
         yield from _find_cloud_build_option_violations(options)
     secrets = options.get("secrets", {})
-    for id_, secret_name in iterate_secret_names_by_id(image):
+    for id_, secret_name in iterate_secret_ids_and_names(image):
         if secret_name not in secrets:
             yield ("secrets", id_), build_missing_secret_version_message(secret_name)
         elif "network" in options:

@@ -8,7 +8,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import find_problems_of_resolved_values
 
 from ..images.image_declaration_rules import find_bare_image_name_violations
-from ..jobs.adopted_job_lookup_and_checks import RERUN_MESSAGE, render_adoption_violations
+from ..jobs.adopted_job_lookup_and_checks import RERUN_MESSAGE, find_adoption_violation_messages
 from ..jobs.recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
 from ..schema import config_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob
@@ -57,7 +57,7 @@ def find_duplicate_adoptions(jobs: Iterable[DeclaredJob]) -> list[tuple[Declared
 def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
     place = (project, stack_values.get("projectNumber"), region_name)
-    for message in render_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
+    for message in find_adoption_violation_messages(job.kind, job.lifecycle["adopt"], *place):
         yield ("lifecycle", "adopt"), message
     if job.lifecycle.get("rerun"):
         yield ("lifecycle", "rerun"), RERUN_MESSAGE

@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import DeclarationErrors
 from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
-from components.jobs.job_resources import add_defaults_and_output_folder
+from components.jobs.job_resources import copy_with_defaults_and_output_folder
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.schema import interpolation
 from tests.components.fakes import Ground
@@ -49,7 +49,7 @@ def said(spec: Spec, root: Path) -> list[str]:
 
 def checked(spec: CanonicalSpec, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
-    whole = add_defaults_and_output_folder(spec, 0, GROUND, name).fields
+    whole = copy_with_defaults_and_output_folder(spec, 0, GROUND, name).fields
     props = {"owner": f"team/dev/{name}", "parent": GROUND.full_location_name, "spec": whole}
     result = PROVIDERS[spec.kind].check({}, props)
     assert result.failures == []

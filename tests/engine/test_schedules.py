@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from components.review.preview_document import PreviewDocument
-from components.review.review import build_review
+from components.review.preview_review import build_review
 from tests.engine.golden import load_golden_steps
 from tests.engine.preview import select_changes
 from tests.engine.project import PARENT, Project

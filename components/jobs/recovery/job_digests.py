@@ -23,14 +23,15 @@ def compute_idempotency_token(
     project_stack_and_job_name: str,
     secrets: Mapping[str, str],
     rerun: int,
-    upstream_resource_names: Mapping[str, str],
+    upstream_api_names_by_reference: Mapping[str, str],
 ) -> str:
     """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
 
-    `project_stack_and_job_name` is `<pulumi project>/<stack>/<resource name>`. `upstream_resource_names` are those of
-    the jobs whose results it uses, and of its TensorBoard: when one of them is another one, this is another job.
+    `project_stack_and_job_name` is `<pulumi project>/<stack>/<resource name>`.
+    `upstream_api_names_by_reference` are those of the jobs whose results it uses, and of its TensorBoard: when one of
+    them is another one, this is another job.
     """
-    upstream = [upstream_resource_names] if upstream_resource_names else []
+    upstream = [upstream_api_names_by_reference] if upstream_api_names_by_reference else []
     parts = [project_stack_and_job_name, spec.fields, secrets, rerun, *upstream]
     return _compute_digest(spec.kind.collection, *parts)[:32]
 

@@ -38,7 +38,7 @@ def remove_orphans_among_jobs(
         return
     orphans = {name: ResourceName.parse(name) for name in display_names_by_resource_name if name not in recorded_ids}
     parents = {build_parent(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
-    backing_jobs = _fetch_backing_job_names(client, fully_qualified_stack_name, parents)
+    backing_jobs = _fetch_backing_job_api_names(client, fully_qualified_stack_name, parents)
     for name, resource_name in orphans.items():
         if name not in backing_jobs:
             display_name = display_names_by_resource_name[name]
@@ -76,7 +76,7 @@ def export_state_and_get_resource_ids_or_none(fully_qualified_stack_name: str) -
     return {resource["id"] for resource in resources if "id" in resource}
 
 
-def _fetch_backing_job_names(
+def _fetch_backing_job_api_names(
     client: JobClient, fully_qualified_stack_name: str, parents: Iterable[str]
 ) -> set[str | None]:
     """Return the jobs that pipelines of the stack have run, in the locations `parents`."""

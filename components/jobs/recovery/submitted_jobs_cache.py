@@ -72,7 +72,7 @@ class SubmittedJobsCache:
         """Return whether this run has decided already what becomes of a job."""
         return resource_name in self._deleted
 
-    def find_equivalent_usable_job(
+    def find_equivalent_usable_job_or_none(
         self, api: Target, kind: Kind, project_and_stack_name: str, token: str
     ) -> Job | None:
         """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
@@ -90,7 +90,7 @@ class SubmittedJobsCache:
             summaries.remove(newest)
         return None
 
-    def find_job_created_since_listing(
+    def find_job_created_since_listing_or_none(
         self, api: Target, kind: Kind, project_and_stack_name: str, token: str
     ) -> dict[str, Any] | None:
         """Return the job with a token that has been created since this run listed the jobs, whatever its state.
@@ -106,9 +106,7 @@ class SubmittedJobsCache:
         remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
         return max(remaining, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
 
-    def find_marked_job_resource_names(
-        self, api: Target, kind: Kind, project_and_stack_name: str, mark: str
-    ) -> list[str]:
+    def find_marked_job_api_names(self, api: Target, kind: Kind, project_and_stack_name: str, mark: str) -> list[str]:
         """Return the resource names of the jobs that have a mark. Raises VertexError."""
         return [
             job["name"]

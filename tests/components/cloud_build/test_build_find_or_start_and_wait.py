@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from components.cloud_build.build_find_or_start_and_wait import MAX_PAUSE_SECONDS, BuildRun, find_newest_other_image_uri
+from components.cloud_build.build_find_or_start_and_wait import (
+    MAX_PAUSE_SECONDS,
+    BuildRun,
+    find_newest_other_image_in_repository_or_none,
+)
 from components.cloud_build.build_log_from_cloud_logging import BuildLog
 from components.cloud_build.build_request import ImageBuild, compute_build_tag
 from components.cloud_build.cloud_build_and_logging_client import CloudBuildClient
@@ -102,10 +106,12 @@ def test_the_newest_other_image_of_the_repository_is_the_last() -> None:
         {"status": "SUCCESS"},
     ]
     assert (
-        find_newest_other_image_uri([*skipped, build_of(f"{repository}:3"), build_of(f"{repository}:2")], URI)
+        find_newest_other_image_in_repository_or_none(
+            [*skipped, build_of(f"{repository}:3"), build_of(f"{repository}:2")], URI
+        )
         == f"{repository}:3"
     )
-    assert find_newest_other_image_uri(skipped, URI) is None
+    assert find_newest_other_image_in_repository_or_none(skipped, URI) is None
 
 
 @pytest.mark.parametrize(("options", "is_reused"), [({}, False), ({"cache": True}, True), ({"cache": False}, False)])
@@ -208,8 +214,8 @@ def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> N
     service.logs["next"] = ['Step #0 - "build": #5 [1/2] FROM scratch', "Step #0: #6 [2/2] COPY"]
     run, log, *_ = start_run(service)
     run.find_active_or_start_build()
-    assert [*log.take_new_lines_if_due(is_last_read=True)] == ["#5 [1/2] FROM scratch", "#6 [2/2] COPY"]
-    assert [*log.take_new_lines_if_due(is_last_read=True)] == []
+    assert [*log.iterate_new_lines_if_due(is_last_read=True)] == ["#5 [1/2] FROM scratch", "#6 [2/2] COPY"]
+    assert [*log.iterate_new_lines_if_due(is_last_read=True)] == []
 
 
 def test_last_lines_that_arrive_late_are_read(service: CloudBuildStandIn) -> None:

@@ -43,7 +43,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorageStandIn]:
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the registry has: digests by URI."""
     images: dict[str, str] = {}
-    monkeypatch.setattr(RegistryApi, "get_digest", lambda self, uri: images.get(uri))
+    monkeypatch.setattr(RegistryApi, "get_digest_or_none", lambda self, uri: images.get(uri))
     return images
 
 

@@ -148,7 +148,7 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        image_digest_lookup_and_push.Daemon().get_digest(URI)
+        image_digest_lookup_and_push.Daemon().get_digest_or_none(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

@@ -45,10 +45,10 @@ def test_the_prefix_of_a_uri_decides_its_store() -> None:
 
 def test_a_pushed_image_has_a_digest(uri: str) -> None:
     registry, told = image_digest_lookup_and_push.Registry(), list[str]()
-    assert registry.get_digest(uri) is None
+    assert registry.get_digest_or_none(uri) is None
     digest = registry.publish_and_get_digest(uri, told.append)
     assert digest.startswith("sha256:") and len(digest) == 71
-    assert registry.get_digest(uri) == digest
+    assert registry.get_digest_or_none(uri) == digest
     assert told[-1] == "pushed 1 of 1 layers"
 
 
@@ -62,7 +62,7 @@ def test_a_rejected_push_names_the_remedy_without_password(
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
     for call in (
-        lambda registry: registry.get_digest(uri),
+        lambda registry: registry.get_digest_or_none(uri),
         lambda registry: registry.publish_and_get_digest(uri, print),
     ):
         with pytest.raises(RegistryRefused) as refused:
@@ -75,11 +75,11 @@ def test_a_rejected_push_names_the_remedy_without_password(
 def test_a_push_succeeds_after_the_registry_returns(uri: str, there: Registry) -> None:
     there.stop()
     with pytest.raises(RegistryRefused, match="connection refused"):
-        image_digest_lookup_and_push.Registry().get_digest(uri)
+        image_digest_lookup_and_push.Registry().get_digest_or_none(uri)
     there.start()
     assert image_digest_lookup_and_push.Registry().publish_and_get_digest(
         uri, print
-    ) == image_digest_lookup_and_push.Registry().get_digest(uri)
+    ) == image_digest_lookup_and_push.Registry().get_digest_or_none(uri)
 
 
 def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(google.auth, "default", none)
     with pytest.raises(RegistryRefused, match="gcloud auth application-default login"):
-        image_digest_lookup_and_push.Registry().get_digest("europe-west4-docker.pkg.dev/p/r/trainer:1")
+        image_digest_lookup_and_push.Registry().get_digest_or_none("europe-west4-docker.pkg.dev/p/r/trainer:1")
 
 
 def test_a_mounted_layer_counts_as_pushed() -> None:

@@ -21,7 +21,7 @@ class Daemon:
         self.images: dict[str, str] = {}
         self.built: list[str] = []
 
-    def get_digest(self, uri: str) -> str | None:
+    def get_digest_or_none(self, uri: str) -> str | None:
         return self.images.get(uri)
 
     def publish_and_get_digest(self, uri: str, report: Report) -> str:
@@ -167,7 +167,7 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
             return "sha256:remote"
 
     monkeypatch.setattr(training_image, "CloudBuilder", Builder)
-    monkeypatch.setattr(training_image.RegistryApi, "get_digest", lambda self, uri: digests.get(uri))
+    monkeypatch.setattr(training_image.RegistryApi, "get_digest_or_none", lambda self, uri: digests.get(uri))
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     secrets = {"token": "projects/p/secrets/pip/versions/1"}
     context = create_build_context(Path.cwd(), {"context": "trainer", "secrets": secrets})
@@ -187,11 +187,11 @@ def test_a_google_registry_is_asked_where_there_is_no_docker(
     """As of an image that another machine has built, with its Docker."""
 
     class NoDocker:
-        def get_digest(self, uri: str) -> str:
+        def get_digest_or_none(self, uri: str) -> str:
             raise DockerUnavailable("none")
 
     monkeypatch.setattr(training_image, "get_image_store", lambda uri: NoDocker())
-    monkeypatch.setattr(training_image.RegistryApi, "get_digest", lambda self, uri: "sha256:1")
+    monkeypatch.setattr(training_image.RegistryApi, "get_digest_or_none", lambda self, uri: "sha256:1")
     uri = "europe-west4-docker.pkg.dev/acme/team/digits:1"
     assert TrainingImageProvider().read("id", {**props, "uri": uri}).outs["digest"] == "sha256:1"
     with pytest.raises(DockerUnavailable):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
-from components.jobs.job_resources import add_defaults_and_output_folder
+from components.jobs.job_resources import copy_with_defaults_and_output_folder
 from components.runtime import api_target_and_emulator_start
 from components.runtime.page_links_and_log_commands import EmulatorLinks
 from tests.components.fakes import Ground
@@ -71,7 +71,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     assert len(jobs) == len(bodies)
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
-        spec = add_defaults_and_output_folder(job.required_valid_spec, 0, Ground(), job.name).fields
+        spec = copy_with_defaults_and_output_folder(job.required_valid_spec, 0, Ground(), job.name).fields
         assert canonicalize_spec_and_find_problems(kind, bodies[job.name]) == (
             job.required_valid_spec,
             [],

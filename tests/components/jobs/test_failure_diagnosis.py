@@ -7,8 +7,8 @@ import pytest
 
 from components.jobs.failure_diagnosis import (
     build_failure_report,
-    explain_likely_causes,
-    render_unreported_metric_lines,
+    find_likely_causes,
+    iterate_unreported_metric_lines,
 )
 from components.runtime import api_target_and_emulator_start
 from components.runtime.page_links_and_log_commands import EmulatorLinks
@@ -119,13 +119,13 @@ def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     ],
 )
 def test_a_known_text_has_its_likely_cause(lines: Sequence[str], cause: str) -> None:
-    (found,) = explain_likely_causes(lines)
+    (found,) = find_likely_causes(lines)
     assert found.startswith(cause)
 
 
 @pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
 def test_no_cause_is_made_up(line: str) -> None:
-    assert list(explain_likely_causes([line])) == []
+    assert list(find_likely_causes([line])) == []
 
 
 def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None:
@@ -168,6 +168,6 @@ def test_an_unreported_metric_is_the_likely_cause(api: FakeClient) -> None:
 def test_a_tag_that_was_reported_instead_is_named() -> None:
     other = {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 1}]}}
     job = search({"id": "1", "state": "SUCCEEDED", **other}, {"id": "2", "state": "SUCCEEDED"})
-    (line,) = render_unreported_metric_lines(job)
+    (line,) = iterate_unreported_metric_lines(job)
     assert line == f"metric `accuracy` was never reported by 2 of 2 trials: {CALL}. They reported acc."
-    assert list(render_unreported_metric_lines(failed("x"))) == []
+    assert list(iterate_unreported_metric_lines(failed("x"))) == []

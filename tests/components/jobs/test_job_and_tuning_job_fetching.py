@@ -46,7 +46,9 @@ def test_a_pipeline_has_job_model_and_folder(api: FakeClient) -> None:
 
 def test_a_new_pipeline_names_no_job_or_model(api: FakeClient) -> None:
     add_training(api, trainingTaskMetadata=None)
-    (job,) = waiting.fetch_existing_jobs_with_tuning_jobs(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
+    (job,) = waiting.fetch_existing_jobs_with_tuning_jobs_in_pipelines(
+        f"//local/{PARENT}", "team/dev", {"digits": TRAIN}
+    ).values()
     assert build_job_results(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.job_resources import add_defaults_and_output_folder
+from components.jobs.job_resources import copy_with_defaults_and_output_folder
 from tests.components.fakes import Ground
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
 from vertex_api.job_kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
@@ -21,7 +21,7 @@ def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
 def complete_fields(kind: Kind, spec: Any, rerun: int = 0, ground: Ground | None = None, name: str = "digits") -> Any:
     canonical, problems = canonicalize_spec_and_find_problems(kind, spec)
     assert canonical, problems
-    return add_defaults_and_output_folder(canonical, rerun, ground or Ground(), name).fields
+    return copy_with_defaults_and_output_folder(canonical, rerun, ground or Ground(), name).fields
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:

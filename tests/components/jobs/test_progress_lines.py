@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.progress_lines import HEARTBEAT_SECONDS, Progress, describe_run_output_change_or_none
+from components.jobs.progress_lines import HEARTBEAT_SECONDS, Progress, describe_run_summary_change_or_none
 from tests.components.fakes import NOON
 
 CREATED = "2026-01-31T12:00:00Z"
@@ -147,4 +147,4 @@ def test_a_slow_clock_shows_no_negative_time() -> None:
     ],
 )
 def test_a_refresh_describes_each_change(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
-    assert describe_run_output_change_or_none("a", before, now) == line
+    assert describe_run_summary_change_or_none("a", before, now) == line

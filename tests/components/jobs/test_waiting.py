@@ -278,7 +278,7 @@ def test_a_result_names_trials_without_a_metric(api: FakeClient) -> None:
 
 def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING)
-    found = waiting.fetch_existing_jobs_with_tuning_jobs(
+    found = waiting.fetch_existing_jobs_with_tuning_jobs_in_pipelines(
         f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"}
     )
     assert {name: job["state"] for name, job in found.items()} == {"digits": RUNNING}

@@ -7,7 +7,7 @@ from typing import Any
 
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import PreviewDocument
-from components.review.review import build_review
+from components.review.preview_review import build_review
 
 HERE = Path(__file__).parent
 CASES = sorted(file.stem for file in (HERE / "recorded").glob("*.json"))

@@ -7,7 +7,7 @@ import pytest
 
 from components.review.json_rendering import render_json
 from components.review.markdown_rendering import render_markdown
-from components.review.review import Review, build_review
+from components.review.preview_review import Review, build_review
 from tests.components.review.recorded_previews import parse
 
 URN = "urn:pulumi:dev::team::vertex:schedules:Schedule$"

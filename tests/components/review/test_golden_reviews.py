@@ -8,7 +8,7 @@ from components.review.changed_jobs_and_causes import Cause, JobFinding
 from components.review.job_groups_by_causes import group_jobs_by_all_causes_or_commonest
 from components.review.json_rendering import render_json
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
-from components.review.review import build_review
+from components.review.preview_review import build_review
 from tests.components.review import recorded_previews
 from tests.components.review.recorded_previews import CASES, HERE, MANY, find_step, multiply_job, parse, read_recorded
 

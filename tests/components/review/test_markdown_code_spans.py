@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.review.markdown_code_spans import render_code_span, render_code_span_list
+from components.review.markdown_code_spans import join_code_spans_and_count_others, render_code_span
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_document import Diagnostic
 from components.review.preview_messages import (
@@ -10,7 +10,7 @@ from components.review.preview_messages import (
     list_unique_warning_messages,
     shorten_absolute_paths,
 )
-from components.review.review import build_review
+from components.review.preview_review import build_review
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 
@@ -33,7 +33,7 @@ def test_code_spans_hold_any_text(text: str, code: str) -> None:
 
 
 def test_long_lists_are_cut_with_a_count() -> None:
-    assert render_code_span_list(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
+    assert join_code_spans_and_count_others(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
 
 
 def test_names_of_users_inject_nothing_into_a_review() -> None:

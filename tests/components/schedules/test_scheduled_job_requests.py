@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.job_resources import add_defaults_and_output_folder
+from components.jobs.job_resources import copy_with_defaults_and_output_folder
 from components.schedules.scheduled_job_requests import build_schedule_id, build_scheduled_jobs
 from components.schema.declared_job import canonicalize_declared_spec_and_find_problems
 from tests.components.fakes import Ground
@@ -40,7 +40,7 @@ def test_a_request_is_that_of_the_job_itself(spec: Spec, tmp_path: Path) -> None
     for job in settings(tmp_path).jobs:
         known = job.required_valid_spec
         (scheduled,) = build_scheduled_jobs("nightly", "t_dev_nightly", {job.name: known}, GROUND)
-        submitted = add_defaults_and_output_folder(known, 0, GROUND, job.name).fields
+        submitted = copy_with_defaults_and_output_folder(known, 0, GROUND, job.name).fields
         assert scheduled.collection == known.kind.collection
         assert without_run(scheduled.body, known) == without_run(submitted, known)
         assert scheduled.body["displayName"] == f"{submitted['displayName']}-{RUN_ID}"

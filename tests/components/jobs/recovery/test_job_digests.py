@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {
     "spec": CanonicalSpec(CUSTOM_JOB, SPEC),
     "secrets": {"a": "1", "b": "2"},
     "rerun": 0,
-    "upstream_resource_names": {},
+    "upstream_api_names_by_reference": {},
 }
 
 

@@ -140,7 +140,7 @@ def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
         labels = {"pulumi_project": "team", "pulumi_stack": "dev", "pulumi_token": "t"}
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
-    job = SubmittedJobsCache().find_equivalent_usable_job(
+    job = SubmittedJobsCache().find_equivalent_usable_job_or_none(
         api_target_and_emulator_start.resolve_target_and_start_emulator(f"//local/{PARENT}"),
         CUSTOM_JOB,
         "team/dev",

@@ -13,7 +13,7 @@ from .before_and_after_estimates import (
 from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
 from .changed_jobs_and_causes import JobFinding, find_changed_jobs
 from .changed_schedules_and_causes import ScheduleFinding, find_changed_schedules
-from .data_loss_grant_and_other_findings import (
+from .data_losses_grant_and_other_changes import (
     DataLoss,
     Grant,
     OtherChange,

@@ -7,7 +7,7 @@ from typing import Any
 from .changed_images_and_packages import IMAGE_TYPE, PACKAGE_TYPE
 from .changed_jobs_and_causes import KINDS_BY_TYPE
 from .changed_schedules_and_causes import is_part_of_schedule
-from .input_changes import find_input_changes, format_value_or_none
+from .input_changes import find_input_changes, format_short_value_or_none
 from .preview_document import Step
 
 DATA_BY_TYPE = {
@@ -112,14 +112,14 @@ def _is_grant(step: Step) -> bool:
 def _build_grant(inputs: Any, is_new: bool) -> Grant:
     members = inputs.get("member") or inputs.get("members") or inputs.get("policyData")
     targets = [key for key in sorted(inputs) if key not in (*_GRANT_FIELDS, *_LOCATION_FIELDS)]
-    target_text = " ".join(str(format_value_or_none(inputs[key])) for key in targets)
-    target = target_text or str(format_value_or_none(inputs.get("project")))
-    condition = f" if {format_value_or_none(inputs['condition'])}" if inputs.get("condition") else ""
-    role = str(format_value_or_none(inputs.get("role")) or "a policy")
-    return Grant(is_new, role + condition, str(format_value_or_none(members)), target)
+    target_text = " ".join(str(format_short_value_or_none(inputs[key])) for key in targets)
+    target = target_text or str(format_short_value_or_none(inputs.get("project")))
+    condition = f" if {format_short_value_or_none(inputs['condition'])}" if inputs.get("condition") else ""
+    role = str(format_short_value_or_none(inputs.get("role")) or "a policy")
+    return Grant(is_new, role + condition, str(format_short_value_or_none(members)), target)
 
 
 def _get_cloud_name(step: Step) -> str:
     inputs = step.old_inputs or {}
     keys = ("name", "repositoryId", "secretId", "datasetId", "tableId", "displayName")
-    return next((text for key in keys if (text := format_value_or_none(inputs.get(key)))), step.name)
+    return next((text for key in keys if (text := format_short_value_or_none(inputs.get(key)))), step.name)
