@@ -25,19 +25,19 @@ class EmulatorProject:
     region: str = "us-central1"
 
     @property
-    def endpoint(self) -> str:
+    def url(self) -> str:
         """The emulator's URL, for the training API, Cloud Logging and Cloud Storage. Raises EmulatorNotRunning."""
         return self._require_running_endpoint().url
 
     @property
-    def bucket(self) -> str:
+    def bucket_name(self) -> str:
         """The name of a bucket for this project alone, which the first object creates."""
         return self.project
 
     @property
     def bucket_folder(self) -> Path:
         """The folder of the bucket's objects on this machine, `/gcs/BUCKET` in containers."""
-        return self.data_path / "gcs" / self.bucket
+        return self.data_path / "gcs" / self.bucket_name
 
     @property
     def credentials(self) -> Any:
@@ -51,33 +51,33 @@ class EmulatorProject:
         return AnonymousCredentials()
 
     @property
-    def sdk_options(self) -> dict[str, Any]:
+    def aiplatform_init_arguments(self) -> dict[str, Any]:
         """The arguments of `aiplatform.init`."""
         return {
             "project": self.project,
             "location": self.region,
-            "staging_bucket": f"gs://{self.bucket}",
-            "api_endpoint": self.endpoint,
+            "staging_bucket": f"gs://{self.bucket_name}",
+            "api_endpoint": self.url,
             "api_transport": "rest",
             "credentials": self.credentials,
         }
 
     @property
-    def client_arguments(self) -> dict[str, Any]:
+    def generated_client_arguments(self) -> dict[str, Any]:
         """The arguments of generated clients such as `aiplatform_v1.JobServiceClient`."""
         return {
             "transport": "rest",
             "credentials": self.credentials,
-            "client_options": {"api_endpoint": self.endpoint},
+            "client_options": {"api_endpoint": self.url},
         }
 
     @property
-    def storage_options(self) -> dict[str, Any]:
+    def storage_client_arguments(self) -> dict[str, Any]:
         """The arguments of `storage.Client`."""
         return {
             "project": self.project,
             "credentials": self.credentials,
-            "client_options": {"api_endpoint": self.endpoint},
+            "client_options": {"api_endpoint": self.url},
         }
 
     @property
@@ -92,10 +92,10 @@ class EmulatorProject:
         """
         return "\n".join(iterate_job_log_lines(self.data_path, job, task=task))
 
-    def inject(self, kind: str, **fields: Any) -> None:
+    def inject_fault(self, kind: str, **fields: Any) -> None:
         """Make the next jobs or requests fail; kinds and fields are those of `vertex-emulator inject --help`.
 
-        `inject("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
+        `inject_fault("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
         """
         fault = InjectedFault.parse({"kind": kind, **fields})
         send_request(self._require_running_endpoint(), FAULTS_PATH, fault.to_json_without_defaults())
