@@ -106,7 +106,7 @@ def _run_server(
         data,
         queue,
         capacity,
-        secrets.start_serving_and_build_environment,
+        secrets.ensure_serving_and_build_secret_variables,
         debugging.open_and_log_addresses,
         debugging.close_ports_of_job,
     )

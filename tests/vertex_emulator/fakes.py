@@ -264,7 +264,7 @@ class Emulator:
 
     def run_ready_steps(self) -> None:
         """Take every step that can be taken now."""
-        while self.scheduler.process_next_key(timeout=0):
+        while self.scheduler.try_to_process_next_key(timeout=0):
             pass
 
     def run(self, until: "Callable[[Emulator], bool] | None" = None) -> None:

@@ -58,7 +58,7 @@ def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: Smal
 
     def ended() -> Job | None:
         scheduler.wake(job_id)
-        while scheduler.process_next_key(timeout=0):
+        while scheduler.try_to_process_next_key(timeout=0):
             pass
         with database.read_transaction() as transaction:
             job = transaction.get_job(job_id)

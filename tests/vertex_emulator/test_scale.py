@@ -113,7 +113,7 @@ def test_a_study_reads_each_trial_a_few_times(
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
             parsed = count_calls(patch, "_parse_trial")
-            curves = count_calls(patch, "build_learning_curves", study_ending_and_early_stopping)
+            curves = count_calls(patch, "build_learning_curves_of_trial", study_ending_and_early_stopping)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED

@@ -31,8 +31,8 @@ from vertex_emulator.resource_json import (
     serialize_pipeline,
 )
 from vertex_emulator.scheduling import cancellation_and_early_stop_requests
-from vertex_emulator.scheduling.job_enqueueing_and_admission import admit_jobs, enqueue_job
-from vertex_emulator.scheduling.model_upload import choose_model_id
+from vertex_emulator.scheduling.job_enqueueing_and_admission import admit_jobs_and_get_ids, enqueue_job
+from vertex_emulator.scheduling.model_upload import require_or_generate_model_id
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 _CODE_RESOURCE_EXHAUSTED = 8
@@ -83,7 +83,7 @@ class JobService:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
                 job = transaction.update_and_get_job(job, ending=ending)
             on_created(transaction, job)
-            admitted_ids = admit_jobs(transaction, self.capacity)
+            admitted_ids = admit_jobs_and_get_ids(transaction, self.capacity)
         for changed_id in dict.fromkeys([job_id, *admitted_ids]):
             self.wake(changed_id)
         return serialize_job(replace(job, state=PENDING))
@@ -188,7 +188,7 @@ class JobService:
 def _require_model_can_be_uploaded(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
-        choose_model_id(transaction, location, spec)
+        require_or_generate_model_id(transaction, location, spec)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
 

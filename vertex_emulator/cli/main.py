@@ -103,11 +103,13 @@ def _run_command(options: argparse.Namespace) -> int:
             flags = (options.outputs, options.dry_run, options.json)
             return _print_lines_and_return_zero(prune_jobs_and_describe(options.data, options.older_than, *flags))
         case "export":
-            from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
+            from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 
             with ProgressLine() as progress:
                 lines = [
-                    *export_snapshot_and_describe(options.data, options.archive, options.redact_env, progress.show)
+                    *export_snapshot_and_iterate_report_lines(
+                        options.data, options.archive, options.redact_env, progress.show
+                    )
                 ]
             return _print_lines_and_return_zero(lines)
         case "import":

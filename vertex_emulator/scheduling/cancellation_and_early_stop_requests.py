@@ -13,18 +13,20 @@ def request_cancellation_if_undecided(transaction: Transaction, job_id: str) -> 
 
     A study that has stopped and waits for its last trials can still be cancelled.
     """
-    _request_ending_if_undecided(transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
+    _try_to_request_ending_or_end_if_queued(
+        transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns())
+    )
 
 
-def request_early_stop_if_undecided(transaction: Transaction, trial_job_id: str) -> bool:
+def try_to_request_early_stop(transaction: Transaction, trial_job_id: str) -> bool:
     """Request that a trial's job ends early and succeeds. Return False if its ending is decided already.
 
     While its containers are being stopped, the job's state is CANCELLING and the trial's is STOPPING.
     """
-    return _request_ending_if_undecided(transaction, trial_job_id, Ending(SUCCEEDED, 0, "", now_ns()))
+    return _try_to_request_ending_or_end_if_queued(transaction, trial_job_id, Ending(SUCCEEDED, 0, "", now_ns()))
 
 
-def _request_ending_if_undecided(transaction: Transaction, job_id: str, ending: Ending) -> bool:
+def _try_to_request_ending_or_end_if_queued(transaction: Transaction, job_id: str, ending: Ending) -> bool:
     job = transaction.get_job(job_id)
     if job is None or job.is_terminal or not (job.ending is None or job.is_succeeding_study_awaiting_last_trials):
         return False

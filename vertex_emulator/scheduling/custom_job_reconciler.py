@@ -61,7 +61,7 @@ class CustomJobReconciler:
             return self._advance_launch_and_get_delay(job)
         return self._end_or_restart_or_get_delay(job)
 
-    def record_ending_or_get_earlier_one_or_none(self, job: Job, ending: Ending) -> Ending | None:
+    def get_or_record_ending_unless_ended(self, job: Job, ending: Ending) -> Ending | None:
         """Record how a job ends unless that is recorded already; return its ending, None if it ended or is deleted."""
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
@@ -98,16 +98,18 @@ class CustomJobReconciler:
                 return delay
         image, replica = "", PRIMARY
         try:
-            host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
+            host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id_or_none(job)
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
-                images.add(self._make_folders_and_spec(job, replica, host, metric_id).image)
+                images.add(self._make_folders_and_complete_replica_spec(job, replica, host, metric_id).image)
             for image in sorted(images):
                 if not self.executor.has_image_or_starts_pull(job.id, image):
                     return None
             for replica in job.current_replicas:
-                self.executor.start_replica_unless_started(self._make_folders_and_spec(job, replica, host, metric_id))
+                self.executor.start_replica_unless_started(
+                    self._make_folders_and_complete_replica_spec(job, replica, host, metric_id)
+                )
             self.open_debug_ports(job)
         except ImageUnavailable as error:
             text = failure_messages.render_unavailable_image_message(image, str(error), job.location)
@@ -132,7 +134,7 @@ class CustomJobReconciler:
         deadline = custom_job_deadlines.compute_timeout_deadline(job)
         return 0.0 if job.fault is not None else (deadline - now_ns()) / 10**9
 
-    def _make_folders_and_spec(
+    def _make_folders_and_complete_replica_spec(
         self, job: Job, replica: Replica, host: HostResources, metric_id: str | None
     ) -> ReplicaSpec:
         # Every attempt of a replica has the same spec.
@@ -143,8 +145,8 @@ class CustomJobReconciler:
     def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_replica_statuses(job.id)
-        read_traceback = partial(self._read_last_traceback, job)
-        outcome = ending_or_restart.decide_ending_or_restart(job, statuses, now, read_traceback)
+        read_traceback = partial(self._read_shortened_traceback_or_empty, job)
+        outcome = ending_or_restart.decide_ending_or_restart_or_none(job, statuses, now, read_traceback)
         if isinstance(outcome, SecondStart):
             if self.executor.try_to_start_exited_replica(job.id, outcome.replica):
                 return 0.0
@@ -155,12 +157,12 @@ class CustomJobReconciler:
             self._record_restart_unless_outdated(job, outcome)
             return None
         deadline = custom_job_deadlines.compute_timeout_deadline(job)
-        fault_time = injected_fault_effects.compute_fault_time_or_none(job, statuses)
+        fault_time = injected_fault_effects.compute_next_fault_time_or_none(job, statuses)
         return (min(deadline, fault_time or deadline) - now) / 10**9
 
-    def _read_last_traceback(self, job: Job, replica: Replica) -> str:
+    def _read_shortened_traceback_or_empty(self, job: Job, replica: Replica) -> str:
         lines = self.executor.iterate_log_lines(job.id, replica)
-        return failure_messages.find_last_traceback(line.text for line in lines if line.stream == "e")
+        return failure_messages.shorten_last_traceback_or_empty(line.text for line in lines if line.stream == "e")
 
     def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
         with self.database.write_transaction() as transaction:
@@ -178,7 +180,7 @@ class CustomJobReconciler:
     def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_replica_statuses(job.id) if statuses is None else statuses
         if ending_or_restart.select_running_replicas(statuses):
-            recorded_ending = self.record_ending_or_get_earlier_one_or_none(job, ending)
+            recorded_ending = self.get_or_record_ending_unless_ended(job, ending)
             if recorded_ending is None:
                 return None
             ending = recorded_ending
@@ -239,7 +241,7 @@ class CustomJobReconciler:
             return None
         return remaining if remaining > 0 else _KILL_RETRY_SECONDS
 
-    def _get_first_metric_id(self, job: Job) -> str | None:
+    def _get_first_metric_id_or_none(self, job: Job) -> str | None:
         if job.study is None:
             return None
         with self.database.read_transaction() as transaction:

@@ -18,7 +18,7 @@ JobOutcome = Ending | RestartPlan | SecondStart | None
 ReadTraceback = Callable[[Replica], str]
 
 
-def decide_ending_or_restart(
+def decide_ending_or_restart_or_none(
     job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, read_traceback: ReadTraceback
 ) -> JobOutcome:
     """Decide how a running job ends or what is restarted; None while it goes on.
@@ -30,19 +30,19 @@ def decide_ending_or_restart(
     """
     current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
     if (failure := job.restarts.unnoticed_failure) is not None:
-        step = injected_fault_effects.decide_second_start_or_teardown(job, failure, current, now)
+        step = injected_fault_effects.decide_second_start_or_teardown_or_none(job, failure, current, now)
         return step or build_timeout_ending_if_due(job, now)
-    fault_time = injected_fault_effects.compute_fault_time_or_none(job, current)
+    fault_time = injected_fault_effects.compute_next_fault_time_or_none(job, current)
     if job.fault is not None and fault_time is not None and now >= fault_time:
         match job.fault.kind:
             case "preempt":
                 return _decide_outcome_of_preemption(job, now)
             case "fail" if job.fault.code is not None:
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
-        current = injected_fault_effects.simulate_fault_exit(job.fault, current, fault_time)
+        current = injected_fault_effects.copy_statuses_with_fault_exit(job.fault, current, fault_time)
     return (
-        _decide_outcome_of_exits(job, current, now, read_traceback)
-        or _decide_outcome_of_lost_replicas(job, current, now)
+        _decide_outcome_of_exits_or_none(job, current, now, read_traceback)
+        or _decide_outcome_of_lost_replicas_or_none(job, current, now)
         or build_timeout_ending_if_due(job, now)
     )
 
@@ -58,13 +58,13 @@ def build_stockout_ending(job: Job, now: int) -> Ending:
 
 
 def _decide_outcome_of_preemption(job: Job, now: int) -> Ending | RestartPlan:
-    restart = restart_rules.plan_preemption_restart(
+    restart = restart_rules.plan_preempted_spot_restart_or_none(
         job, failure_messages.render_stockout_message(job.location.region), now
     )
     return restart or build_stockout_ending(job, now)
 
 
-def _decide_outcome_of_exits(
+def _decide_outcome_of_exits_or_none(
     job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, read_traceback: ReadTraceback
 ) -> JobOutcome:
     exited = [item for item in statuses.items() if item[1].phase == "exited"]
@@ -74,24 +74,28 @@ def _decide_outcome_of_exits(
         if status.exit_code != 0:
             can_retry = restart_rules.is_abort_or_segmentation_fault(status)
             cause = f"The replica {replica.task_name} exited with a non-zero status of {status.exit_code}."
-            restart = restart_rules.plan_job_retry(job, cause, now) if can_retry else None
+            restart = restart_rules.plan_job_retry_or_none(job, cause, now) if can_retry else None
             if restart is not None:
                 return restart
             failure = _build_failed_exit_ending(job, replica, status, now, read_traceback)
-            return injected_fault_effects.plan_second_start_or_none(job, replica, status, failure) or failure
+            return injected_fault_effects.plan_injected_second_start_or_none(job, replica, status, failure) or failure
         if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
 
 
-def _decide_outcome_of_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
+def _decide_outcome_of_lost_replicas_or_none(
+    job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int
+) -> JobOutcome:
     removed = [replica for replica in job.current_replicas if replica not in statuses]
     killed = [replica for replica, status in statuses.items() if restart_rules.was_killed_from_outside(status)]
     if not removed and not killed:
         return None
     event = "was removed" if removed else "was killed"
     cause = f"the container of replica {(removed or killed)[0].task_name} {event} from outside."
-    restart = restart_rules.plan_replica_or_job_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
+    restart = restart_rules.plan_replica_or_job_restart_or_none(
+        job, [*removed, *killed], cause[0].upper() + cause[1:], now
+    )
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 

@@ -69,7 +69,7 @@ def render_stockout_message(region: str) -> str:
     return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
 
 
-def find_last_traceback(stderr_lines: Iterable[str]) -> str:
+def shorten_last_traceback_or_empty(stderr_lines: Iterable[str]) -> str:
     """Return what a Python program wrote from its last traceback on, shortened by `[...]`; "" without a traceback."""
     lines: list[str] = []
     for line in stderr_lines:

@@ -42,7 +42,7 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
     return _flatten_and_sort(measurements_by_step)
 
 
-def find_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> list[str]:
+def find_first_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> list[str]:
     """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
     tags = {
         tag
@@ -70,7 +70,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     return _flatten_and_sort(measurements_by_step)[-MAX_MEASUREMENTS:]
 
 
-def compose_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
+def compose_final_measurement_or_none(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
     """Select the final measurement of a trial; None if no measurement has the study's first objective.
 
     It is the last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal
@@ -92,12 +92,12 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
         chosen = max(reversed(candidates), key=lambda candidate: candidate.elapsed)
         return replace(chosen, metrics={**latest, **chosen.metrics})
 
-    def rank(candidate: Measurement) -> tuple[bool, list[float]]:
+    def rank_with_unsafe_last(candidate: Measurement) -> tuple[bool, list[float]]:
         losses = [goal.compute_loss_or_none(candidate.metrics) for goal in goals]
         unsafe = not are_metric_values_safe(study_spec, {**latest, **candidate.metrics})
         return unsafe, [inf if loss is None else loss for loss in losses]
 
-    chosen = min(candidates, key=rank)
+    chosen = min(candidates, key=rank_with_unsafe_last)
     return replace(chosen, metrics={**latest, **chosen.metrics})
 
 

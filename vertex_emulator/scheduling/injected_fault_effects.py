@@ -16,7 +16,7 @@ _OUT_OF_MEMORY = 137
 _Statuses = Mapping[Replica, ReplicaStatus]
 
 
-def compute_fault_time_or_none(job: Job, statuses: _Statuses) -> int | None:
+def compute_next_fault_time_or_none(job: Job, statuses: _Statuses) -> int | None:
     """Return when the job's fault hits next (ns); None if none is left.
 
     Time counts from the start of the primary replica, or from the exit of the container that is started again.
@@ -40,7 +40,9 @@ def compute_stockout_time_or_none(job: Job) -> int | None:
     return job.created + int(job.fault.after * 10**9)
 
 
-def plan_second_start_or_none(job: Job, replica: Replica, status: ReplicaStatus, failure: Ending) -> RestartPlan | None:
+def plan_injected_second_start_or_none(
+    job: Job, replica: Replica, status: ReplicaStatus, failure: Ending
+) -> RestartPlan | None:
     """Plan to start the container of a replica again whose exit fails the job; None without such a fault."""
     fault = job.fault
     if fault is None or fault.kind != "second-start" or fault.replica not in (None, replica.task_name):
@@ -53,7 +55,7 @@ def plan_second_start_or_none(job: Job, replica: Replica, status: ReplicaStatus,
     return RestartPlan(replace(job.restarts, unnoticed_failure=unnoticed), False, text)
 
 
-def decide_second_start_or_teardown(
+def decide_second_start_or_teardown_or_none(
     job: Job, failure: UnnoticedFailure, statuses: _Statuses, now: int
 ) -> SecondStart | Ending | None:
     """Decide what to do with a job whose failure is unnoticed; None while it waits.
@@ -74,7 +76,9 @@ def decide_second_start_or_teardown(
     return ending if has_started_again else SecondStart(replica, ending)
 
 
-def simulate_fault_exit(fault: InjectedFault, statuses: _Statuses, exit_time: int) -> dict[Replica, ReplicaStatus]:
+def copy_statuses_with_fault_exit(
+    fault: InjectedFault, statuses: _Statuses, exit_time: int
+) -> dict[Replica, ReplicaStatus]:
     """Return the statuses as if the fault's replica had exited at `exit_time` (ns)."""
     out_of_memory = fault.kind == "oom"
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0

@@ -37,7 +37,7 @@ def enqueue_job(
     return job
 
 
-def admit_jobs(transaction: Transaction, capacity: int) -> list[str]:
+def admit_jobs_and_get_ids(transaction: Transaction, capacity: int) -> list[str]:
     """Let the jobs out of the queue for which there is room; return their ids.
 
     `capacity` is the maximum number of running replicas.

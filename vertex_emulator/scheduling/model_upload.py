@@ -9,7 +9,7 @@ from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.locations_and_ids import Location, generate_id, parse_model_location_and_id_or_none
 
 
-def choose_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:
+def require_or_generate_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:
     """Choose the id of an uploaded model: that of `parentModel` (a resource name), `modelId`, or a new one.
 
     `request` is an UploadModelRequest or a TrainingPipeline. Raises ModelUploadRejected: NOT_FOUND if the parent does
@@ -39,10 +39,10 @@ def store_model_version(
 ) -> ModelVersion:
     """Store a canonical Model as a new version; `pipeline_name` is the resource name of the training pipeline, if any.
 
-    `request` is as in `choose_model_id`. Raises ModelUploadRejected.
+    `request` is as in `require_or_generate_model_id`. Raises ModelUploadRejected.
     """
     fields = {name: value for name, value in model.items() if name not in ("name", "versionAliases", "etag")}
-    model_id = choose_model_id(transaction, location, request)
+    model_id = require_or_generate_model_id(transaction, location, request)
     return transaction.models.add_version_and_move_aliases(
         model_id, location, fields, model.get("versionAliases", []), pipeline_name
     )

@@ -28,7 +28,7 @@ class InputData:
     warnings: list[str]
 
 
-def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
+def build_input_variables_and_warnings(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
     """Resolve a canonical InputDataConfig.
 
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.

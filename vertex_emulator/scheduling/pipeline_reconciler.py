@@ -23,7 +23,10 @@ from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.scheduling.cancellation_and_early_stop_requests import request_cancellation_if_undecided
 from vertex_emulator.scheduling.job_enqueueing_and_admission import enqueue_job
 from vertex_emulator.scheduling.model_upload import store_model_version
-from vertex_emulator.scheduling.pipeline_input_variables import copy_with_input_variables, resolve_input_data
+from vertex_emulator.scheduling.pipeline_input_variables import (
+    build_input_variables_and_warnings,
+    copy_with_input_variables,
+)
 from vertex_emulator.timestamps import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
@@ -51,7 +54,7 @@ class PipelineReconciler:
         elif not job.is_terminal:
             self._forward_cancellation_or_copy_start(pipeline, job)
         else:
-            self._upload_model_and_end(pipeline, job, trials_of_job)
+            self._upload_model_if_any_and_end(pipeline, job, trials_of_job)
 
     def _enqueue_backing_job_or_end_if_cancelled(self, pipeline: Job) -> None:
         kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
@@ -60,7 +63,7 @@ class PipelineReconciler:
         if model is not None and "artifactUri" not in model and not get_model_directory_or_none(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
-            data = resolve_input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
+            data = build_input_variables_and_warnings(pipeline.spec["inputDataConfig"], self.data.buckets)
             spec[kind.spec_field] = copy_with_input_variables(spec[kind.spec_field], data)
             warnings += data.warnings
         with self.database.write_transaction() as transaction:
@@ -88,7 +91,7 @@ class PipelineReconciler:
         if must_cancel:
             self.wake(job.id)
 
-    def _upload_model_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
+    def _upload_model_if_any_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
         best_trial = _find_best_trial_or_none(job, trials_of_job)
         artifact_uri = self._get_model_directory_or_none(job, best_trial)
         with self.database.write_transaction() as transaction:

@@ -68,15 +68,15 @@ def render_approximation_warnings(kind: Kind, job: Mapping[str, Any]) -> list[st
 
 def _walk_field_names_paths_and_values(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, FieldPath, Any]]:
     """Yield the fields that are set. Names are those of the tables: without indices, relative to the job's spec."""
-    for path, value in _walk_paths_and_values(job, ()):
+    for path, value in _walk_field_paths_and_values(job, ()):
         name = ".".join(str(part) for part in path if not isinstance(part, int))
         yield name.removeprefix(f"{kind.spec_field}."), path, value
 
 
-def _walk_paths_and_values(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
+def _walk_field_paths_and_values(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
     children: Iterable[tuple[str | int, Any]]
     children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         if not isinstance(key, int):
             yield (*path, key), child
-        yield from _walk_paths_and_values(child, (*path, key))
+        yield from _walk_field_paths_and_values(child, (*path, key))

@@ -45,7 +45,7 @@ def was_killed_from_outside(status: ReplicaStatus) -> bool:
     return status.phase == "exited" and status.exit_code == _KILLED and not status.out_of_memory
 
 
-def plan_job_retry(job: Job, cause: str, now: int) -> RestartPlan | None:
+def plan_job_retry_or_none(job: Job, cause: str, now: int) -> RestartPlan | None:
     """Plan a restart of the whole job after a transient error; None if retries are disabled or used up."""
     restarts = job.restarts
     if job.custom_job_scheduling.get("disableRetries") or restarts.retries >= MAX_RETRIES:
@@ -55,7 +55,9 @@ def plan_job_retry(job: Job, cause: str, now: int) -> RestartPlan | None:
     return _build_job_restart_plan(job, history, f"{cause} The job is retried: retry {count} of {MAX_RETRIES}.", now)
 
 
-def plan_replica_or_job_restart(job: Job, lost: Collection[Replica], cause: str, now: int) -> RestartPlan | None:
+def plan_replica_or_job_restart_or_none(
+    job: Job, lost: Collection[Replica], cause: str, now: int
+) -> RestartPlan | None:
     """Plan a restart of lost replicas, with the same host names, or of the whole job; None if none is left."""
     if job.custom_job_scheduling.get("disableRetries"):
         return None
@@ -63,7 +65,7 @@ def plan_replica_or_job_restart(job: Job, lost: Collection[Replica], cause: str,
     for replica in lost:
         counts[replica.task_name] = counts.get(replica.task_name, 0) + 1
     if max(counts.values()) > MAX_WORKER_RESTARTS:
-        return plan_job_retry(job, cause, now)
+        return plan_job_retry_or_none(job, cause, now)
     history = replace(job.restarts, workers=counts)
     restart = max(counts[replica.task_name] for replica in lost)
     if job.custom_job_scheduling.get("restartJobOnWorkerRestart"):
@@ -73,7 +75,7 @@ def plan_replica_or_job_restart(job: Job, lost: Collection[Replica], cause: str,
     return RestartPlan(_build_history_with_restart(history, lost, now), False, log_message)
 
 
-def plan_preemption_restart(job: Job, cause: str, now: int) -> RestartPlan | None:
+def plan_preempted_spot_restart_or_none(job: Job, cause: str, now: int) -> RestartPlan | None:
     """Plan a restart of a preempted SPOT job; None for other jobs, and if preemption restarts are used up."""
     restarts = job.restarts
     is_spot = job.custom_job_scheduling.get("strategy") == "SPOT" and not job.custom_job_scheduling.get(

@@ -17,7 +17,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.scheduling.custom_job_reconciler import CustomJobReconciler
 from vertex_emulator.scheduling.ending_or_restart import CODE_INTERNAL
-from vertex_emulator.scheduling.job_enqueueing_and_admission import admit_jobs
+from vertex_emulator.scheduling.job_enqueueing_and_admission import admit_jobs_and_get_ids
 from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -96,9 +96,9 @@ class Scheduler:
         for key in [_ADMISSION, *unfinished, *self.executor.list_ids_of_jobs_with_containers_or_network(), *deleted]:
             self.queue.add(key)
 
-    def process_next_key(self, timeout: float | None = None) -> bool:
+    def try_to_process_next_key(self, timeout: float | None = None) -> bool:
         """Process the next key of the queue. Return False if there is none within `timeout` seconds."""
-        key = self.queue.reserve_next_key(timeout)
+        key = self.queue.reserve_next_key_or_none(timeout)
         if key is None:
             return False
         delay: float | None = _LAST_RETRY_SECONDS
@@ -125,7 +125,7 @@ class Scheduler:
 
     def _process_key_and_get_delay(self, key: str) -> float | None:
         if key == _ADMISSION:
-            self._admit_jobs()
+            self._admit_and_wake_jobs()
             return None
         if key == _RESYNC:
             self.wake_unfinished_and_leftover_jobs()
@@ -146,9 +146,9 @@ class Scheduler:
             self.queue.add(pipeline)
         return delay
 
-    def _admit_jobs(self) -> None:
+    def _admit_and_wake_jobs(self) -> None:
         with self.database.write_transaction() as transaction:
-            admitted_ids = admit_jobs(transaction, self.capacity)
+            admitted_ids = admit_jobs_and_get_ids(transaction, self.capacity)
         for job_id in admitted_ids:
             self.queue.add(job_id)
 
@@ -161,9 +161,7 @@ class Scheduler:
             job = transaction.get_job(job_id)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
-            self._custom_jobs.record_ending_or_get_earlier_one_or_none(
-                job, Ending(FAILED, CODE_INTERNAL, message, now_ns())
-            )
+            self._custom_jobs.get_or_record_ending_unless_ended(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
             self.wake(job_id)
 
     def _log_service_message_unless_repeated(self, job_id: str, message: str) -> None:
@@ -180,7 +178,7 @@ class Scheduler:
     def _run_worker(self) -> None:
         while not self._stopping.is_set():
             try:
-                self.process_next_key()
+                self.try_to_process_next_key()
             except Exception:  # noqa: BLE001 - a full disk may have room later
                 _log.exception("a worker failed")
 

@@ -11,7 +11,7 @@ from vertex_emulator.search.observation_and_measurement import parse_api_measure
 _CODE_FAILED_PRECONDITION = 9
 
 
-def decide_study_ending(study: Job, trials: Sequence[Trial], now: int) -> Ending | None:
+def decide_study_ending_or_none(study: Job, trials: Sequence[Trial], now: int) -> Ending | None:
     """Decide how a tuning job ends by the number of its trials; None while it goes on.
 
     With maxFailedTrialCount N it fails once N trials failed. Without, it fails if the first trial fails, and later by
@@ -60,10 +60,12 @@ def has_early_stopping_rule(study: Job) -> bool:
     return not early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study.spec["studySpec"])
 
 
-def build_learning_curves(study: Job, trial: Trial) -> CurvesByObjective:
+def build_learning_curves_of_trial(study: Job, trial: Trial) -> CurvesByObjective:
     """Build the curves of a trial that the study's automated stopping rule compares."""
     study_spec: Any = study.spec["studySpec"]
-    return early_stopping.build_learning_curves(study_spec, list(map(parse_api_measurement, trial.measurements)))
+    return early_stopping.build_learning_curves_by_objective(
+        study_spec, list(map(parse_api_measurement, trial.measurements))
+    )
 
 
 def iterate_trials_to_stop_early_with_reasons(
@@ -78,7 +80,7 @@ def iterate_trials_to_stop_early_with_reasons(
     study_spec: Any = study.spec["studySpec"]
     for trial in trials:
         if trial.state == "ACTIVE":
-            running = build_learning_curves(study, trial)
+            running = build_learning_curves_of_trial(study, trial)
             reason = early_stopping.find_early_stopping_reason(study_spec, running, completed)
             if reason is not None:
                 yield trial, reason

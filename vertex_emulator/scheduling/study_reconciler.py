@@ -35,12 +35,14 @@ class _KnownTrials:
     completed_curves: list[CurvesByObjective] = field(default_factory=list)
     last_compared: Sequence[Trial] = ()
 
-    def add_ended(self, study: Job, trials: Iterable[Trial]) -> None:
+    def add_trials_if_ended(self, study: Job, trials: Iterable[Trial]) -> None:
         """Add those of some trials that have ended."""
         for trial in trials:
             if trial.has_ended:
                 if trial.state == "SUCCEEDED" and study_ending_and_early_stopping.has_early_stopping_rule(study):
-                    self.completed_curves.append(study_ending_and_early_stopping.build_learning_curves(study, trial))
+                    self.completed_curves.append(
+                        study_ending_and_early_stopping.build_learning_curves_of_trial(study, trial)
+                    )
                 self.ended[trial.number] = replace(trial, measurements=())
 
 
@@ -64,13 +66,13 @@ class StudyReconciler:
             jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
         others = self._refresh_and_store_trials(study, others, jobs)
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
-        known.add_ended(study, others)
-        ending = study.ending or study_ending_and_early_stopping.decide_study_ending(study, trials, now_ns())
+        known.add_trials_if_ended(study, others)
+        ending = study.ending or study_ending_and_early_stopping.decide_study_ending_or_none(study, trials, now_ns())
         if ending is None:
             self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
-            return self._request_trial_endings_or_end_study(study, ending, trials)
+            return self._end_trials_or_study_or_get_delay(study, ending, trials)
         if others != known.last_compared:
             self._request_stop_of_unpromising_trials(study, others, known.completed_curves)
             known.last_compared = others
@@ -107,7 +109,7 @@ class StudyReconciler:
         while True:
             reason = study_ending_and_early_stopping.find_stopping_reason_if_check_is_due(study, trials, now_ns())
             if reason is not None:
-                return self._record_success_or_find_earlier_ending(study, reason)
+                return self._get_ending_or_record_success_unless_deleted(study, reason)
             if not study_ending_and_early_stopping.has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
@@ -117,12 +119,12 @@ class StudyReconciler:
             except SearchSpaceExhausted:
                 running = any(not trial.has_ended for trial in trials)
                 return None if running else Ending(SUCCEEDED, 0, "", now_ns())
-            trial = self._add_trial_unless_study_ended(study, number, parameters)
+            trial = self._add_trial_with_job_or_none(study, number, parameters)
             if trial is None:
                 return None
             trials.append(trial)
 
-    def _record_success_or_find_earlier_ending(self, study: Job, stopping_reason: str) -> Ending | None:
+    def _get_ending_or_record_success_unless_deleted(self, study: Job, stopping_reason: str) -> Ending | None:
         """Decide that a study gets no further trials; only a cancellation changes that."""
         ending = Ending(SUCCEEDED, 0, "", now_ns())
         with self.database.write_transaction() as transaction:
@@ -142,11 +144,11 @@ class StudyReconciler:
     ) -> None:
         for trial, reason in iterate_trials_to_stop_early_with_reasons(study, trials, completed):
             with self.database.write_transaction() as transaction:
-                if cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, trial.job):
+                if cancellation_and_early_stop_requests.try_to_request_early_stop(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
-    def _add_trial_unless_study_ended(self, study: Job, trial_number: int, parameters: Values) -> Trial | None:
+    def _add_trial_with_job_or_none(self, study: Job, trial_number: int, parameters: Values) -> Trial | None:
         """Add a trial and its job in one transaction; None if the study was cancelled or deleted meanwhile."""
         spec = {
             "displayName": f"{study.spec['displayName']}-trial-{trial_number}",
@@ -163,7 +165,7 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _request_trial_endings_or_end_study(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> float | None:
+    def _end_trials_or_study_or_get_delay(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> float | None:
         with self.database.write_transaction() as transaction:
             active_jobs = [job for job in transaction.list_trial_jobs(study.id) if not job.is_terminal]
             current = transaction.get_job(study.id)
@@ -175,7 +177,7 @@ class StudyReconciler:
                     transaction.update_and_get_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, job.id)
+                        cancellation_and_early_stop_requests.try_to_request_early_stop(transaction, job.id)
                     else:
                         cancellation_and_early_stop_requests.request_cancellation_if_undecided(transaction, job.id)
             elif not all(trial.has_ended for trial in trials):

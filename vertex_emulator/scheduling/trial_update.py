@@ -26,14 +26,14 @@ def build_updated_trial(study: Job, trial: Trial, job: Job, metric_text: str) ->
         if job.state == CANCELLING:
             return replace(trial, state="STOPPING")
         return replace(trial, state="ACTIVE") if started is not None else trial
-    final = hypertune_measurements.compose_final_measurement(known, study_spec)
+    final = hypertune_measurements.compose_final_measurement_or_none(known, study_spec)
     ended = replace(trial, ended=job.ended, final=None if final is None else serialize_api_measurement(final))
     if job.state != SUCCEEDED:
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {parse_objectives(study_spec)[0].id}."
-        if tags := hypertune_measurements.find_unknown_metric_names(metric_text, metric_ids):
+        if tags := hypertune_measurements.find_first_unknown_metric_names(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")

@@ -24,7 +24,7 @@ class WorkQueue:
             self._enqueue(key)
             self._changed.notify()
 
-    def reserve_next_key(self, timeout: float | None = None) -> str | None:
+    def reserve_next_key_or_none(self, timeout: float | None = None) -> str | None:
         """Return the next key, reserved until `release`; None after `timeout` seconds or once the queue is closed."""
         deadline = None if timeout is None else self._clock() + timeout
         with self._changed:
@@ -54,7 +54,7 @@ class WorkQueue:
             self._changed.notify()
 
     def close(self) -> None:
-        """Close the queue, so that every `reserve_next_key` returns None."""
+        """Close the queue, so that every `reserve_next_key_or_none` returns None."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

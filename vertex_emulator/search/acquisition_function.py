@@ -32,7 +32,7 @@ class Acquisition:
         """Compute a score per row: the improvement, in standard deviations, plus the log probability of being safe."""
         total = np.zeros(len(features))
         if self.objective is not None:
-            mean, deviation = self.objective.predict(features)
+            mean, deviation = self.objective.predict_mean_and_deviation(features)
             total = (self.exploration_weight * deviation - mean) / self.objective.deviation
         if self.safeties:
             safe = self._compute_safe_probabilities(features)
@@ -43,6 +43,6 @@ class Acquisition:
     def _compute_safe_probabilities(self, features: Matrix) -> Matrix:
         safe = np.ones(len(features))
         for model in self.safeties:
-            mean, deviation = model.predict(features)
+            mean, deviation = model.predict_mean_and_deviation(features)
             safe *= [0.5 * erfc(z) for z in mean / deviation / sqrt(2)]
         return safe

@@ -51,7 +51,7 @@ def suggest_bayesian_point(
         if build_point_key(proposed) in seen_points:
             proposed = None
     else:
-        proposed = _fit_models_and_propose_point(space, study_spec, observations, seen_points, random)
+        proposed = _fit_models_and_propose_point_or_none(space, study_spec, observations, seen_points, random)
     return _draw_preferably_unseen_point(space, seen_points, random) if proposed is None else proposed
 
 
@@ -67,7 +67,7 @@ def _draw_latin_hypercube_point(space: Space, index: int, size: int, seed: int) 
     return map_values_by_id(space.choose_values_by_parameter(draw_value))
 
 
-def _fit_models_and_propose_point(
+def _fit_models_and_propose_point_or_none(
     space: Space, study_spec: StudySpec, observations: Sequence[Observation], seen_points: Seen, random: Random
 ) -> dict[str, Value] | None:
     # Imported here because they load numpy and egobox.
@@ -125,11 +125,11 @@ def _fit_models_and_propose_point(
 def _rank_trial_indices(study_spec: StudySpec, losses: list[float], ended_trials: Sequence[Observation]) -> list[int]:
     """Return the indices of the trials by loss; unsafe and unsuccessful ones come last."""
 
-    def rank(index: int) -> tuple[bool, float]:
+    def rank_with_unsafe_last(index: int) -> tuple[bool, float]:
         trial = ended_trials[index]
         return trial.state != "SUCCEEDED" or not are_metric_values_safe(study_spec, trial.metrics), losses[index]
 
-    return sorted(range(len(ended_trials)), key=rank)
+    return sorted(range(len(ended_trials)), key=rank_with_unsafe_last)
 
 
 def _select_best_and_newest_indices(indices_best_first: Sequence[int]) -> list[int]:

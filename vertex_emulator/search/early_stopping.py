@@ -45,8 +45,8 @@ class LearningCurve:
         """The smallest value so far, infinite for an empty curve."""
         return min(self.losses, default=inf)
 
-    def truncate_after(self, moment: float) -> "LearningCurve":
-        """Return the part up to and including a moment."""
+    def copy_part_up_to(self, moment: float) -> "LearningCurve":
+        """Copy the part up to and including a moment."""
         count = bisect_right(self.at, moment)
         return LearningCurve(self.at[:count], self.losses[:count])
 
@@ -58,7 +58,9 @@ class LearningCurve:
 CurvesByObjective = Mapping[str, LearningCurve]
 
 
-def build_learning_curves(study_spec: StudySpec, measurements: Sequence[Measurement]) -> dict[str, LearningCurve]:
+def build_learning_curves_by_objective(
+    study_spec: StudySpec, measurements: Sequence[Measurement]
+) -> dict[str, LearningCurve]:
     """Build a trial's curve of each objective, by its id, over the moments that the study's stopping rule compares."""
     rule: Any = next((spec for field, spec in study_spec.items() if field in STOPPING_RULE_FIELDS), {})
     uses_elapsed = bool(rule.get("useElapsedDuration"))
@@ -73,7 +75,8 @@ def find_early_stopping_reason(
 ) -> str | None:
     """Find the reason to stop a running trial, as a clause for the log; None while it may go on.
 
-    `running` are the trial's curves and `completed` those of each succeeded trial, as build_learning_curves has them.
+    `running` are the trial's curves and `completed` those of each succeeded trial, as
+    build_learning_curves_by_objective has them.
     """
     reasons = []
     for objective in parse_objectives(study_spec):
@@ -92,7 +95,7 @@ def find_median_stopping_reason(curve: LearningCurve, completed: Sequence[Learni
     """
     if not curve.at:
         return None
-    averages = [fmean(part.losses) for other in completed if (part := other.truncate_after(curve.at[-1])).at]
+    averages = [fmean(part.losses) for other in completed if (part := other.copy_part_up_to(curve.at[-1])).at]
     if averages and curve.best_loss > median(averages):
         return f"its best value is worse than the median of the running averages of {len(averages)} completed trials"
     return None
@@ -111,7 +114,7 @@ def find_decay_curve_stopping_reason(curve: LearningCurve, completed: Sequence[L
     now = curve.at[-1]
     longest = max((other.at[-1] for other in completed), default=0.0)
     complete = [other.build_curve_of_best_losses() for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
-    pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate_after(now)).at]
+    pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.copy_part_up_to(now)).at]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
     expected, error = _predict_linearly_with_standard_error(pairs, curve.best_loss)

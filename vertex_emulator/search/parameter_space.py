@@ -40,9 +40,8 @@ class Space:
         """Every distinct parameter, active or not, parents before their children."""
         return list(dict.fromkeys(_walk_parameters(self.roots)))
 
-    @property
-    def parent_values_and_child_triples(self) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
-        """Parent, the parent's values, and the child that is active under them; a parent's own conditions first."""
+    def walk_parent_values_and_child_triples(self) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
+        """Yield parent, its values, and the child that is active under them; a parent's own conditions first."""
         return _walk_parent_values_and_child_triples(self.roots)
 
     @property

@@ -50,7 +50,7 @@ class PointEncoder:
 
     def draw_random_rows(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw `count` random rows, uniform on the scales and among listed values."""
-        return self._replace_inactive_cells_by_nan(self._draw_random_rows_without_nan(count, random))
+        return self._copy_with_nan_in_inactive_cells(self._draw_random_rows_without_nan(count, random))
 
     def perturb_rows(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
@@ -72,7 +72,7 @@ class PointEncoder:
             moved[:, column] = listed[np.where(random.random(count) < _NEIGHBOUR_PROBABILITY, aside, nearest)]
         # An axis that was not active has no position to move from.
         moved = np.where(np.isnan(rows), fresh, moved)
-        return self._replace_inactive_cells_by_nan(np.where(moves | np.isnan(rows), moved, rows))
+        return self._copy_with_nan_in_inactive_cells(np.where(moves | np.isnan(rows), moved, rows))
 
     def convert_to_features(self, rows: Matrix) -> Matrix:
         """Convert rows to the model's features: categories one-hot encoded, inactive axes at 0.5."""
@@ -115,11 +115,11 @@ class PointEncoder:
             rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
         return rows
 
-    def _replace_inactive_cells_by_nan(self, rows: Matrix) -> Matrix:
+    def _copy_with_nan_in_inactive_cells(self, rows: Matrix) -> Matrix:
         """Return the rows with nan where the values of other axes make an axis inactive."""
         active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.distinct_parameters}
         columns = {axis: column for column, axis in enumerate(self.varied_parameters)}
-        for parent, values, child in self.space.parent_values_and_child_triples:
+        for parent, values, child in self.space.walk_parent_values_and_child_triples():
             if parent in columns:
                 positions = np.array([parent.domain.get_unit_position_or_index(value) for value in values])
                 cells = rows[:, columns[parent]]

@@ -37,7 +37,7 @@ class Surrogate:
     mean: float
     deviation: float
 
-    def predict(self, features: Matrix) -> tuple[Matrix, Matrix]:
+    def predict_mean_and_deviation(self, features: Matrix) -> tuple[Matrix, Matrix]:
         """Predict mean and standard deviation at each row."""
         variance = np.maximum(self.gaussian_process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
         mean = self.mean + self.deviation * self.gaussian_process.predict(features).ravel()

@@ -43,7 +43,7 @@ class SecretServerForContainers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int] | None = None
 
-    def start_serving_and_build_environment(self, job: Job) -> dict[str, str]:
+    def ensure_serving_and_build_secret_variables(self, job: Job) -> dict[str, str]:
         """Serve, and return the variables by which a job's containers find their secrets; none without secrets.
 
         Raises ExecutorUnavailable.

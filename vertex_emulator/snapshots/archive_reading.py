@@ -47,12 +47,12 @@ def open_manifest_and_members(archive: Path, report: ReportProgress) -> Iterator
     """
     try:
         with archive.open("rb") as file, tarfile.open(fileobj=file, mode="r|gz", tarinfo=_LimitedTarInfo) as tar:
-            members = _iterate_members(tar, archive.name)
+            members = _iterate_members_with_content(tar, archive.name)
             first, content = next(members, (None, None))
             if first is None or first.name != MANIFEST or content is None or first.size > _MAX_MANIFEST_BYTES:
                 raise SnapshotInvalid(f"{archive.name} is no snapshot: it does not begin with {MANIFEST}")
             manifest = Manifest.parse(content.read(), archive.name)
-            yield manifest, _iterate_members_and_require_totals(manifest, members, archive.name, report)
+            yield manifest, _iterate_members_and_validate_totals(manifest, members, archive.name, report)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise SnapshotInvalid(f"{archive.name} is no snapshot, or it is damaged: {error}") from error
     except FileNotFoundError as error:
@@ -75,7 +75,7 @@ def require_modification_time_ns(member: tarfile.TarInfo) -> int:
     return int(match[1]) * 10**9 + int(match[2])
 
 
-def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[Member]:
+def _iterate_members_with_content(tar: tarfile.TarFile, archive_name: str) -> Iterator[Member]:
     while (member := tar.next()) is not None:
         if member.isdir() or member.issym():
             yield member, None
@@ -86,7 +86,7 @@ def _iterate_members(tar: tarfile.TarFile, archive_name: str) -> Iterator[Member
         tar.members = []  # type: ignore[attr-defined] # a stream's members cannot be read again, and would fill the memory
 
 
-def _iterate_members_and_require_totals(
+def _iterate_members_and_validate_totals(
     manifest: Manifest,
     members: Iterator[Member],
     archive_name: str,

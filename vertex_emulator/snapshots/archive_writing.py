@@ -27,7 +27,9 @@ class ArchiveEntry:
     link_target: str | None = None
 
 
-def write_archive_atomically(archive: Path, entries: Sequence[ArchiveEntry], report: ReportProgress) -> None:
+def write_manifest_and_entries_atomically(
+    archive: Path, entries: Sequence[ArchiveEntry], report: ReportProgress
+) -> None:
     """Write a manifest and the entries to a file for its owner only. Raises OSError, and leaves no part of a file."""
     content = Manifest(len(entries), sum(entry.size for entry in entries))
     manifest = content.to_json_bytes()

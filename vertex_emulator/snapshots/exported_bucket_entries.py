@@ -22,7 +22,7 @@ class BucketArchiveEntries:
     omitted: list[str] = field(default_factory=list)
     _found: int = 0
 
-    def iterate_entries(self) -> Iterator[ArchiveEntry]:
+    def iterate_entries_and_record_omissions(self) -> Iterator[ArchiveEntry]:
         """Yield the entries, those of a folder in the order of their names. Raises OSError."""
         yield from self._iterate_entries_of_folder("")
 

@@ -19,15 +19,15 @@ class FreeSpaceCheck:
         self._needed_inodes = 0
         self._last_parts: list[str] = []
 
-    def require_space_for_totals(self, manifest: Manifest) -> None:
+    def raise_unless_totals_fit(self, manifest: Manifest) -> None:
         """Raise EmulatorError if the bytes or the members that a manifest says do not fit."""
         if manifest.size > self._free_bytes:
             raise EmulatorError(
                 f"{self._archive_name} needs {manifest.size} bytes, and {self._folder} has {self._free_bytes} left"
             )
-        self._require_free_inodes(manifest.files)
+        self._raise_unless_inodes_fit(manifest.files)
 
-    def count_inodes_or_raise(self, member_name: str) -> None:
+    def add_member_inodes_or_raise(self, member_name: str) -> None:
         """Count a member, and the folders on its path that the member before has not. Raises EmulatorError.
 
         A folder may have no member of its own, and so be missing in the manifest's number. An export writes all of a
@@ -37,9 +37,9 @@ class FreeSpaceCheck:
         shared = takewhile(lambda pair: pair[0] == pair[1], zip(parts, self._last_parts, strict=False))
         self._needed_inodes += len(parts) - sum(1 for _ in shared)
         self._last_parts = parts
-        self._require_free_inodes(self._needed_inodes)
+        self._raise_unless_inodes_fit(self._needed_inodes)
 
-    def _require_free_inodes(self, needed: int) -> None:
+    def _raise_unless_inodes_fit(self, needed: int) -> None:
         if self._free_inodes is not None and needed > self._free_inodes:
             raise EmulatorError(
                 f"{self._archive_name} needs {needed} inodes or more (files, folders and links), and the disk of "

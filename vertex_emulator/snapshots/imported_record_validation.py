@@ -19,22 +19,22 @@ from vertex_emulator.snapshots.archive_format import JOB_ID
 from vertex_emulator.snapshots.progress import ReportProgress
 
 
-def require_valid_records(transaction: Transaction, report: ReportProgress) -> None:
+def validate_records(transaction: Transaction, report: ReportProgress) -> None:
     """Check all records. Raises SnapshotInvalid, or what parsing and serializing a damaged record raises.
 
     Ids become names of folders, and a job that has not ended would run as soon as the emulator starts.
     """
     for number, row in enumerate(transaction.rows.iterate_rows("jobs"), 1):
-        _require_numeric_job_id(row["id"])
+        _raise_unless_job_id_is_numeric(row["id"])
         report("checking jobs", number, 0)
         job = transaction.get_job(row["id"])
         if job is None or not job.is_terminal:
             raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")
-        _require_valid_job(transaction, job)
+        _validate_ended_job(transaction, job)
     for row in transaction.rows.iterate_rows("trials"):
-        _require_numeric_job_id(row["job"])
+        _raise_unless_job_id_is_numeric(row["job"])
     for row in transaction.rows.iterate_rows("pipelines"):
-        _require_numeric_job_id(row["job"])
+        _raise_unless_job_id_is_numeric(row["job"])
     for message in transaction.rows.iterate_rows("service_messages"):
         if (type(message["at"]), type(message["severity"]), type(message["text"])) != (int, str, str):
             raise SnapshotInvalid("a message of the archive is not one")
@@ -45,15 +45,15 @@ def require_valid_records(transaction: Transaction, report: ReportProgress) -> N
     for version in transaction.models.iterate_all_versions():
         # The one field of a model that no client sets, and that is stored: a copy's.
         sent = {field: value for field, value in version.spec.items() if field != "originalModelInfo"}
-        _require_valid_shape(types.Model, sent, f"the model {version.id}")
+        _validate_shape(types.Model, sent, f"the model {version.id}")
         original = version.spec.get("originalModelInfo", {"model": ""})
         if original.keys() != {"model"} or not isinstance(original["model"], str):
             raise SnapshotInvalid(f"the model {version.id} of the archive has an original that is not a name")
         serialize_model_version(version, [version])
 
 
-def _require_valid_job(transaction: Transaction, job: Job) -> None:
-    _require_valid_shape(job.kind.typed_dict, job.spec, f"the job {job.id}")
+def _validate_ended_job(transaction: Transaction, job: Job) -> None:
+    _validate_shape(job.kind.typed_dict, job.spec, f"the job {job.id}")
     if job.kind == TRAINING_PIPELINE:
         serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
     else:
@@ -66,13 +66,13 @@ def _require_valid_job(transaction: Transaction, job: Job) -> None:
             raise SnapshotInvalid(f"the job {job.id} of the archive has a replica without numbers")
 
 
-def _require_valid_shape(message_type: Any, spec: Mapping[str, Any], owner: str) -> None:
+def _validate_shape(message_type: Any, spec: Mapping[str, Any], owner: str) -> None:
     _, problems = canonicalize_and_find_shape_problems(message_type, spec)
     if problems:
         problem = f"{problems[0].path_text}: {problems[0].message}"
         raise SnapshotInvalid(f"the spec of {owner} in the archive is not valid: {problem}")
 
 
-def _require_numeric_job_id(job_id: object) -> None:
+def _raise_unless_job_id_is_numeric(job_id: object) -> None:
     if not isinstance(job_id, str) or not JOB_ID.fullmatch(job_id):
         raise SnapshotInvalid(f"the archive has a job with the id {job_id!a}, which is not a number")

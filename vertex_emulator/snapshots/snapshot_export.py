@@ -19,7 +19,7 @@ from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileT
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.replicas.saved_logs import is_log_saved
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, LOGS_PREFIX, OBJECTS
-from vertex_emulator.snapshots.archive_writing import ArchiveEntry, write_archive_atomically
+from vertex_emulator.snapshots.archive_writing import ArchiveEntry, write_manifest_and_entries_atomically
 from vertex_emulator.snapshots.exported_bucket_entries import BucketArchiveEntries
 from vertex_emulator.snapshots.progress import ReportProgress
 
@@ -27,7 +27,7 @@ _REDACTED = "redacted"
 _MAX_NAMED = 5
 
 
-def export_snapshot_and_describe(
+def export_snapshot_and_iterate_report_lines(
     data_path: Path, archive: Path, redacts_env: bool, report: ReportProgress = lambda *_: None
 ) -> Iterator[str]:
     """Write all ended jobs, their logs, models and buckets to a new file for its owner only; yield lines about it.
@@ -49,16 +49,16 @@ def export_snapshot_and_describe(
     ):
         jobs = [*transaction.iterate_non_trial_jobs()]
         schedules = len(transaction.schedules.list_schedules())
-        _require_ended_jobs_with_saved_logs(transaction, data)
+        _raise_unless_ended_with_saved_logs(transaction, data)
         buckets = BucketArchiveEntries(BucketFileTree(data.buckets), report)
         try:
             entries = [
-                *_iterate_table_entries(transaction, redacts_env, files),
-                _write_temporary_lines_entry(OBJECTS, _iterate_metadata_rows(metadata), files),
+                *_iterate_archive_entries_of_tables(transaction, redacts_env, files),
+                _write_temporary_file_and_build_entry(OBJECTS, _iterate_object_metadata_rows(metadata), files),
                 *_iterate_archive_entries_of_log_files(data),
-                *buckets.iterate_entries(),
+                *buckets.iterate_entries_and_record_omissions(),
             ]
-            write_archive_atomically(archive, entries, report)
+            write_manifest_and_entries_atomically(archive, entries, report)
         except OSError as error:
             place = error.filename or archive
             raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
@@ -74,19 +74,19 @@ def export_snapshot_and_describe(
         yield "it has the environment variables of jobs as they were submitted; --redact-env leaves their values out"
 
 
-def _require_ended_jobs_with_saved_logs(transaction: Transaction, data: DataFolder) -> None:
+def _raise_unless_ended_with_saved_logs(transaction: Transaction, data: DataFolder) -> None:
     jobs = [job for id_ in transaction.list_unfinished_job_ids() if (job := transaction.get_job(id_)) is not None]
     if jobs:
         raise EmulatorError(
-            f"jobs have not ended: {_render_job_names(jobs)}; start the emulator, wait until they end or cancel them, "
-            "and stop it: only ended jobs can be exported"
+            f"jobs have not ended: {_join_first_job_names_and_count_rest(jobs)}; start the emulator, wait until they "
+            "end or cancel them, and stop it: only ended jobs can be exported"
         )
     ended = (_require_job(transaction, row["id"]) for row in transaction.rows.iterate_rows("jobs"))
     unsaved = [job for job in ended if not _are_logs_saved(data, job)]
     if unsaved:
         raise EmulatorError(
-            f"logs are not saved yet: {_render_job_names(unsaved)}; start the emulator, which saves them, and "
-            "stop it again"
+            f"logs are not saved yet: {_join_first_job_names_and_count_rest(unsaved)}; start the emulator, which saves "
+            "them, and stop it again"
         )
 
 
@@ -101,7 +101,7 @@ def _are_logs_saved(data: DataFolder, job: Job) -> bool:
     return all(is_log_saved(data.logs, job.id, replica) for replica in replicas)
 
 
-def _render_job_names(jobs: Iterable[Job]) -> str:
+def _join_first_job_names_and_count_rest(jobs: Iterable[Job]) -> str:
     return _join_first_and_count_rest([job.name for job in jobs])
 
 
@@ -110,37 +110,39 @@ def _join_first_and_count_rest(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _iterate_table_entries(
+def _iterate_archive_entries_of_tables(
     transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack
 ) -> Iterator[ArchiveEntry]:
     for table in TABLES:
         rows = transaction.rows.iterate_rows(table)
         if redacts_env:
-            rows = map(_redact_environment, rows)
-        yield _write_temporary_lines_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)
+            rows = map(_copy_row_redacting_env, rows)
+        yield _write_temporary_file_and_build_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)
 
 
-def _redact_environment(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "spec": json.dumps(_redact_env_lists(json.loads(row["spec"])))} if "spec" in row else dict(row)
+def _copy_row_redacting_env(row: Mapping[str, Any]) -> dict[str, Any]:
+    if "spec" not in row:
+        return dict(row)
+    return {**row, "spec": json.dumps(_copy_redacting_env_lists(json.loads(row["spec"])))}
 
 
-def _redact_env_lists(value: Any) -> Any:
+def _copy_redacting_env_lists(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
             key: [{**each, "value": _REDACTED} if "value" in each else each for each in child]
             if key == "env" and isinstance(child, list)
-            else _redact_env_lists(child)
+            else _copy_redacting_env_lists(child)
             for key, child in value.items()
         }
-    return [*map(_redact_env_lists, value)] if isinstance(value, list) else value
+    return [*map(_copy_redacting_env_lists, value)] if isinstance(value, list) else value
 
 
-def _iterate_metadata_rows(metadata: ObjectMetadataDatabase) -> Iterator[dict[str, Any]]:
+def _iterate_object_metadata_rows(metadata: ObjectMetadataDatabase) -> Iterator[dict[str, Any]]:
     for bucket, name, generation, values in metadata.iterate_all():
         yield {"bucket": bucket, "name": name, "generation": generation, **asdict(values)}
 
 
-def _write_temporary_lines_entry(
+def _write_temporary_file_and_build_entry(
     name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack
 ) -> ArchiveEntry:
     """Write rows to a temporary file, because an archive has the size of a file before its content."""

@@ -33,7 +33,7 @@ from vertex_emulator.snapshots.archive_reading import (
     require_modification_time_ns,
 )
 from vertex_emulator.snapshots.free_space_check import FreeSpaceCheck
-from vertex_emulator.snapshots.imported_record_validation import require_valid_records
+from vertex_emulator.snapshots.imported_record_validation import validate_records
 from vertex_emulator.snapshots.progress import ReportProgress
 
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
@@ -58,7 +58,7 @@ def import_snapshot_and_describe(
     try:
         with open_locked_file_or_raise(data.lock):
             if remove_existing_jobs is None:
-                _require_empty(data)
+                _raise_unless_data_folder_empty(data)
             _remove_folder_if_exists(partial.root)
             jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root), report)
         if remove_existing_jobs is not None:
@@ -66,8 +66,8 @@ def import_snapshot_and_describe(
         with open_locked_file_or_raise(data.lock):
             if remove_existing_jobs is not None:
                 _remove_buckets_and_object_metadata(data)
-            _require_empty(data)
-            _replace_data_keeping_buckets_folder(partial, data)
+            _raise_unless_data_folder_empty(data)
+            _move_data_keeping_target_buckets_folder(partial, data)
     except OSError as error:
         place = error.filename or archive
         raise EmulatorError(f"{archive} was not imported: {place}: {error.strerror or error}") from error
@@ -76,7 +76,7 @@ def import_snapshot_and_describe(
     return f"imported {jobs} jobs and {objects} objects into {data_path}"
 
 
-def _require_empty(data: DataFolder) -> None:
+def _raise_unless_data_folder_empty(data: DataFolder) -> None:
     with closing(Database(data.database)) as database, database.read_transaction() as transaction:
         jobs = sum(transaction.count_non_trial_jobs_by_state().values())
         has_models = next(transaction.rows.iterate_rows("models"), None) is not None
@@ -99,11 +99,11 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
         closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
     ):
         space = FreeSpaceCheck(data.root, archive.name)
-        space.require_space_for_totals(manifest)
+        space.raise_unless_totals_fit(manifest)
         with database.write_transaction() as transaction:
             try:
                 for member, content in members:
-                    space.count_inodes_or_raise(member.name)
+                    space.add_member_inodes_or_raise(member.name)
                     table = member.name.removeprefix(DATABASE_PREFIX).removesuffix(".jsonl")
                     if member.issym():
                         _store_link(data, member)
@@ -120,7 +120,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                     else:
                         objects += 1
                         _store_object(data, member, content)
-                require_valid_records(transaction, report)
+                validate_records(transaction, report)
             except (*_DAMAGE, InvalidBucketUri, ApiError) as error:
                 raise SnapshotInvalid(f"{archive.name} is damaged: {type(error).__name__}: {error}") from error
             jobs = sum(transaction.count_non_trial_jobs_by_state().values())
@@ -178,7 +178,7 @@ def _remove_buckets_and_object_metadata(data: DataFolder) -> None:
     _remove_database_files(data.object_metadata)
 
 
-def _replace_data_keeping_buckets_folder(source: DataFolder, target: DataFolder) -> None:
+def _move_data_keeping_target_buckets_folder(source: DataFolder, target: DataFolder) -> None:
     # The buckets' folder stays: containers have it mounted, and it may be a link to another disk.
     for folder in sorted(source.buckets.iterdir()):
         shutil.move(folder, target.buckets / folder.name)

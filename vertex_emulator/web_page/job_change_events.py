@@ -11,7 +11,7 @@ _KEEP_ALIVE_SECONDS = 15.0
 _MIN_SECONDS_BETWEEN_EVENTS = 0.25  # a database that changes a hundred times a second makes four events of it
 
 
-async def stream_job_change_events(changes: JobChangeNotifier, job_id: str | None = None) -> AsyncIterator[str]:
+async def iterate_job_change_event_texts(changes: JobChangeNotifier, job_id: str | None = None) -> AsyncIterator[str]:
     """Yield `changed` events with lists of job ids, of `job_id` only if it is given; end when `changes` is closed."""
     with changes.subscribe() as watcher:
         # From here on no change is missed, so the page can load everything now.

@@ -19,7 +19,7 @@ from vertex_emulator.web_page.thinned_trials import ThinnedTrials
 
 
 @dataclass(frozen=True)
-class JobViews:
+class JobViewBuilder:
     """The views of single jobs: their records in the database, and the states of their containers."""
 
     database: Database
@@ -82,7 +82,7 @@ class JobViews:
             pool = pools[replica.pool]
             yield {
                 "task": replica.task_name,
-                "image": _get_image_uri(pool),
+                "image": _get_image_uri_or_empty(pool),
                 "machine": pool.get("machineSpec", {}).get("machineType", ""),
                 "state": _get_replica_state(status, job),
                 "exitCode": status["exit_code"] if status.get("phase") == "exited" else None,
@@ -108,7 +108,7 @@ def _is_study(job: Job | None) -> bool:
     return job is not None and job.kind == HYPERPARAMETER_TUNING_JOB
 
 
-def _get_image_uri(pool: Mapping[str, Any]) -> str:
+def _get_image_uri_or_empty(pool: Mapping[str, Any]) -> str:
     return str(
         pool.get("containerSpec", {}).get("imageUri") or pool.get("pythonPackageSpec", {}).get("executorImageUri", "")
     )

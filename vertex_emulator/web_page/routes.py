@@ -17,7 +17,7 @@ from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, Bucke
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, job_change_events, job_list
-from vertex_emulator.web_page.job_view import JobViews
+from vertex_emulator.web_page.job_view import JobViewBuilder
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class Page:
         return _build_page_html_response(200 if has_job else 404)
 
     async def _stream_job_change_events(self, request: Request) -> Response:
-        events = job_change_events.stream_job_change_events(self.database.changes, request.query_params.get("job"))
+        events = job_change_events.iterate_job_change_event_texts(
+            self.database.changes, request.query_params.get("job")
+        )
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _list_jobs(self, request: Request) -> Response:
@@ -67,14 +69,14 @@ class Page:
 
     def _get_job_view(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        view = self._job_views.build_job_view_or_none(collection, job_id)
+        view = self._job_view_builder.build_job_view_or_none(collection, job_id)
         if view is None:
             raise _build_no_job_error(collection, job_id)
         return JSONResponse(view)
 
     @cached_property
-    def _job_views(self) -> JobViews:
-        return JobViews(self.database, self.executor, self.buckets)
+    def _job_view_builder(self) -> JobViewBuilder:
+        return JobViewBuilder(self.database, self.executor, self.buckets)
 
     @cached_property
     def _curve_reader_cache(self) -> "CurveReaderCache":

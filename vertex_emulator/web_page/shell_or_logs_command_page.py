@@ -61,10 +61,10 @@ class ShellCommandPage:
             job = transaction.get_job(job_id)
         if job is None or task not in [replica.task_name for replica in job.requested_replicas]:
             raise ApiError("NOT_FOUND", f"There is no task {task} of a job customJobs/{job_id} here.")
-        return HTMLResponse(render_shell_command_page(job, task, self.data_root), headers=FRAME_HEADERS)
+        return HTMLResponse(render_shell_or_logs_command_page(job, task, self.data_root), headers=FRAME_HEADERS)
 
 
-def render_shell_command_page(job: Job, task: str, data_root: Path) -> str:
+def render_shell_or_logs_command_page(job: Job, task: str, data_root: Path) -> str:
     """Render the page of one task, with the exact command for the state of its job."""
     verb, content = ("shell", _RUNNING) if job.state == RUNNING else ("logs", _NOT_RUNNING)
     command = shlex.join(["vertex-emulator", verb, job.id, "--task", task, "--data", str(data_root)])

@@ -34,7 +34,7 @@ def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]
     rows = {row["id"]: row for row in list_trial_summaries(shown)}
     return {
         "metrics": metrics,
-        "parameters": [*_serialize_parameters(spec["parameters"])],
+        "parameters": [*_iterate_serialized_parameters(spec["parameters"])],
         "best": [row["id"] for row in find_pareto_front_summaries(shown)],
         "most": job.spec["maxTrialCount"],
         "trials": [
@@ -42,14 +42,16 @@ def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]
                 **rows[str(each.trial.number)],
                 **build_time_fields(startTime=each.trial.started, endTime=each.trial.ended),
                 "job": each.trial.job,
-                "curve": _build_metric_curves(each, metrics),
+                "curve": _serialize_thinned_measurements(each, metrics),
             }
             for each in trials
         ],
     }
 
 
-def _serialize_parameters(specs: Sequence[Mapping[str, Any]], parent: str | None = None) -> Iterator[dict[str, Any]]:
+def _iterate_serialized_parameters(
+    specs: Sequence[Mapping[str, Any]], parent: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield `id`, `type`, `scale`, `parent` or null, and `min` and `max` or `values` of parameters, parents first."""
     for spec in specs:
         name, kind = next(((name, kind) for name, kind in _VALUE_SPECS.items() if name in spec), ("", "DOUBLE"))
@@ -61,10 +63,10 @@ def _serialize_parameters(specs: Sequence[Mapping[str, Any]], parent: str | None
             shown |= {"min": float(value.get("minValue", 0)), "max": float(value.get("maxValue", 0))}
         yield shown
         children = [each["parameterSpec"] for each in spec.get("conditionalParameterSpecs", [])]
-        yield from _serialize_parameters(children, spec["parameterId"])
+        yield from _iterate_serialized_parameters(children, spec["parameterId"])
 
 
-def _build_metric_curves(thinned: ThinnedTrial, metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _serialize_thinned_measurements(thinned: ThinnedTrial, metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     points = thinned.trial.measurements
     values = [{metric["metricId"]: metric.get("value", 0.0) for metric in point.get("metrics", [])} for point in points]
     return {

@@ -1,7 +1,7 @@
 from tests.vertex_emulator.jobs import LOCATION, custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.ending_or_restart import decide_ending_or_restart
+from vertex_emulator.scheduling.ending_or_restart import decide_ending_or_restart_or_none
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
@@ -26,13 +26,13 @@ def exited(code: int, at: int, out_of_memory: bool = False) -> ReplicaStatus:
 
 
 def ending(job: Job, statuses: dict[Replica, ReplicaStatus], now: int = 3 * SECOND, traceback: str = "") -> Ending:
-    found = decide_ending_or_restart(job, statuses, now, lambda replica: traceback)
+    found = decide_ending_or_restart_or_none(job, statuses, now, lambda replica: traceback)
     assert isinstance(found, Ending)
     return found
 
 
 def judged(statuses: dict[Replica, ReplicaStatus]) -> tuple[str, int] | None:
-    found = decide_ending_or_restart(custom_job(DISTRIBUTED), statuses, 3 * SECOND, unread)
+    found = decide_ending_or_restart_or_none(custom_job(DISTRIBUTED), statuses, 3 * SECOND, unread)
     assert not isinstance(found, RestartPlan)
     return None if found is None else (found.state, found.code)
 
@@ -83,7 +83,7 @@ def test_the_pool_without_memory_is_named() -> None:
 
 def test_the_timeout_counts_from_the_start() -> None:
     job = custom_job(custom_job_spec(scheduling={"timeout": "10s"}))
-    assert decide_ending_or_restart(job, {CHIEF: RUNS}, 12 * SECOND - 1, unread) is None
+    assert decide_ending_or_restart_or_none(job, {CHIEF: RUNS}, 12 * SECOND - 1, unread) is None
     found = ending(job, {CHIEF: RUNS}, 12 * SECOND)
     assert (found.state, found.code) == (FAILED, 4)
     assert "10s" in found.message

@@ -2,9 +2,9 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job
 from vertex_emulator.database.records import Replica
 from vertex_emulator.scheduling.failure_messages import (
     build_console_log_url,
-    find_last_traceback,
     render_failed_start_message,
     render_unavailable_image_message,
+    shorten_last_traceback_or_empty,
 )
 
 CHIEF = Replica(0, 0)
@@ -37,18 +37,18 @@ def test_what_only_happens_here_is_said_plainly() -> None:
 def test_the_last_traceback_is_found() -> None:
     first = [HEAD, FRAME, "KeyError: 1", "", "During handling of the above exception, another exception occurred:", ""]
     last = [HEAD, FRAME, "    train()", "ValueError: no", "on two lines"]
-    assert find_last_traceback(["warning", *first, *last]) == "\n".join(last)
-    assert find_last_traceback(["warning", "no Traceback (most recent call last): here"]) == ""
+    assert shorten_last_traceback_or_empty(["warning", *first, *last]) == "\n".join(last)
+    assert shorten_last_traceback_or_empty(["warning", "no Traceback (most recent call last): here"]) == ""
 
 
 def test_a_long_traceback_is_shortened_at_its_top() -> None:
     frames = [f"{FRAME}{number}" for number in range(1000)]
-    found = find_last_traceback([HEAD, *frames, "RecursionError: too deep"]).splitlines()
+    found = shorten_last_traceback_or_empty([HEAD, *frames, "RecursionError: too deep"]).splitlines()
     assert found[:2] == [HEAD, "  [...]"]
     assert found[2:-1] == frames[-len(found[2:-1]) :]
     assert found[-1] == "RecursionError: too deep"
     assert 1500 < sum(map(len, found)) <= 2100
-    assert len(find_last_traceback([HEAD, "x" * 10_000])) < 2100
+    assert len(shorten_last_traceback_or_empty([HEAD, "x" * 10_000])) < 2100
 
 
 def test_artifact_registry_images_get_the_service_s_message() -> None:

@@ -10,8 +10,8 @@ from vertex_emulator.api.job_request_validation_and_canonicalization import vali
 from vertex_emulator.errors import ApiError
 from vertex_emulator.scheduling.pipeline_input_variables import (
     InputData,
+    build_input_variables_and_warnings,
     copy_with_input_variables,
-    resolve_input_data,
 )
 
 URI = "gs://my-bucket/data"
@@ -51,26 +51,30 @@ def variables(folder: str, form: str) -> dict[str, str]:
 )
 def test_the_variables_name_the_files_of_the_folder(tmp_path: Path, names: list[str], folder: str, form: str) -> None:
     files(tmp_path, *names)
-    assert resolve_input_data(config(), tmp_path).variables == variables(folder, form)
+    assert build_input_variables_and_warnings(config(), tmp_path).variables == variables(folder, form)
 
 
 def test_without_files_the_schema_decides_the_format(tmp_path: Path) -> None:
-    assert resolve_input_data(config(), tmp_path).variables == variables("", "csv")
+    assert build_input_variables_and_warnings(config(), tmp_path).variables == variables("", "csv")
     schema = "gs://google-cloud-aiplatform/schema/dataset/annotation/text_classification_1.0.0.yaml"
-    assert resolve_input_data(config(annotationSchemaUri=schema), tmp_path).variables == variables("", "jsonl")
+    assert build_input_variables_and_warnings(config(annotationSchemaUri=schema), tmp_path).variables == variables(
+        "", "jsonl"
+    )
 
 
 def test_differences_from_the_service_are_warned_about(tmp_path: Path) -> None:
-    nothing = "\n".join(resolve_input_data(config(fractionSplit={}, savedQueryId="1"), tmp_path).warnings)
+    nothing = "\n".join(
+        build_input_variables_and_warnings(config(fractionSplit={}, savedQueryId="1"), tmp_path).warnings
+    )
     assert "dataset 7" in nothing
     assert f"{URI} has no files training-*" in nothing
     assert "fractionSplit, savedQueryId have no effect" in nothing
     files(tmp_path, "training-1.csv", "test-1.csv")
-    some = "\n".join(resolve_input_data(config(), tmp_path).warnings)
+    some = "\n".join(build_input_variables_and_warnings(config(), tmp_path).warnings)
     assert "has no files" not in some
     assert "there are no validation files" in some
     files(tmp_path, "validation-1.csv")
-    assert len(resolve_input_data(config(), tmp_path).warnings) == 1
+    assert len(build_input_variables_and_warnings(config(), tmp_path).warnings) == 1
 
 
 def test_data_variables_come_before_a_pool_s_own(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart
+from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart_or_none
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 
 CHIEF, WORKER, OTHER = Replica(0, 0), Replica(1, 0), Replica(1, 1)
@@ -28,7 +28,7 @@ def judged(job: Job, now: int = 4 * SECOND, **statuses: ReplicaStatus | None) ->
     named = {"chief": job.current_replicas[0], "worker": job.current_replicas[1], "other": job.current_replicas[2]}
     found = {replica: statuses.get(name, RUNS) for name, replica in named.items()}
     statuses = {replica: status for replica, status in found.items() if status}
-    return decide_ending_or_restart(job, statuses, now, "http://x")
+    return decide_ending_or_restart_or_none(job, statuses, now, "http://x")
 
 
 def restarted(job: Job, found: JobOutcome) -> Job:
@@ -126,7 +126,7 @@ def test_earlier_attempts_are_not_judged() -> None:
     losing = job()
     losing = restarted(losing, judged(losing, worker=None))
     statuses = {CHIEF: RUNS, WORKER: exited(1), replace(WORKER, attempt=1): RUNS, OTHER: RUNS}
-    assert decide_ending_or_restart(losing, statuses, 4 * SECOND, "http://x") is None
+    assert decide_ending_or_restart_or_none(losing, statuses, 4 * SECOND, "http://x") is None
 
 
 def test_primary_success_outranks_losses_and_later_crashes() -> None:

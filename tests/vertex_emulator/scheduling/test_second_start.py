@@ -10,7 +10,7 @@ from tests.vertex_emulator.scheduling.steps import CHIEF, WORKER, cancel, inject
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica, RestartHistory
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart
+from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart_or_none
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 
 SECOND = 10**9
@@ -26,7 +26,7 @@ def second_start(**fields: float | str) -> InjectedFault:
 def decide(job: Job, now_s: float, chief: ReplicaStatus | None = RUNS, worker: ReplicaStatus = RUNS) -> JobOutcome:
     statuses = {CHIEF: chief, WORKER: worker}
     present = {replica: status for replica, status in statuses.items() if status}
-    return decide_ending_or_restart(job, present, int(now_s * SECOND), lambda replica: "")
+    return decide_ending_or_restart_or_none(job, present, int(now_s * SECOND), lambda replica: "")
 
 
 def job_under(fault: InjectedFault, **scheduling: str) -> Job:

@@ -2,7 +2,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import tuning_job, tuning_job_spec
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Trial
-from vertex_emulator.scheduling.study_ending_and_early_stopping import decide_study_ending
+from vertex_emulator.scheduling.study_ending_and_early_stopping import decide_study_ending_or_none
 
 
 def trials(states: str) -> list[Trial]:
@@ -30,5 +30,5 @@ def trials(states: str) -> list[Trial]:
 )
 def test_a_study_s_end_follows_from_its_trials(states: str, allowed: int, state: str | None) -> None:
     study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
-    found = decide_study_ending(study, trials(states), 1)
+    found = decide_study_ending_or_none(study, trials(states), 1)
     assert (found.state if found else None) == state

@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.search import Measurement
-from vertex_emulator.search.early_stopping import build_learning_curves, find_early_stopping_reason
+from vertex_emulator.search.early_stopping import build_learning_curves_by_objective, find_early_stopping_reason
 
 
 def curve(*values, metric="acc", seconds_per_step=1.0):
@@ -13,7 +13,7 @@ def study(rule, goal="MAXIMIZE", **spec):
 
 
 def stops(study_spec, running, completed):
-    curves, *others = (build_learning_curves(study_spec, trial) for trial in (running, *completed))
+    curves, *others = (build_learning_curves_by_objective(study_spec, trial) for trial in (running, *completed))
     return find_early_stopping_reason(study_spec, curves, others) is not None
 
 

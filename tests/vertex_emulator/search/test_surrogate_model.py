@@ -40,7 +40,7 @@ def panics(x, y):
 @pytest.mark.parametrize("shift", [0.0, 1.0, -1e6])
 def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
     model = surrogate_model.try_to_fit_surrogate(ROWS, scale * ((ROWS[:, 0] - 0.47) ** 2 + shift), 1)
-    mean, deviation = model.predict(np.array([[0.2], [0.47], [0.9]]))
+    mean, deviation = model.predict_mean_and_deviation(np.array([[0.2], [0.47], [0.9]]))
     expected = np.array([0.27**2, 0, 0.43**2])
     assert mean / scale - shift == pytest.approx(expected, abs=0.01)
     assert (deviation / scale < 0.05).all()
@@ -48,7 +48,7 @@ def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
 
 def test_a_model_is_surest_at_a_seen_value():
     model = surrogate_model.try_to_fit_surrogate(ROWS[[0, 1, 5, 6]], np.array([0.0, 1.0, 0.0, 1.0]), 1)
-    _, deviation = model.predict(np.array([[0.5], [0.0]]))
+    _, deviation = model.predict_mean_and_deviation(np.array([[0.5], [0.0]]))
     assert deviation[0] > 10 * deviation[1]
 
 
@@ -56,8 +56,10 @@ def test_a_pending_point_changes_certainty_but_no_prediction():
     model = surrogate_model.try_to_fit_surrogate(ROWS, np.sin(7 * ROWS[:, 0]), 1)
     point = np.array([[0.42]])
     conditioned = model.condition_on_pending(point)
-    assert conditioned.predict(point)[0] == pytest.approx(model.predict(point)[0], abs=1e-3)
-    assert conditioned.predict(point)[1] < model.predict(point)[1] / 10
+    assert conditioned.predict_mean_and_deviation(point)[0] == pytest.approx(
+        model.predict_mean_and_deviation(point)[0], abs=1e-3
+    )
+    assert conditioned.predict_mean_and_deviation(point)[1] < model.predict_mean_and_deviation(point)[1] / 10
 
 
 def test_equal_values_give_no_model():

@@ -11,7 +11,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.snapshots.archive_format import Manifest
 from vertex_emulator.snapshots.free_space_check import FreeSpaceCheck
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
+from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
 
@@ -24,7 +24,7 @@ def archive(tmp_path: Path) -> Path:
     for number in range(10):
         (bucket / f"f-{number}" / "file").touch()
         (bucket / f"f-{number}" / "link").symlink_to("file")
-    list(export_snapshot_and_describe(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=False))
+    list(export_snapshot_and_iterate_report_lines(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=False))
     return tmp_path / "x.tar.gz"
 
 
@@ -83,7 +83,7 @@ def test_a_folder_counts_once_in_the_order_of_an_export(tmp_path: Path, monkeypa
     set_free_inodes(monkeypatch, 10, 7)
     space = FreeSpaceCheck(tmp_path, "x")
     for name in ("gcs/b/", "gcs/b/a/x", "gcs/b/a/y", "gcs/b/c/", "gcs/b/c"):
-        space.count_inodes_or_raise(name)
-    space.count_inodes_or_raise("gcs/b/c/z")
+        space.add_member_inodes_or_raise(name)
+    space.add_member_inodes_or_raise("gcs/b/c/z")
     with pytest.raises(EmulatorError, match="needs 8 inodes"):
-        space.count_inodes_or_raise("gcs/b/d")
+        space.add_member_inodes_or_raise("gcs/b/d")

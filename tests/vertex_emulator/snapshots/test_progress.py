@@ -9,7 +9,7 @@ import pytest
 from vertex_emulator.cli import progress_line
 from vertex_emulator.cli.progress_line import ProgressLine
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
+from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
 SIZE = 5 << 20
@@ -35,7 +35,7 @@ def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
     (bucket / "empty").mkdir()
     reports: list[tuple[str, int, int]] = []
     list(
-        export_snapshot_and_describe(
+        export_snapshot_and_iterate_report_lines(
             tmp_path / "data", tmp_path / "x.tar.gz", True, lambda *report: reports.append(report)
         )
     )

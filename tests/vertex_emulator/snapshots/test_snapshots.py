@@ -27,7 +27,7 @@ from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.replicas.saved_logs import iterate_saved_log_or_none
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_describe
+from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
 GENERATION = 1_700_000_000_123_456_789
@@ -86,7 +86,7 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     emulator.data.secrets.write_text('{"p": {"s": "the secret"}}')
     path = tmp_path / "fixture.tar.gz"
     assert "exported 4 jobs and 2 objects" in " ".join(
-        export_snapshot_and_describe(emulator.data.root, path, redacts_env=False)
+        export_snapshot_and_iterate_report_lines(emulator.data.root, path, redacts_env=False)
     )
     return path
 
@@ -142,12 +142,12 @@ def test_files_have_the_modes_of_a_data_folder(archive: Path, tmp_path: Path) ->
 
 def test_equal_folders_give_equal_archives_without_secrets(archive: Path, tmp_path: Path) -> None:
     import_snapshot_and_describe(tmp_path / "other", archive, None)
-    list(export_snapshot_and_describe(tmp_path / "other", tmp_path / "again.tar.gz", redacts_env=False))
+    list(export_snapshot_and_iterate_report_lines(tmp_path / "other", tmp_path / "again.tar.gz", redacts_env=False))
     assert (tmp_path / "again.tar.gz").read_bytes() == archive.read_bytes()
     everything = b"".join(contents(archive).values())
     assert b"the token" not in everything and b"the secret" not in everything and b"root:" not in everything
     assert SECRET.encode() in everything
-    list(export_snapshot_and_describe(tmp_path / "other", tmp_path / "redacted.tar.gz", redacts_env=True))
+    list(export_snapshot_and_iterate_report_lines(tmp_path / "other", tmp_path / "redacted.tar.gz", redacts_env=True))
     assert SECRET.encode() not in b"".join(contents(tmp_path / "redacted.tar.gz").values())
 
 
@@ -156,7 +156,7 @@ def test_export_names_jobs_that_have_not_ended(start: Callable[..., Emulator], t
     job = submit(emulator)
     emulator.run_ready_steps()
     with pytest.raises(EmulatorError, match=f"have not ended: .*customJobs/{job}; start the emulator"):
-        list(export_snapshot_and_describe(emulator.data.root, tmp_path / "x.tar.gz", redacts_env=False))
+        list(export_snapshot_and_iterate_report_lines(emulator.data.root, tmp_path / "x.tar.gz", redacts_env=False))
     assert not list(tmp_path.glob("x.tar*"))
 
 
@@ -182,7 +182,7 @@ def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> 
     data = DataFolder.create_or_open_private(tmp_path / "data")
     with open_locked_file_or_raise(data.lock):
         for work in (
-            lambda: list(export_snapshot_and_describe(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
+            lambda: list(export_snapshot_and_iterate_report_lines(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
             lambda: import_snapshot_and_describe(data.root, archive, None),
         ):
             with pytest.raises(StartError, match="stop it with: vertex-emulator stop") as caught:

@@ -13,7 +13,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_emulator.database.job_and_trial_statements import JobStatements
 from vertex_emulator.database.records import RUNNING, Replica
-from vertex_emulator.web_page.job_view import JobViews
+from vertex_emulator.web_page.job_view import JobViewBuilder
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_job_view_or_none(
+    found = JobViewBuilder(emulator.database, emulator.machine, emulator.data.buckets).build_job_view_or_none(
         kind.collection, job_id
     )
     assert found is not None
@@ -89,7 +89,7 @@ def test_trial_job_names_its_study_and_shares_log(emulator: Emulator) -> None:
 def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator.machine.program = reports
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec(trials=3, parallel=1))
-    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViewBuilder(emulator.database, emulator.machine, emulator.data.buckets)
 
     def curves() -> list[Any]:
         shown = views.build_job_view_or_none(HYPERPARAMETER_TUNING_JOB.collection, study)
@@ -118,6 +118,6 @@ def test_pipeline_links_to_job_of_its_task(emulator: Emulator) -> None:
 
 def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
-    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViewBuilder(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):
         assert views.build_job_view_or_none(collection, job) is None
