@@ -81,7 +81,7 @@ class EmulatorProject:
         }
 
     @property
-    def environment(self) -> Mapping[str, str]:
+    def environment_variables(self) -> Mapping[str, str]:
         """The variables that `vertex-emulator env` prints."""
         return build_environment_variables(self._require_running_endpoint(), self.data_path, self.project, self.region)
 

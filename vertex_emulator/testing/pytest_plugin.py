@@ -43,7 +43,7 @@ def vertex_emulator(
     from dataclasses import replace
 
     emulator = replace(_session_emulator, project=_build_unique_project_id(request.node.name))
-    for name, value in emulator.environment.items():
+    for name, value in emulator.environment_variables.items():
         monkeypatch.setenv(name, value)
     yield emulator
     emulator.clear_faults()
