@@ -49,14 +49,14 @@ def yield_benchmark_rows() -> Iterator[str]:
                 proxy = CountingProxy(emulator.url)
                 with proxy.serving() as url:
                     (data / "endpoint.json").write_text(json.dumps({**json.loads(endpoint), "url": url}))
-                    program.measure_pulumi(*arguments)
+                    program.run_and_measure_pulumi(*arguments)
                 # The check whether the emulator runs is not part of the API.
                 calls = {call: count for call, count in proxy.calls.items() if call != "GET healthz"}
-                yield _render_calls(case, calls)
+                yield _render_excess_calls_row(case, calls)
             (data / "endpoint.json").write_text(endpoint)
 
 
-def _render_calls(case: str, calls: dict[str, int]) -> str:
+def _render_excess_calls_row(case: str, calls: dict[str, int]) -> str:
     excess = sum(max(0, count - MAX_CALLS.get(case, {}).get(call, 0)) for call, count in calls.items())
     text = ", ".join(f"{count:,} {call}" for call, count in sorted(calls.items())) or "none"
     return render_row(f"{case}, {JOBS} jobs, calls more than before", excess, "", 0, note=text)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
-from benchmarks.paired_timing_and_row_rendering import measure_medians_alternately, render_row, time_call
+from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, measure_medians_alternately, render_row
 
 PROGRAM = ["python3", "-c", "pass"]
 # A trial without a measurement would have failed; a plain run writes the same line somewhere else.
@@ -64,7 +64,7 @@ def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
             list(threads.map(_run_container, [MEASURED] * (TRIALS // 2)))
 
     run_study = partial(_submit_and_await_study, emulator)
-    before, trials, after = map(time_call, (run_half_of_containers, run_study, run_half_of_containers))
+    before, trials, after = map(measure_call_seconds, (run_half_of_containers, run_study, run_half_of_containers))
     plain = before + after
     yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
     yield render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
@@ -73,7 +73,7 @@ def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
 
 def _submit_and_await_job(emulator: Emulator) -> None:
     """Submit a job and wait until it ends."""
-    emulator.submit_and_await("customJobs", _build_job(PROGRAM))
+    emulator.submit_and_await_success("customJobs", _build_job(PROGRAM))
 
 
 def _submit_and_await_study(emulator: Emulator) -> None:
@@ -90,7 +90,7 @@ def _submit_and_await_study(emulator: Emulator) -> None:
         "maxTrialCount": TRIALS,
         "parallelTrialCount": PARALLEL,
     }
-    emulator.submit_and_await("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
+    emulator.submit_and_await_success("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
 
 
 def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:

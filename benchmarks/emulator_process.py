@@ -52,7 +52,9 @@ class Emulator:
         if job["state"] != "JOB_STATE_SUCCEEDED":
             raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
 
-    def submit_and_await(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
+    def submit_and_await_success(
+        self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS
+    ) -> None:
         """Create a job from its request's body, and wait until it ends; `RuntimeError` if it does not succeed."""
         self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
 

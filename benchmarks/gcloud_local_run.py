@@ -35,7 +35,7 @@ def yield_benchmark_rows() -> Iterator[str]:
         shutil.copytree(EXAMPLE, source)
         try:
             with run_emulator(data) as emulator:
-                trainer = Trainer(source, emulator, _evaluate_emulator_env(data))
+                trainer = Trainer(source, emulator, _build_environment_with_emulator_exports(data))
                 for case, run_with_gcloud, run_here, runs in (
                     ("first", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator_without_cache, 1),
                     ("edited", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator, EDITED_RUNS),
@@ -93,7 +93,7 @@ class Trainer:
         return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
 
 
-def _evaluate_emulator_env(data: Path) -> dict[str, str]:
+def _build_environment_with_emulator_exports(data: Path) -> dict[str, str]:
     """Return the environment of a shell that evaluated `vertex-emulator env`."""
     script = 'eval "$("$0" -m vertex_emulator env --data "$1")" && exec env -0'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(data)], check=True, capture_output=True, text=True)

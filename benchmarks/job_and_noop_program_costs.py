@@ -60,12 +60,12 @@ class Program:
 
     root: Path
 
-    def measure_pulumi(self, *arguments: str) -> Cost:
+    def run_and_measure_pulumi(self, *arguments: str) -> Cost:
         """Run `pulumi` with these arguments and return what all its processes cost."""
         command = ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"]
         return run_and_measure_command(command, self.root, self._environment)
 
-    def create_stack(self) -> Self:
+    def create_stack_and_return_self(self) -> Self:
         """Create the stack, and return the program."""
         (self.root / "state").mkdir()
         command = ["pulumi", "stack", "init", "benchmark"]
@@ -120,9 +120,9 @@ def create_our_program(folder: Path, job_count: int) -> Program:
     (project / "stacks").mkdir()
     config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
     (project / "stacks" / "Pulumi.benchmark.yaml").write_text(json.dumps({"config": config}))
-    declared = {f"job-{index}": {"jobSpec": build_short_spec(index)} for index in range(job_count)}
+    declared = {f"job-{index}": {"jobSpec": build_short_job_spec(index)} for index in range(job_count)}
     (project / "jobs.yaml").write_text(yaml.safe_dump({"customJobs": declared}))
-    return Program(project).create_stack()
+    return Program(project).create_stack_and_return_self()
 
 
 def create_noop_program(folder: Path, resource_count: int) -> Program:
@@ -134,12 +134,14 @@ def create_noop_program(folder: Path, resource_count: int) -> Program:
     (project / "__main__.py").write_text(_NOOP_PROGRAM)
     (project / "noop" / "__init__.py").write_text(_NOOP_RESOURCE)
     names = [f"job-{index}" for index in range(resource_count)]
-    inputs = {name: {"key": f"benchmark/{name}", "spec": build_short_spec(index)} for index, name in enumerate(names)}
+    inputs = {
+        name: {"key": f"benchmark/{name}", "spec": build_short_job_spec(index)} for index, name in enumerate(names)
+    }
     (project / "inputs.json").write_text(json.dumps(inputs))
-    return Program(project).create_stack()
+    return Program(project).create_stack_and_return_self()
 
 
-def build_short_spec(index: int) -> dict[str, Any]:
+def build_short_job_spec(index: int) -> dict[str, Any]:
     """Return the shortest CustomJobSpec that a team would write."""
     container = {"imageUri": "localhost/benchmark/trainer:1", "args": [f"--seed={index}"]}
     machine = {"machineType": "n1-standard-4"}

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
-from benchmarks.paired_timing_and_row_rendering import render_row, time_call
+from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, render_row
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
@@ -60,7 +60,7 @@ def yield_benchmark_rows() -> Iterator[str]:
             time.sleep(1)
             for kind in KINDS.values():
                 before = emulator.get_processor_seconds()
-                times = _measure_page_milliseconds(emulator, kind)
+                times = _measure_milliseconds_of_each_page(emulator, kind)
                 processor = (emulator.get_processor_seconds() - before) * 1000 / len(times)
                 jobs = f"{JOBS[kind]:,} {kind.collection}"
                 jobs += f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB)
@@ -91,7 +91,7 @@ def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[st
             MAX_STUDY_MS,
         ),
     ):
-        times = [time_call(lambda: emulator.call("GET", path)) * 1000 for _ in range(REPEATS)]  # noqa: B023
+        times = [measure_call_seconds(lambda: emulator.call("GET", path)) * 1000 for _ in range(REPEATS)]  # noqa: B023
         yield render_row(text, statistics.median(times), "ms", limit)
 
 
@@ -99,7 +99,7 @@ def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
     """Measure the processor time of steps of a long study with early stopping."""
     database = Database(data.database)
     with database.write_transaction() as transaction:
-        study = _add_study(transaction, STUDY_TRIALS + PARALLEL, {"medianAutomatedStoppingSpec": {}})
+        study = _add_and_get_study(transaction, STUDY_TRIALS + PARALLEL, {"medianAutomatedStoppingSpec": {}})
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
         for number in range(STUDY_TRIALS + 1, STUDY_TRIALS + PARALLEL + 1):
             job = transaction.add_job_and_consume_fault(
@@ -120,7 +120,7 @@ def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
     yield render_row(text, statistics.median(times[1:]), "ms", MAX_MS, note="of a processor, every second")
 
 
-def _measure_page_milliseconds(emulator: Emulator, kind: Kind) -> list[float]:
+def _measure_milliseconds_of_each_page(emulator: Emulator, kind: Kind) -> list[float]:
     """List all jobs of a kind, and return the milliseconds of each page."""
     times, token, seen = [], "", 0
     while True:
@@ -146,14 +146,14 @@ def _add_jobs_and_get_long_study_id(data: Path) -> str:
                 transaction.update_and_get_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job, TRIALS, 1)
-        study = _add_study(transaction, STUDY_TRIALS, {})
+        study = _add_and_get_study(transaction, STUDY_TRIALS, {})
         transaction.update_and_get_job(study, state=SUCCEEDED)
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
     database.close()
     return study.id
 
 
-def _add_study(transaction: Transaction, trials: int, stopping_rule: dict[str, Any]) -> Job:
+def _add_and_get_study(transaction: Transaction, trials: int, stopping_rule: dict[str, Any]) -> Job:
     spec = {
         **_SPECS[HYPERPARAMETER_TUNING_JOB],
         "studySpec": {**_STUDY, **stopping_rule},

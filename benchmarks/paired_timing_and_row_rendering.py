@@ -8,7 +8,7 @@ Call = Callable[[], object]
 _DIGITS = {"s": 3, "ms": 1, "MB": 0, "": 2}
 
 
-def time_call(call: Call) -> float:
+def measure_call_seconds(call: Call) -> float:
     """Return the seconds that a call takes."""
     begin = time.perf_counter()
     call()
@@ -17,7 +17,7 @@ def time_call(call: Call) -> float:
 
 def measure_medians_alternately(first: Call, second: Call, runs: int, warm_ups: int = 0) -> tuple[float, float]:
     """Call both in turn, and return the median seconds of each; the first `warm_ups` runs do not count."""
-    pairs = [(time_call(first), time_call(second)) for _ in range(warm_ups + runs)][warm_ups:]
+    pairs = [(measure_call_seconds(first), measure_call_seconds(second)) for _ in range(warm_ups + runs)][warm_ups:]
     first_seconds, second_seconds = zip(*pairs, strict=True)
     return statistics.median(first_seconds), statistics.median(second_seconds)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from benchmarks.paired_timing_and_row_rendering import render_row, time_call
+from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, render_row
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.preview_document import PreviewDocument
 from components.review.preview_review import build_review
@@ -21,7 +21,7 @@ def yield_benchmark_rows() -> Iterator[str]:
     def render_and_keep_review() -> None:
         reviews.append(render_markdown(build_review(PreviewDocument.parse(text, "the preview"))))
 
-    seconds = min(time_call(render_and_keep_review) for _ in range(RUNS))
+    seconds = min(measure_call_seconds(render_and_keep_review) for _ in range(RUNS))
     name = f"review of {MANY:,} jobs"
     yield render_row(f"{name}, 1,000 characters", len(reviews[0]) / 1000, "", MAX_LENGTH / 1000)
     note = f"of a preview of {len(text) / 1e6:.1f} MB; the fastest of {RUNS}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.emulator_process import run_emulator_without_free_capacity
 from benchmarks.job_and_noop_program_costs import (
     Cost,
-    build_short_spec,
+    build_short_job_spec,
     create_noop_program,
     create_our_program,
     run_and_measure_command,
@@ -41,8 +41,10 @@ def yield_benchmark_rows() -> Iterator[str]:
             ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
             with run_emulator_without_free_capacity(ours.root / ".emulator"):
                 for case, arguments in PULUMI_CASES.items():
-                    noop_cost = noop.measure_pulumi(*arguments)
-                    costs[case].append((ours.measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else [])))
+                    noop_cost = noop.run_and_measure_pulumi(*arguments)
+                    costs[case].append(
+                        (ours.run_and_measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else []))
+                    )
     for case, rounds in costs.items():
         yield from yield_cost_rows(case, JOBS, *zip(*rounds, strict=True), max_ratio=MAX_RATIOS[case])
 
@@ -51,7 +53,7 @@ def _measure_bare_calls(folder: Path) -> Cost:
     """Measure the calls alone, each with the labels that our jobs have."""
     folder.mkdir()
     labels = {f"pulumi_{name}": "x" * 20 for name in ("project", "stack", "name", "token", "mark")}
-    jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_spec(i), "labels": labels} for i in range(JOBS)]
+    jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_job_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
     with run_emulator_without_free_capacity(folder / "data") as emulator:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.paired_timing_and_row_rendering import render_row, time_call
+from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, render_row
 from benchmarks.synthetic_study_definitions import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, require_next_parameters
 
@@ -50,7 +50,7 @@ def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: 
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
             observations.append(Observation(require_next_parameters(study_spec, observations, seed), "ACTIVE"))
-        observations[ended] = _evaluate_trial(problem, observations[ended])
+        observations[ended] = _evaluate_and_build_observation(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
 
@@ -62,13 +62,13 @@ def _measure_median_suggestion_seconds() -> float:
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
         point = require_next_parameters(random_spec, observations, 1)
-        observations.append(_evaluate_trial(problem, Observation(point, "ACTIVE")))
+        observations.append(_evaluate_and_build_observation(problem, Observation(point, "ACTIVE")))
     return statistics.median(
-        time_call(partial(require_next_parameters, study_spec, observations, seed)) for seed in range(5)
+        measure_call_seconds(partial(require_next_parameters, study_spec, observations, seed)) for seed in range(5)
     )
 
 
-def _evaluate_trial(problem: SyntheticStudy, running: Observation) -> Observation:
+def _evaluate_and_build_observation(problem: SyntheticStudy, running: Observation) -> Observation:
     return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
 
 

@@ -47,13 +47,13 @@ class Jobs:
         self.resources: dict[str, JobResource] = {}
         self._completed_results: dict[str, Results] = {}
         stage_completions: list[Completion] = []
-        levels = compute_level_by_job({job.name: job.upstream_jobs for job in settings.jobs})
-        upstream_jobs = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
+        levels = compute_level_by_job({job.name: job.upstream_job_names for job in settings.jobs})
+        upstream_jobs = frozenset().union(*(job.upstream_job_names for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):
             waited_jobs: dict[str, JobResource] = {}
             for declaration in group:
-                earlier_levels = sorted({levels[name] for name in declaration.upstream_jobs})
+                earlier_levels = sorted({levels[name] for name in declaration.upstream_job_names})
                 job = self._create_job(declaration, [stage_completions[earlier] for earlier in earlier_levels])
                 self.resources[declaration.name] = job
                 if declaration.name in upstream_jobs:
@@ -78,7 +78,7 @@ class Jobs:
 
         With `--continue-on-error`, a job that could not be submitted has `None`.
         """
-        run = self.resources[job_name].recover_output("run", lambda _: None)
+        run = self.resources[job_name].get_output_with_recovery("run", lambda _: None)
         if job_name not in self._completed_results:
             return run
         completed = self._completed_results[job_name]
@@ -103,7 +103,7 @@ class Jobs:
         dependencies: list[pulumi.Resource] = [
             *_select_built_resources(names, self._images, self._packages),
             *completions,
-            *(self.resources[name] for name in sorted(declaration.upstream_jobs)),
+            *(self.resources[name] for name in sorted(declaration.upstream_job_names)),
         ]
         return _RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
@@ -185,7 +185,8 @@ def _resolve_references_now_or_when_known(
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return call_now_or_when_known(
-        lambda tables: spec.copy_with_fields(interpolation.resolve_known_references(spec.fields, tables)), tables
+        lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables)),
+        tables,
     )
 
 

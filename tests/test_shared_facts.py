@@ -83,12 +83,12 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
     data.token.write_text("t0ken\n")
     endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
     endpoint.write(data.endpoint)
-    assert emulator_discovery.find_running_endpoint(tmp_path) is None
+    assert emulator_discovery.find_running_endpoint_or_none(tmp_path) is None
     with pytest.raises(EmulatorNotRunning):
         require_running_endpoint(tmp_path)
     assert asked == []
     with open_locked_file_or_raise(data.lock):
-        found = emulator_discovery.find_running_endpoint(tmp_path)
+        found = emulator_discovery.find_running_endpoint_or_none(tmp_path)
         assert require_running_endpoint(tmp_path) == endpoint
     assert found is not None
     assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token_or_empty()) == asked[0]

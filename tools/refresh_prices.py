@@ -120,7 +120,7 @@ def _parse_usd_per_unit(sku: Sku, kind: str) -> float:
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 
-def _fetch_skus(service: str, api_key: str) -> Iterator[Sku]:
+def _iterate_fetched_skus(service: str, api_key: str) -> Iterator[Sku]:
     """Yield all SKUs of a service, over the network: the only part that no test runs."""
     token = ""
     while True:
@@ -143,7 +143,9 @@ def main() -> int:
     table = json.loads(FILE.read_text(encoding="utf-8"))
     old = [tuple(row) for row in table["prices"]]
     try:
-        new = refresh_rows(old, [*_fetch_skus(VERTEX, key)], [*_fetch_skus(COMPUTE, key)], date.today())
+        new = refresh_rows(
+            old, [*_iterate_fetched_skus(VERTEX, key)], [*_iterate_fetched_skus(COMPUTE, key)], date.today()
+        )
     except OSError as error:
         print(f"the Cloud Billing Catalog API does not answer: {error}", file=sys.stderr)
         return 1

@@ -194,9 +194,9 @@ class RestClient:
     def _session(self) -> Any:
         from google.auth.transport.requests import AuthorizedSession
 
-        return self._bypass_proxies_if_local(AuthorizedSession(self._credentials))
+        return self._set_proxy_use_and_return_session(AuthorizedSession(self._credentials))
 
-    def _bypass_proxies_if_local(self, session: Any) -> Any:
+    def _set_proxy_use_and_return_session(self, session: Any) -> Any:
         """Return the session, which ignores configured proxies if the server is on this machine."""
         session.trust_env = not self._endpoint.jobs.startswith("http://")
         return session
@@ -215,7 +215,7 @@ class RestClient:
         scheme, _, host = self._endpoint.jobs.partition("://")
         options = {"host": host, "url_scheme": scheme, "credentials": self._credentials}
         transport = getattr(transports, f"{service}RestTransport")(**options)
-        self._bypass_proxies_if_local(transport._session)
+        self._set_proxy_use_and_return_session(transport._session)
         return client_class(transport=transport)
 
 

@@ -95,10 +95,10 @@ def _normalize_duration(value: object) -> str:
     sign, seconds, fraction = match.groups(default="")
     if len(seconds) > 12 or int(seconds) > _MAX_SECONDS:
         raise _build_error(value, f'is longer than the longest duration, "{_MAX_SECONDS}s"')
-    return f"{sign}{seconds}{_format_fraction(fraction)}s"
+    return f"{sign}{seconds}{_format_second_fraction(fraction)}s"
 
 
-def _format_fraction(digits: str) -> str:
+def _format_second_fraction(digits: str) -> str:
     """Return a fraction of seconds as proto JSON writes it, with no, three, six or nine decimals."""
     digits = digits.rstrip("0")
     digits += "0" * (-len(digits) % 3)
@@ -118,7 +118,7 @@ def _normalize_timestamp(value: object) -> str:
         moment = None
     if not match or not moment:
         raise _build_error(value, 'is not a time; write it as "2026-01-31T12:00:00Z"')
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{_format_fraction(match[2] or '')}Z"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{_format_second_fraction(match[2] or '')}Z"
 
 
 class Numbered:
@@ -130,7 +130,7 @@ class Numbered:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         names: dict[int, str] = dict(zip(self._numbers, get_args(source), strict=True))
 
-        def normalize_name(value: object) -> str:
+        def normalize_enum_name(value: object) -> str:
             if isinstance(value, str) and value in names.values():
                 return value
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
@@ -138,7 +138,7 @@ class Numbered:
             choices = ", ".join(name for name in names.values() if not name.endswith("_UNSPECIFIED"))
             raise _build_error(value, f"is not one of {choices}{_DEFAULT_HINTS.get(next(iter(names.values())), '')}")
 
-        return core_schema.no_info_before_validator_function(normalize_name, handler(source))
+        return core_schema.no_info_before_validator_function(normalize_enum_name, handler(source))
 
 
 def _reject_or_drop_output_only(_value: object, info: ValidationInfo) -> object:

@@ -97,7 +97,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
             "files": get_short_digests_or_none_if_many(context.digests_by_context_path) if is_listed else None,
             "digest": None,
         }
-        if builder := create_cloud_build_input_or_none(name, foundation.image_builder, image):
+        if builder := create_cloud_build_input_or_none(name, foundation.image_builder_config, image):
             props["builder"] = builder
         elif secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))

@@ -84,7 +84,7 @@ def copy_jobs_with_model_dirs_and_referenced_jobs(
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec, inherited = job.required_valid_spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.copy_with_fields(interpolation.resolve_known_references(spec.fields, tables))
+            spec = spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables))
             inherited = {
                 split_at_known_job_or_first_dot(result, names)[0] for result in collect_result_references(spec)
             }

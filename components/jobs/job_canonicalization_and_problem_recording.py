@@ -65,11 +65,15 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
         violations.insert(0, ((), f'"{name}" must be {field_types.NAME_FORM}'))
     reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
-        is_valid = program_jobs.apply_rules_and_record(kind, name, None, [*violations, *reference_violations])
-        canonical = program_jobs.validate_and_record_when_known(kind, name, spec, canonicalize_spec_and_find_violations)
+        is_valid = program_jobs.apply_rules_record_and_get_validity(
+            kind, name, None, [*violations, *reference_violations]
+        )
+        canonical = program_jobs.validate_and_record_spec_when_known(
+            kind, name, spec, canonicalize_spec_and_find_violations
+        )
         return canonical, canonical_lifecycle if is_valid else {}
     known, spec_violations = canonicalize_spec_and_find_violations(spec)
-    is_valid = program_jobs.apply_rules_and_record(
+    is_valid = program_jobs.apply_rules_record_and_get_validity(
         kind, name, known, [*violations, *spec_violations, *reference_violations]
     )
     return (known, canonical_lifecycle) if is_valid else (None, {})

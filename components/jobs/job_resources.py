@@ -184,7 +184,7 @@ def copy_with_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -
 def copy_with_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
     """Return the spec with another output folder."""
     job_spec = {**spec.job_spec, "baseOutputDirectory": {"outputUriPrefix": folder_uri}}
-    return spec.copy_with_fields(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
+    return spec.copy_with_all_fields_replaced(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
 
 
 def _has_tensorboard_reference(spec: CanonicalSpec) -> bool:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from ..runtime.api_target_and_emulator_start import Target
-from ..runtime.engine_liveness_and_exit_watcher import require_engine_alive
+from ..runtime.engine_liveness_and_exit_watcher import raise_unless_engine_is_alive
 from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.job_digests import compute_idempotency_token
@@ -48,7 +48,7 @@ def remove_orphans_find_or_submit_job(
             kind,
             api.parent,
             job,
-            check_before=partial(require_engine_alive, inputs.error_prefix),
+            check_before=partial(raise_unless_engine_is_alive, inputs.error_prefix),
             find_created=partial(
                 jobs_cache.find_job_created_since_listing_or_none, api, kind, project_and_stack_name, token
             ),

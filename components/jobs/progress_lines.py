@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
-from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary
+from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary_or_none
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
@@ -73,7 +73,7 @@ def _describe_state_and_trials(job: Job) -> str:
     if "studySpec" not in tuning_job:
         return state
     metric = parse_objectives(tuning_job["studySpec"])[0].id
-    best_trial = find_best_trial_summary(tuning_job)
+    best_trial = find_best_trial_summary_or_none(tuning_job)
     best = f", best {metric} {best_trial['metrics'][metric]:.4g} in trial {best_trial['id']}" if best_trial else ""
     return f"{state}, {count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 

@@ -9,7 +9,7 @@ from pulumi.output import Unknown
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
-from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary
+from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary_or_none
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
@@ -170,6 +170,6 @@ def _fetch_and_build_run_summary(api: Target, job: Mapping[str, Any]) -> dict[st
     tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
     if ended := count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
-        if best_trial := find_best_trial_summary(tuning_job):
+        if best_trial := find_best_trial_summary_or_none(tuning_job):
             run["bestTrial"] = best_trial
     return run

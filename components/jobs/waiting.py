@@ -13,7 +13,7 @@ from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
 from ..runtime import api_target_and_emulator_start
-from ..runtime.engine_liveness_and_exit_watcher import require_engine_alive
+from ..runtime.engine_liveness_and_exit_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
 from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs_to_copies, fetch_existing_jobs_by_api_name
@@ -38,7 +38,7 @@ def print_progress_until_all_succeed_and_get_results(
     pending = dict(resource_names_by_job)
     start = time.monotonic()
     while True:
-        require_engine_alive("waiting")
+        raise_unless_engine_is_alive("waiting")
         try:
             latest = fetch_existing_jobs_with_tuning_jobs_in_pipelines(api_parent, project_and_stack_name, pending)
         except (Unavailable, RateLimited) as error:  # the client has tried for minutes

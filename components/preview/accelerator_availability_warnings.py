@@ -13,7 +13,7 @@ from vertex_api.estimates.regional_availability import (
     find_unavailable_pool_accelerators,
     get_regions_by_accelerator,
 )
-from vertex_api.name_suggestions import find_closest_name
+from vertex_api.name_suggestions import find_closest_name_or_none
 
 from ..schema.declared_job import DeclaredJob
 from ..settings import google_cloud_rules
@@ -37,7 +37,7 @@ def render_availability_warning_lines(
 ) -> list[str]:
     """Return a line for an unknown region, or for each accelerator that the region does not offer."""
     if region not in REGIONS:
-        near = find_closest_name(region, REGIONS)
+        near = find_closest_name_or_none(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
     unavailable = {job.name: find_unavailable_accelerators(job.required_valid_spec, region) for job in jobs}

@@ -10,7 +10,7 @@ from vertex_api.estimates.granted_quota_and_shortages import QuotaShortage, find
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..runtime.quota_table_rendering_and_parsing import format_granted_amount, render_quota_table_lines
+from ..runtime.quota_table_rendering_and_parsing import format_granted_amount, render_quota_table_lines_summed_over_jobs
 from ..settings.settings import Settings
 from .cost_and_quota_report import estimate_quotas_by_job_and_metric
 from .granted_quota_lookup_by_gcp_provider import fetch_granted_quota_amounts
@@ -55,7 +55,7 @@ def _look_up_granted_and_warn_or_block(settings: Settings, needed: NeededByJob) 
     refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
     lines = {each.metric: render_shortage_line(project, region, each) for each in shortages}
     if pulumi.runtime.is_dry_run():
-        pulumi.log.info("\n".join(render_quota_table_lines(project, region, needed, granted)))
+        pulumi.log.info("\n".join(render_quota_table_lines_summed_over_jobs(project, region, needed, granted)))
         if warnings := [lines[each.metric] for each in shortages if each not in refused]:
             pulumi.warn("\n".join(warnings))
     if refused:

@@ -35,7 +35,7 @@ def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) ->
     ]
     largest: dict[str, NearlyReachedGuardrail] = {}
     for name, spec in side.specs.items():
-        job = spec.backing_job_or_self
+        job = spec.backing_spec_or_self
         values: dict[str, float] = dict(guardrail_checks.count_replicas_and_trials_by_rule(spec.job_spec, job.fields))
         values["maxTimeout"] = side.costs[name].max_seconds
         for rule, value in values.items():

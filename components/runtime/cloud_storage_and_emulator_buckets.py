@@ -34,7 +34,7 @@ class EmulatorBuckets:
 
     def has_object(self, uri: str) -> bool:
         try:
-            with self._open_parent_folder(uri, creates_missing=False) as folder:
+            with self._open_parent_folder_descriptor(uri, creates_missing=False) as folder:
                 status = os.stat(uri.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
         except OSError:
             return False
@@ -45,7 +45,7 @@ class EmulatorBuckets:
             return
         temporary = f".{secrets.token_hex(8)}.partial"
         try:
-            with self._open_parent_folder(uri, creates_missing=True) as folder:
+            with self._open_parent_folder_descriptor(uri, creates_missing=True) as folder:
                 with open(temporary, "xb", opener=partial(os.open, mode=0o644, dir_fd=folder)) as file:
                     os.fchmod(file.fileno(), 0o644)
                     shutil.copyfileobj(content, file)
@@ -55,7 +55,7 @@ class EmulatorBuckets:
             raise UploadFailed(f"{uri} cannot be written to {path}: {error.strerror}") from error
 
     @contextmanager
-    def _open_parent_folder(self, object_uri: str, *, creates_missing: bool) -> Iterator[int]:
+    def _open_parent_folder_descriptor(self, object_uri: str, *, creates_missing: bool) -> Iterator[int]:
         """Yield a descriptor of the folder of an object. Raises OSError, also for a link that a container created."""
         buckets = emulator_start_and_stop.get_data_folder() / "gcs"
         if creates_missing:
@@ -65,7 +65,7 @@ class EmulatorBuckets:
         folder = os.open(buckets, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for name in object_uri.removeprefix("gs://").split("/")[:-1]:
-                is_new = creates_missing and _create_folder_if_missing(name, folder)
+                is_new = creates_missing and _create_folder_and_return_if_new(name, folder)
                 subfolder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
                 os.close(folder)
                 folder = subfolder
@@ -97,7 +97,7 @@ def get_object_store(full_location_name: str) -> ObjectStore:
     return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
 
 
-def _create_folder_if_missing(name: str, parent_descriptor: int) -> bool:
+def _create_folder_and_return_if_new(name: str, parent_descriptor: int) -> bool:
     """Create a folder in an open one, and return whether it was missing. Raises OSError."""
     try:
         os.mkdir(name, dir_fd=parent_descriptor)

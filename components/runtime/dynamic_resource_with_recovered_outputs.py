@@ -45,7 +45,7 @@ class DynamicResource(dynamic.Resource):
         for key, output in self._raising_outputs.items():
             self.__dict__[key] = output.recover(create_unknown_output_unless_program_error)
 
-    def recover_output(self, name: str, recover: Callable[[Exception], Any]) -> pulumi.Output[Any]:
+    def get_output_with_recovery(self, name: str, recover: Callable[[Exception], Any]) -> pulumi.Output[Any]:
         """Return an output, and if this resource fails what `recover` returns, without a dependency on it."""
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]

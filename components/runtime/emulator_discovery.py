@@ -26,7 +26,7 @@ DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _ANSWER_SECONDS = 5
 
 
-def find_running_endpoint(data: Path) -> Endpoint | None:
+def find_running_endpoint_or_none(data: Path) -> Endpoint | None:
     """Return the endpoint of the emulator that serves a data folder, `None` without one that answers.
 
     Raises EmulatorFailed if it rejects this user, or listens on an address that is not allowed.
@@ -39,7 +39,7 @@ def find_running_endpoint(data: Path) -> Endpoint | None:
         fields = json.loads(text)
         url, version, token_file = str(fields["url"]), str(fields["version"]), fields.get("token_file")
         token = Path(token_file).read_text().strip() if token_file else ""
-        _require_allowed_address(url)
+        _raise_unless_address_is_allowed(url)
         is_emulator = _fetch_version_or_none(url, token) == version
         # A starting emulator holds the lock for a moment before it removes what another one left.
         return Endpoint.for_server(url, token) if is_emulator and file.read_text() == text else None
@@ -56,7 +56,7 @@ def _is_lock_held(lock: Path) -> bool:
     return False
 
 
-def _require_allowed_address(url: str) -> None:
+def _raise_unless_address_is_allowed(url: str) -> None:
     host = urlsplit(url).hostname
     if host and not _is_loopback(host) and not os.environ.get(REMOTE_VARIABLE):
         raise EmulatorFailed(

@@ -9,7 +9,7 @@ from pathlib import Path
 from vertex_api.client import Endpoint
 
 from ..errors import EmulatorFailed
-from .emulator_discovery import find_running_endpoint
+from .emulator_discovery import find_running_endpoint_or_none
 
 _FOLDER = Path(__file__).parents[2] if __name__.startswith("components.") else Path("/")
 """Where the emulator runs: from a checkout Python imports it there, from an installed package it imports it anywhere.
@@ -25,12 +25,12 @@ def get_data_folder() -> Path:
 
 def start_emulator_unless_running(serve_options: Sequence[str] = ()) -> Endpoint:
     """Return the emulator's endpoint, after starting it with options if it is not running. Raises EmulatorFailed."""
-    return find_running_endpoint(get_data_folder()) or _start_and_require_endpoint(serve_options)
+    return find_running_endpoint_or_none(get_data_folder()) or _start_and_require_endpoint(serve_options)
 
 
 def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
     """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
-    done = _run_emulator_command("stop", *(["--if-idle"] if only_if_idle else []))
+    done = _run_emulator_command_unchecked("stop", *(["--if-idle"] if only_if_idle else []))
     if done.stdout.strip():
         print(done.stdout.strip(), flush=True)  # noqa: T201
     if done.returncode:
@@ -38,15 +38,15 @@ def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
 
 
 def _start_and_require_endpoint(serve_options: Sequence[str]) -> Endpoint:
-    done = _run_emulator_command("start", *serve_options)
+    done = _run_emulator_command_unchecked("start", *serve_options)
     if done.returncode:
         raise EmulatorFailed(f"the emulator does not start: {_get_last_line_or_placeholder(done.stderr)}")
-    if endpoint := find_running_endpoint(get_data_folder()):
+    if endpoint := find_running_endpoint_or_none(get_data_folder()):
         return endpoint
     raise EmulatorFailed(f"the emulator has ended right after its start; its log is {get_data_folder()}/emulator.log")
 
 
-def _run_emulator_command(verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
+def _run_emulator_command_unchecked(verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         _build_emulator_command(verb, *options),
         cwd=_FOLDER,

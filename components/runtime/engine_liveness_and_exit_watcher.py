@@ -30,7 +30,7 @@ def is_engine_alive() -> bool:
     return True
 
 
-def require_engine_alive(error_prefix: str) -> None:
+def raise_unless_engine_is_alive(error_prefix: str) -> None:
     """Raise SubmitFailed if the engine is gone, so that nothing is started that no state will record."""
     if not is_engine_alive():
         raise SubmitFailed(

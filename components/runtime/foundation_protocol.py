@@ -16,10 +16,10 @@ class Foundation(Protocol):
     `image_uri_prefix` is what image URIs begin with, `staging_folder_uri` a `gs://` folder for outputs,
     `full_location_name` where jobs live, such as `//local/projects/P/locations/R`. `job_spec_defaults` are the fields
     of a CustomJobSpec that jobs take where they say nothing; every job has `job_labels` and `encryption_key`.
-    `image_builder` is what builds images: `{"cloudBuild": {…}}` with the fields of `config_types.CloudBuild`, the
-    `project` of builds and a `sourceFolder` in a bucket; `None` for this machine.
+    `image_builder_config` says what builds images: `{"cloudBuild": {…}}` with the fields of `config_types.CloudBuild`,
+    the `project` of builds and a `sourceFolder` in a bucket; `None` for this machine.
     `tensorboard_name` is the name of a TensorBoard that is created here, for jobs that refer to it.
-    `register_schedule` creates a schedule as the target has them.
+    `create_schedule_and_get_status` creates a schedule as the target has them.
     Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program_jobs`
     validates the jobs that a program creates by hand, by the rules of the stack.
     """
@@ -39,14 +39,14 @@ class Foundation(Protocol):
     @property
     def tensorboard_name(self) -> pulumi.Input[str] | None: ...
     @property
-    def image_builder(self) -> Mapping[str, Any] | None: ...
+    def image_builder_config(self) -> Mapping[str, Any] | None: ...
     @property
     def image_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property
     def job_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property
     def program_jobs(self) -> ProgramJobs: ...
-    def register_schedule(
+    def create_schedule_and_get_status(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Create what runs a schedule, and return its status as `Schedule.status` describes it."""

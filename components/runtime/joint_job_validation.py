@@ -52,7 +52,7 @@ class ProgramJobs:
         self._awaited_specs: list[pulumi.Output[Any]] = []
         self._preview_validation: pulumi.Output[None] | None = None
 
-    def apply_rules_and_record(
+    def apply_rules_record_and_get_validity(
         self, kind: Kind, name: str, spec: CanonicalSpec | None, known_violations: Iterable[Violation]
     ) -> bool:
         """Record a job, its `known_violations` and the rules that its spec breaks. Return whether it is valid.
@@ -67,10 +67,10 @@ class ProgramJobs:
         place = format_kind_and_name((kind.type, name))
         self._problems += [Problem(place, format_path(path), message) for path, message in found]
         if self._preview_validation is None and pulumi.runtime.is_dry_run():
-            self._preview_validation = pulumi.Output.from_input(self._await_specs_and_require_valid_jobs())
+            self._preview_validation = pulumi.Output.from_input(self._await_specs_and_raise_or_call_back())
         return not found
 
-    def validate_and_record_when_known(
+    def validate_and_record_spec_when_known(
         self, kind: Kind, name: str, spec: Any, validate: Callable[[Any], tuple[CanonicalSpec | None, list[Violation]]]
     ) -> pulumi.Output[CanonicalSpec | None]:
         """Validate a spec with outputs as soon as those are known, and record it. Return it, None if it is invalid."""
@@ -78,7 +78,7 @@ class ProgramJobs:
         def validate_and_record(known_spec: Any) -> CanonicalSpec | None:
             self._unknown_specs.pop((kind.type, name), None)
             canonical, violations = validate(known_spec)
-            return canonical if self.apply_rules_and_record(kind, name, canonical, violations) else None
+            return canonical if self.apply_rules_record_and_get_validity(kind, name, canonical, violations) else None
 
         canonical = pulumi.Output.from_input(spec).apply(validate_and_record)
         self._unknown_specs[kind.type, name] = None
@@ -97,18 +97,18 @@ class ProgramJobs:
                 lambda known: known.fields if known else pulumi.Output.from_input(pulumi.UNKNOWN), spec
             )
 
-        def require_valid_jobs_and_get_fields(spec_and_urns: Sequence[Any]) -> Mapping[str, Any] | None:
+        def raise_if_jobs_invalid_or_get_fields(spec_and_urns: Sequence[Any]) -> Mapping[str, Any] | None:
             known: CanonicalSpec | None = spec_and_urns[0]
-            self._require_valid_jobs_and_call_back()
+            self._raise_if_jobs_invalid_or_call_back()
             return known.fields if known else None
 
         # An apply runs after the program's own statements, so all jobs that those create are recorded.
         # A program that ends while resources are being registered can crash, so those that the job needs come first.
         return pulumi.Output.all(spec, *(resource.urn for resource in upstream)).apply(
-            require_valid_jobs_and_get_fields
+            raise_if_jobs_invalid_or_get_fields
         )
 
-    async def _await_specs_and_require_valid_jobs(self) -> None:
+    async def _await_specs_and_raise_or_call_back(self) -> None:
         while self._awaited_specs:
             await self._awaited_specs.pop().future()
         self._preview_validation = None  # a job that an apply creates after this is a reason to end once more
@@ -119,9 +119,9 @@ class ProgramJobs:
                 f"not known in this preview: the specs of {', '.join(names[:MAX_NAMES])}{more}. "
                 "They are validated during the update, each before its job is submitted"
             )
-        self._require_valid_jobs_and_call_back()
+        self._raise_if_jobs_invalid_or_call_back()
 
-    def _require_valid_jobs_and_call_back(self) -> None:
+    def _raise_if_jobs_invalid_or_call_back(self) -> None:
         """Raise a `pulumi.RunError` if one job or all together break a rule; else call `on_valid_specs`."""
         if self._refusal:
             raise self._refusal

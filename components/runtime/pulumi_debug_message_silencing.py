@@ -17,14 +17,14 @@ that nobody reads.
 _MAX_ANCESTORS = 8
 
 
-def silence_sdk_unless_debug_requested() -> None:
+def drop_sdk_debug_messages_unless_requested() -> None:
     """Stop the SDK from sending debug messages that the engine would drop.
 
     The SDK sends four of them a resource, each by an RPC that blocks the program: a quarter of a preview of 1,000
     jobs. Whether they are shown is read from the engine's command line. Where that is impossible (on Windows, in a
     program of the Automation API) they are sent.
     """
-    arguments = find_pulumi_ancestor_arguments(os.getppid())
+    arguments = find_pulumi_ancestor_arguments_or_none(os.getppid())
     if arguments is not None and not has_debug_option(arguments):
         log.debug = lambda *_message, **_options: None
 
@@ -34,7 +34,7 @@ def has_debug_option(arguments: Sequence[str]) -> bool:
     return any(_DEBUG_OPTION.match(argument) for argument in arguments)
 
 
-def find_pulumi_ancestor_arguments(pid: int) -> list[str] | None:
+def find_pulumi_ancestor_arguments_or_none(pid: int) -> list[str] | None:
     """Return the arguments of the `pulumi` that started the process `pid`, or `None` if none can be found."""
     for _ in range(_MAX_ANCESTORS):
         try:

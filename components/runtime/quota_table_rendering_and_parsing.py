@@ -11,7 +11,7 @@ _ROW = re.compile(r"  (\S.*?) {2,}(\S+) {2,}(\S+)")
 _COLUMNS = ("quota", "needed", "granted")
 
 
-def render_quota_table_lines(
+def render_quota_table_lines_summed_over_jobs(
     project: str, region: str, needed_by_job: Mapping[str, Mapping[str, int]], granted: Mapping[str, float]
 ) -> list[str]:
     """Return the lines of a table of the metrics that are needed: what all jobs need at once, and what is granted."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from functools import cache, partial
 
-from vertex_api.calls.submission_pace import SubmissionPace, estimate_submission_seconds
+from vertex_api.calls.submission_pace import SubmissionPace, estimate_min_submission_seconds
 
 CONFIG_KEY = "vertex-training:submissionsPerMinute"
 _PROGRESS_SECONDS = 60.0
@@ -73,7 +73,8 @@ class SubmissionPacing:
             return None
         with self._lock:
             return self._paces.setdefault(
-                location, SubmissionPace(per_minute, partial(self._print_progress_line_once_a_minute, per_minute))
+                location,
+                SubmissionPace(per_minute, partial(self._print_progress_line_at_most_once_a_minute, per_minute)),
             )
 
     def record_and_print_total_if_last_and_slow(
@@ -84,7 +85,7 @@ class SubmissionPacing:
         if pace and total and total > pace.per_minute and not pace.has_begun:
             print(render_total_line(total, pace.per_minute), flush=True)  # noqa: T201
 
-    def _print_progress_line_once_a_minute(self, per_minute: int, submitted_count: int) -> None:
+    def _print_progress_line_at_most_once_a_minute(self, per_minute: int, submitted_count: int) -> None:
         now = time.monotonic()
         with self._lock:
             if self._last_line is not None and now - self._last_line < _PROGRESS_SECONDS:
@@ -101,13 +102,13 @@ class SubmissionPacing:
 
 def render_total_line(submissions: int, per_minute: int) -> str:
     """Return what a preview says of a stack that needs more than a minute."""
-    duration = _format_duration(estimate_submission_seconds(submissions, per_minute))
+    duration = _format_duration(estimate_min_submission_seconds(submissions, per_minute))
     return f"{submissions:,} submissions: at least {duration} at {per_minute:,} a minute"
 
 
 def render_pace_line(min_submissions: int, per_minute: int) -> str:
     """Return what is said when the first submission has to wait; `min_submissions` is how many there are."""
-    seconds = estimate_submission_seconds(min_submissions, per_minute)
+    seconds = estimate_min_submission_seconds(min_submissions, per_minute)
     amount = f"{min_submissions} of them take at least {_format_duration(seconds)}" if seconds else "each has its turn"
     return f"creating and deleting jobs is paced at {per_minute} a minute ({CONFIG_KEY}): {amount}"
 

@@ -1,4 +1,4 @@
-"""The best trial of a tuning job, found by the steps of a workflow as `find_best_trial_summary` finds it."""
+"""The best trial of a tuning job, found by the steps of a workflow as `find_best_trial_summary_or_none` finds it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -67,13 +67,15 @@ def _build_find_best_trial_steps() -> Steps:
         {"begin": {"assign": [*first, {"trials": '${default(map.get(tuning_job, "trials"), no_list)}'}]}},
         {"each": {"for": {"value": "trial", "in": "${trials}", "steps": body}}},
         {"none": {"switch": [{"condition": "${best == null}", "raise": {"message": message}}]}},
-        _build_collect_values_step("parameters", '${default(map.get(best, "parameters"), no_list)}', "parameterId"),
-        _build_collect_values_step("measured", "${best.finalMeasurement.metrics}", "metricId"),
+        _build_step_calling_collect_values(
+            "parameters", '${default(map.get(best, "parameters"), no_list)}', "parameterId"
+        ),
+        _build_step_calling_collect_values("measured", "${best.finalMeasurement.metrics}", "metricId"),
         {"done": {"return": values}},
     ]
 
 
-def _build_collect_values_step(result: str, rows: str, key: str) -> dict[str, Any]:
+def _build_step_calling_collect_values(result: str, rows: str, key: str) -> dict[str, Any]:
     args = {"rows": rows, "key": key}
     return {f"collect_{result}": {"call": "collect_values", "args": args, "result": result}}
 

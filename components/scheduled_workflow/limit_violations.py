@@ -7,7 +7,7 @@ from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from vertex_api.validation.rules import KeyPath, Violation
 
 from . import best_trial_steps
-from .placeholder_expressions import MAX_EXPRESSION_LENGTH, build_expression, find_unknown_placeholders
+from .placeholder_expressions import MAX_EXPRESSION_LENGTH, build_expression, find_unknown_placeholder_texts
 from .workflow_source import build_expressions_by_placeholder, is_best_trial_used_later, require_study_spec
 
 MAX_SOURCE_BYTES = 128 * 1024
@@ -20,7 +20,7 @@ def find_request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
     for index, job in enumerate(schedule.jobs):
         variables = build_expressions_by_placeholder(schedule, index)
         for path, text in _iterate_texts_with_paths(job.body, (job.name,)):
-            if unknown := find_unknown_placeholders(text, variables):
+            if unknown := find_unknown_placeholder_texts(text, variables):
                 yield (
                     path,
                     f'"{unknown[0]}" would be evaluated by Workflows, which has no escape; move it into the image',

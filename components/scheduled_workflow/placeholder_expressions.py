@@ -12,7 +12,7 @@ MAX_EXPRESSION_LENGTH = 400
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
-def convert_texts_to_expressions(value: Any, variables: Mapping[str, str]) -> Any:
+def convert_placeholder_texts_to_expressions(value: Any, variables: Mapping[str, str]) -> Any:
     """Return a request with an expression in place of each text that has placeholders; all else stays as it is.
 
     `variables` has the expression of each placeholder: `{"run.id": "run"}`.
@@ -31,7 +31,7 @@ def build_expression(text: str, variables: Mapping[str, str]) -> str:
     return f"${{{' + '.join(parts)}}}"
 
 
-def find_unknown_placeholders(text: str, variables: Mapping[str, str]) -> list[str]:
+def find_unknown_placeholder_texts(text: str, variables: Mapping[str, str]) -> list[str]:
     """Return what Workflows would evaluate in a text although it is no placeholder: each `${` that is not known."""
     rest = _PLACEHOLDER.sub(lambda match: "" if match[1] in variables else match[0], text)
     return [rest[start.start() :][:_SHOWN] for start in re.finditer(r"\$\{", rest)]

@@ -24,7 +24,7 @@ _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 30, 300
 """A job of seven days takes some 20,000 of the 100,000 steps that an execution may have."""
 
 
-def build_read_call(result: str, url: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+def build_read_step_fields(result: str, url: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the fields of a step that calls the subworkflow `read`: `result` is the body of the answer of `url`."""
     return {"call": "read", "args": {"url": url, "query": query or {}}, "result": result}
 
@@ -89,7 +89,7 @@ def _build_find_submitted_job_steps() -> Steps:
     each = {"value": "one", "in": "${found}", "steps": [{"compare": {"switch": [same]}}]}
     return [
         {"begin": {"assign": [{"nothing": []}]}},
-        {"list": build_read_call("answer", "${url}", {"filter": "${filter}", "pageSize": 100})},
+        {"list": build_read_step_fields("answer", "${url}", {"filter": "${filter}", "pageSize": 100})},
         {"read": {"assign": [{"found": "${default(map.get(answer, collection), nothing)}"}]}},
         {"each": {"for": each}},
         {"not_found": {"return": None}},
@@ -106,7 +106,7 @@ def _build_wait_for_job_steps() -> Steps:
     states = [{"succeeded": sorted(SUCCEEDED_STATES)}, {"ended": sorted(TERMINAL_STATES)}]
     return [
         {"begin": {"assign": [{"pause": _FIRST_PAUSE_SECONDS}, *states]}},
-        {"look": build_read_call("answer", "${url}")},
+        {"look": build_read_step_fields("answer", "${url}")},
         {"read": {"assign": [{"state": "${answer.state}"}]}},
         {"succeeded_by_now": {"switch": [{"condition": "${state in succeeded}", "return": "${answer}"}]}},
         {"failed_by_now": {"switch": [{"condition": "${state in ended}", "next": "raise_failure"}]}},

@@ -21,8 +21,8 @@ from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRe
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from . import best_trial_steps
-from .placeholder_expressions import build_expression, convert_texts_to_expressions, quote_text
-from .shared_subworkflows import Steps, build_read_call, build_shared_subworkflows
+from .placeholder_expressions import build_expression, convert_placeholder_texts_to_expressions, quote_text
+from .shared_subworkflows import Steps, build_read_step_fields, build_shared_subworkflows
 
 MAX_REDELIVERY_WINDOW = timedelta(minutes=10)
 """Longer than Cloud Scheduler delivers one time again, with the retries that the stack asks for."""
@@ -149,10 +149,14 @@ def _build_end_if_redelivered_steps(schedule: ScheduleRequest, place: WorkflowPl
     first = schedule.jobs[0]
     url, created = f"{place.location_url}/{first.collection}", _build_recent_jobs_filter_expression(schedule, first)
     return [
-        {"get_own_execution": build_read_call("own", f'${{"{place.executions_url}/" + execution}}')},
-        {"list_executions": build_read_call("active", place.executions_url, {"filter": executions, "pageSize": 1})},
+        {"get_own_execution": build_read_step_fields("own", f'${{"{place.executions_url}/" + execution}}')},
+        {
+            "list_executions": build_read_step_fields(
+                "active", place.executions_url, {"filter": executions, "pageSize": 1}
+            )
+        },
         _build_end_if_any_step("active", "executions", "another execution of this schedule is under way"),
-        {"list_submitted": build_read_call("submitted", url, {"filter": created, "pageSize": 1})},
+        {"list_submitted": build_read_step_fields("submitted", url, {"filter": created, "pageSize": 1})},
         _build_end_if_any_step("submitted", first.collection, "this time has been delivered before"),
     ]
 
@@ -167,7 +171,7 @@ def _build_end_if_overlapping_steps(schedule: ScheduleRequest, place: WorkflowPl
         query = {"filter": " AND ".join(conditions), "pageSize": 1}
         step, result = f"list_running_{collection}", f"running_{collection}"
         steps += [
-            {step: build_read_call(result, f"{place.location_url}/{collection}", query)},
+            {step: build_read_step_fields(result, f"{place.location_url}/{collection}", query)},
             _build_end_if_any_step(result, collection, "the last run is still under way"),
         ]
     return steps
@@ -187,7 +191,7 @@ def _build_submit_and_wait_steps(schedule: ScheduleRequest, index: int, place: W
         "url": f"{place.location_url}/{job.collection}",
         "collection": job.collection,
         "filter": _build_recent_jobs_filter_expression(schedule, job),
-        "body": convert_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
+        "body": convert_placeholder_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
     }
     steps: Steps = [{f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}]
     if index + 1 < len(schedule.jobs):
@@ -207,7 +211,7 @@ def _build_best_trial_steps(index: int, job: ScheduledJob, place: WorkflowPlace)
     steps, tuning_job = Steps(), f"${{job_{index}}}"
     if KINDS[job.collection] == TRAINING_PIPELINE:
         url = f'${{"{place.api_url}" + job_{index}.trainingTaskMetadata.{_TUNING_JOB_FIELD}}}'
-        steps.append({f"get_tuning_job_{index}": build_read_call(f"tuning_job_{index}", url)})
+        steps.append({f"get_tuning_job_{index}": build_read_step_fields(f"tuning_job_{index}", url)})
         tuning_job = f"${{tuning_job_{index}}}"
     study_spec = require_study_spec(job)
     args = {"job": job.name, "tuning_job": tuning_job, **best_trial_steps.build_find_best_trial_args(study_spec)}

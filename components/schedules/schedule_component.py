@@ -83,23 +83,25 @@ class Schedule(pulumi.ComponentResource):
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _find_argument_violations(name, fields, jobs)
         if violations:
-            foundation.program_jobs.apply_rules_and_record(_SCHEDULE, name, None, violations)
+            foundation.program_jobs.apply_rules_record_and_get_validity(_SCHEDULE, name, None, violations)
         elif pulumi.runtime.is_dry_run():
             pulumi.log.info(render_next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
         id_ = build_schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
-        specs = _collect_validated_specs_by_name(name, jobs, foundation)
+        specs = _validate_record_and_collect_specs(name, jobs, foundation)
 
-        def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
+        def build_request_unless_invalid(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
             if violations or not all(known_specs.values()):
                 return foundation.program_jobs.get_fields_once_all_jobs_are_valid(None, foundation.job_dependencies)
-            canonical = {job: _require_schedulable(name, job, spec) for job, spec in known_specs.items()}
+            canonical = {job: _require_schedulable_spec(name, job, spec) for job, spec in known_specs.items()}
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
 
-        request = call_now_or_when_known(build_request, specs, foundation.tensorboard_name)
+        request = call_now_or_when_known(build_request_unless_invalid, specs, foundation.tensorboard_name)
         upstream = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
-        self.status = foundation.register_schedule(name, request, pulumi.ResourceOptions.merge(ours, upstream))
+        self.status = foundation.create_schedule_and_get_status(
+            name, request, pulumi.ResourceOptions.merge(ours, upstream)
+        )
         self.register_outputs({"status": self.status})
 
 
@@ -114,7 +116,7 @@ def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mappin
     return violations
 
 
-def _collect_validated_specs_by_name(
+def _validate_record_and_collect_specs(
     schedule_name: str, templates: Mapping[str, JobTemplate], foundation: Foundation
 ) -> dict[str, pulumi.Input[CanonicalSpec | None]]:
     """Return the specs of jobs by name: those of declarations as they are, those of programs validated."""
@@ -140,7 +142,9 @@ def _validate_and_record_spec_of_program(
         kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
     )
     if isinstance(spec, CanonicalSpec):
-        is_valid = program_jobs.apply_rules_and_record(kind, name, None, scheduled_job_rules.find_spec_violations(spec))
+        is_valid = program_jobs.apply_rules_record_and_get_validity(
+            kind, name, None, scheduled_job_rules.find_spec_violations(spec)
+        )
         spec = spec if is_valid else None
     if pulumi.runtime.is_dry_run():
         return spec
@@ -148,7 +152,7 @@ def _validate_and_record_spec_of_program(
     return call_now_or_when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
 
 
-def _require_schedulable(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:
+def _require_schedulable_spec(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:
     """Return a spec without violations that a schedule alone has. Raises DeclarationErrors.
 
     Only specs with outputs of other resources in them can have one here: all others were checked before.

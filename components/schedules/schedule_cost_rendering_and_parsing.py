@@ -31,9 +31,9 @@ def parse_schedule_cost_texts_by_name(preview_messages: Iterable[str]) -> dict[s
 
 def _render_cost_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
     # Imported here, because most stacks have no schedules.
-    from vertex_api.schedules.cron import count_times_per_year
+    from vertex_api.schedules.cron import compute_average_times_per_year
 
-    per_month = count_times_per_year(schedule.cron) / _MONTHS
+    per_month = compute_average_times_per_year(schedule.cron) / _MONTHS
     runs = f"{per_month:,.1f}".removesuffix(".0") + " runs a month"
     unpriced = [item for name in schedule.job_names for item in costs[name].unpriced]
     if unpriced:

@@ -57,7 +57,7 @@ class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
         super().__init__(ScheduleStatusProvider(), name, {"parent": parent, **inputs, "status": None}, opts)
 
 
-def select_last_run_id_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
+def find_last_run_id_or_empty_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
     """Return the id of the last run and its jobs, an empty id if there was none.
 
     `jobs` are those with the schedule's label; their display names end with the ids of their runs.
@@ -94,8 +94,8 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
             for collection in sorted({job["collection"] for job in props["jobs"]})
             for job in api.client.list(KINDS[collection], api.parent, filter_)
         ]
-        run_id, last_jobs = select_last_run_id_and_jobs(jobs)
-        attached = [_fetch_and_attach_tuning_job(api, job) for job in last_jobs]
+        run_id, last_jobs = find_last_run_id_or_empty_and_jobs(jobs)
+        attached = [_fetch_job_with_attached_tuning_job(api, job) for job in last_jobs]
     next_time = find_next_time_text_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
     status: dict[str, Any] = {"nextTime": next_time} if next_time else {}
     if run_id:
@@ -103,7 +103,7 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
     return status
 
 
-def _fetch_and_attach_tuning_job(api: Target, job: Job) -> Job:
+def _fetch_job_with_attached_tuning_job(api: Target, job: Job) -> Job:
     """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
     tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
     return job if tuning_job is job else {**job, TUNING_JOB: tuning_job}

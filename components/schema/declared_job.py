@@ -44,8 +44,8 @@ class DeclaredJob:
         return "run" in self.lifecycle
 
     @property
-    def upstream_jobs(self) -> frozenset[str]:
-        """The jobs that must have succeeded before it is submitted."""
+    def upstream_job_names(self) -> frozenset[str]:
+        """The names of the jobs that must have succeeded before it is submitted."""
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))
 
 

@@ -22,12 +22,12 @@ class _Validator(AfterValidator):
     """Raises ValueError with `build_mismatch_message(value)` for invalid values."""
 
     def __init__(self, is_valid: Callable[[Any], object], build_mismatch_message: Callable[[Any], str]) -> None:
-        def validate(value: Any) -> Any:
+        def require_valid_value(value: Any) -> Any:
             if not is_valid(value):
                 raise ValueError(build_mismatch_message(value))
             return value
 
-        super().__init__(validate)
+        super().__init__(require_valid_value)
 
 
 class _Pattern(_Validator):
@@ -107,7 +107,7 @@ def _raise_if_problem(problem: str | None) -> None:
         raise ValueError(problem)
 
 
-def _validate_cron(text: str) -> str:
+def _require_valid_cron(text: str) -> str:
     # Imported here and below, because most stacks have no schedules.
     from vertex_api.schedules.cron import describe_cron_problem_or_none
 
@@ -115,15 +115,15 @@ def _validate_cron(text: str) -> str:
     return text
 
 
-def _validate_time_zone(text: str) -> str:
-    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
+def _require_valid_time_zone(text: str) -> str:
+    from vertex_api.schedules.time_zone_names_and_clock_changes import describe_time_zone_problem_or_none
 
     _raise_if_problem(describe_time_zone_problem_or_none(text))
     return text
 
 
-Cron = Annotated[String, AfterValidator(_validate_cron)]
-TimeZone = Annotated[String, AfterValidator(_validate_time_zone)]
+Cron = Annotated[String, AfterValidator(_require_valid_cron)]
+TimeZone = Annotated[String, AfterValidator(_require_valid_time_zone)]
 Positive = Annotated[Int32, _Validator(lambda value: value > 0, "{} is not above zero".format)]
 NotNegative = Annotated[Int32, _Validator(lambda value: value >= 0, "{} is below zero".format)]
 Port = Annotated[Int32, _Validator(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]

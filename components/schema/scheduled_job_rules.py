@@ -42,7 +42,7 @@ def find_spec_violations(spec: CanonicalSpec) -> Iterator[Violation]:
         if reference.startswith("secrets."):
             advice = "it would stand in the workflow's source; let the trainer read it from Secret Manager"
             yield path, f"${{{reference}}} {_NOT_FOR_SCHEDULED}: {advice}"
-    for path in interpolation.find_paths_of_literal_reference_openings(spec.fields):
+    for path in interpolation.find_paths_with_dollar_brace_outside_references(spec.fields):
         yield path, f'a literal "${{" {_NOT_FOR_SCHEDULED}: Cloud Workflows would evaluate it; take it out'
     name = spec.fields.get("displayName", "")
     if len(name) > MAX_DISPLAY_NAME_LENGTH:

@@ -47,7 +47,7 @@ class SourceFile:
 
     def format_place(self, path: KeyPath) -> str:
         """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
-        line = yaml_documents.find_deepest_line(self._root_node, self._get_key_path_in_file(path))
+        line = yaml_documents.find_deepest_line_or_none(self._root_node, self._get_key_path_in_file(path))
         return self.name if line is None else f"{self.name}:{line}"
 
     def _get_key_path_in_file(self, path: KeyPath) -> KeyPath:

@@ -15,7 +15,7 @@ from .declared_job import LIFECYCLE_KEY, SPEC_KEY
 _INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
 
 
-def find_unknown_top_key_message(kind: Kind, path: KeyPath) -> str | None:
+def find_unknown_top_key_message_or_none(kind: Kind, path: KeyPath) -> str | None:
     """Return the message for an unknown key at the top of a declared job. Returns None for all other paths."""
     name = to_camel(str(path[0])) if len(path) == 1 else ""
     if not name or name in get_fields_by_name(kind.typed_dict):

@@ -48,14 +48,14 @@ def _construct_document(loader: LimitedLoader, root_node: yaml.Node) -> Any:
         return loader.construct_document(root_node)
     except ValueError:
         # For an impossible date, such as 2026-02-30, the error has no position.
-        scalars = (node for node in _iterate_value_nodes(root_node) if isinstance(node, yaml.ScalarNode))
+        scalars = (node for node in _iterate_nodes_except_keys(root_node) if isinstance(node, yaml.ScalarNode))
         wrong = next(scalar for scalar in scalars if not _can_construct(scalar))
         message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
 def compose_root_node_or_none(document_bytes: bytes) -> yaml.Node | None:
-    """Return a document's root node, None if it is empty, for `find_deepest_line`. Raises yaml.YAMLError."""
+    """Return a document's root node, None if it is empty, for `find_deepest_line_or_none`. Raises yaml.YAMLError."""
     loader = LimitedLoader(document_bytes)
     try:
         return _compose_root_node_within_limits_or_none(loader, document_bytes)
@@ -70,7 +70,7 @@ def improve_message_if_misread(root_node: yaml.Node | None, path: KeyPath, messa
     """
     node = root_node
     for part in path:
-        _, node = next(_iterate_lines_and_children(node, part), (0, None))
+        _, node = next(_iterate_lines_and_values_at_key(node, part), (0, None))
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _construct_scalar(node), node.value
@@ -82,15 +82,17 @@ def improve_message_if_misread(root_node: yaml.Node | None, path: KeyPath, messa
     return f'{text} is read as {what}{scalar_types.quote_value(read)}; write "{text}" in quotes'
 
 
-def find_deepest_line(node: yaml.Node | None, path: KeyPath) -> int | None:
+def find_deepest_line_or_none(node: yaml.Node | None, path: KeyPath) -> int | None:
     """Return the line of the deepest part of `path` that a document holds; None if it holds none of it."""
     line = None
     for part in path:
-        line, node = next(_iterate_lines_and_children(node, part), (line, None))
+        line, node = next(_iterate_lines_and_values_at_key(node, part), (line, None))
     return line
 
 
-def _iterate_lines_and_children(node: yaml.Node | None, key_or_index: str | int) -> Iterator[tuple[int, yaml.Node]]:
+def _iterate_lines_and_values_at_key(
+    node: yaml.Node | None, key_or_index: str | int
+) -> Iterator[tuple[int, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         positions, merged_nodes = _index_keys_and_list_merged_nodes(node)
         found = {positions[name] for name in (str(key_or_index), str(key_or_index).lower()) if name in positions}
@@ -98,7 +100,7 @@ def _iterate_lines_and_children(node: yaml.Node | None, key_or_index: str | int)
             key, value = node.value[position]
             yield key.start_mark.line + 1, value
         for merged in merged_nodes:
-            yield from _iterate_lines_and_children(merged, key_or_index)
+            yield from _iterate_lines_and_values_at_key(merged, key_or_index)
     elif isinstance(node, yaml.SequenceNode) and isinstance(key_or_index, int) and key_or_index < len(node.value):
         yield node.value[key_or_index].start_mark.line + 1, node.value[key_or_index]
 
@@ -121,7 +123,7 @@ def _index_keys_and_list_merged_nodes(node: yaml.MappingNode) -> tuple[dict[str,
 
 def _raise_for_duplicate_or_non_text_keys(root_node: yaml.Node) -> None:
     """Raise for duplicate keys, and keys that YAML reads as numbers or booleans."""
-    for node in _iterate_value_nodes(root_node):
+    for node in _iterate_nodes_except_keys(root_node):
         if not isinstance(node, yaml.MappingNode):
             continue
         first: dict[str, yaml.Node] = {}
@@ -135,7 +137,7 @@ def _raise_for_duplicate_or_non_text_keys(root_node: yaml.Node) -> None:
                     raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
 
 
-def _iterate_value_nodes(root_node: yaml.Node) -> Iterator[yaml.Node]:
+def _iterate_nodes_except_keys(root_node: yaml.Node) -> Iterator[yaml.Node]:
     """Yield the nodes of all values in the order of the document, each once, however many aliases stand for it."""
     seen, waiting = set[int](), [root_node]
     while waiting:

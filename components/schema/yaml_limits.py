@@ -33,7 +33,7 @@ def raise_for_excessive_aliases(root_node: yaml.Node, document_bytes: bytes) -> 
     open_nodes = set[int]()
     repeated = 0
 
-    def measure_size_and_height(node: yaml.Node, depth: int) -> tuple[int, int]:
+    def measure_size_and_height_within_limits(node: yaml.Node, depth: int) -> tuple[int, int]:
         nonlocal repeated
         if id(node) in open_nodes:
             raise yaml.MarkedYAMLError(problem="an alias refers to what it stands in", problem_mark=node.start_mark)
@@ -49,13 +49,13 @@ def raise_for_excessive_aliases(root_node: yaml.Node, document_bytes: bytes) -> 
             open_nodes.add(id(node))
             is_mapping = isinstance(node, yaml.MappingNode)
             for child in (part for pair in node.value for part in pair) if is_mapping else node.value:
-                child_size, child_height = measure_size_and_height(child, depth + 1)
+                child_size, child_height = measure_size_and_height_within_limits(child, depth + 1)
                 size, height = size + child_size, max(height, child_height + 1)
             open_nodes.remove(id(node))
         sizes_and_heights[id(node)] = size, height
         return size, height
 
-    measure_size_and_height(root_node, 1)
+    measure_size_and_height_within_limits(root_node, 1)
 
 
 def _build_depth_error(node: yaml.Node | None) -> yaml.MarkedYAMLError:

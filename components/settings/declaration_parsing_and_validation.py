@@ -29,7 +29,7 @@ from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
-from ..schema.unknown_job_key_messages import find_unknown_top_key_message
+from ..schema.unknown_job_key_messages import find_unknown_top_key_message_or_none
 from . import schedule_parsing_and_checks
 from .image_builder_rules import find_image_builder_violations
 from .included_and_spec_file_entry_loading import SECTIONS, Entries, Entry
@@ -56,7 +56,7 @@ class Declarations:
     problems: list[Problem]
 
 
-def parse_declarations(
+def parse_declarations_and_find_problems(
     entries: Entries, stack_file: SourceFile, stack_values: Mapping[str, Any], root: Path
 ) -> Declarations:
     """Fill in the vars of all entries and validate them, each alone and the jobs together.
@@ -72,7 +72,7 @@ def parse_declarations(
             break
         problems += [
             entry.create_problem(*violation)
-            for violation in take_one_more_than_shown(_find_forbidden_reference_violations(entry.value))
+            for violation in take_one_more_than_shown(_find_var_reference_violations(entry.value))
         ]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
@@ -153,7 +153,7 @@ def _find_problems_between_schedules_and_jobs(
         yield entries[job.kind.collection][job.name].create_problem(path, message)
 
 
-def _find_forbidden_reference_violations(var_value: Any) -> Iterable[Violation]:
+def _find_var_reference_violations(var_value: Any) -> Iterable[Violation]:
     for path, reference in interpolation.find_references_with_paths(var_value):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
     yield from interpolation.find_unclosed_reference_violations(var_value)
@@ -189,7 +189,7 @@ def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob,
         spec, problems = validate(body)
     results = dict(resolution.results)
     for problem in problems:
-        message = find_unknown_top_key_message(kind, problem.path) or problem.message
+        message = find_unknown_top_key_message_or_none(kind, problem.path) or problem.message
         result = results.get(problem.path)
         as_value = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
         violations.append((problem.path, as_value if result else message))

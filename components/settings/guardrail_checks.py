@@ -44,7 +44,7 @@ def find_job_violations(
 
     A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
-    training_job = job.required_valid_spec.backing_job_or_self
+    training_job = job.required_valid_spec.backing_spec_or_self
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
         yield job.required_valid_spec.convert_backing_job_path_to_own_path(path), message
     serving = job.required_valid_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")

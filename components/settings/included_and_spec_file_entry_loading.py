@@ -22,7 +22,7 @@ from ..schema.source_file import (
 from .spec_file_merging import (
     SpecFile,
     get_spec_file_name_and_find_violations,
-    merge_and_get_job_spec_file_and_duplicates,
+    merge_job_and_build_spec_file_and_violations,
 )
 
 SECTIONS = ("vars", "images", "packages", *KINDS, "schedules")
@@ -80,10 +80,10 @@ def load_entries_and_problems(
         for entry in sections:
             if has_too_many(problems):
                 break
-            if message := _find_name_problem_message(entry, entries):
+            if message := _find_name_problem_message_or_none(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
-            merged, unmergeable = _merge_spec_file_and_find_problems(entry, root)
+            merged, unmergeable = _try_to_merge_spec_file_and_find_problems(entry, root)
             problems += unmergeable
             if merged:
                 entries[entry.section][entry.name] = merged
@@ -107,7 +107,7 @@ def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]
     return entries, problems
 
 
-def _find_name_problem_message(entry: Entry, entries: Entries) -> str | None:
+def _find_name_problem_message_or_none(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
@@ -117,7 +117,7 @@ def _find_name_problem_message(entry: Entry, entries: Entries) -> str | None:
     return None
 
 
-def _merge_spec_file_and_find_problems(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
+def _try_to_merge_spec_file_and_find_problems(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
     """Return an entry with the fields of its spec file, None if that cannot be read, and the problems."""
     if entry.section not in KINDS or not isinstance(entry.value, Mapping) or entry.value.get(SPEC_KEY) is None:
         return entry, []
@@ -127,7 +127,7 @@ def _merge_spec_file_and_find_problems(entry: Entry, root: Path) -> tuple[Entry 
     source, content, problems = load_source_file_content_and_problems(root / name, name)
     if problems:
         return None, problems
-    job, spec_file, duplicates = merge_and_get_job_spec_file_and_duplicates(
+    job, spec_file, duplicates = merge_job_and_build_spec_file_and_violations(
         KINDS[entry.section], entry.value, source, content
     )
     problems = [entry.create_problem(*violation) for violation in duplicates]

@@ -68,7 +68,7 @@ def _find_likely_mistakes(
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
     spec = job.required_valid_spec
-    kind, fields = spec.backing_job_or_self.kind, spec.backing_job_or_self.fields
+    kind, fields = spec.backing_spec_or_self.kind, spec.backing_spec_or_self.fields
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from vertex_api.estimates import price_table
 from vertex_api.estimates.cost import get_valid_price_names_by_kind
 from vertex_api.estimates.regional_availability import REGIONS
-from vertex_api.name_suggestions import find_closest_name, suggestion_or_known_names_text
+from vertex_api.name_suggestions import find_closest_name_or_none, suggestion_or_known_names_text
 from vertex_api.validation.rules import Violation
 
 from ..schema import config_types
@@ -31,7 +31,7 @@ def find_price_violations(declared_prices: config_types.Prices, own_region: str 
                 yield (kind, name), f"is not a name that has a price{suggestion_or_known_names_text(name, known)}"
             for region, usd in regions.items():
                 if region not in known_regions:
-                    closest = find_closest_name(region, REGIONS)
+                    closest = find_closest_name_or_none(region, REGIONS)
                     hint = f"; did you mean {closest}?" if closest else ", such as us-central1"
                     yield (kind, name, region), f"is not a known region{hint}"
                 if usd < 0:

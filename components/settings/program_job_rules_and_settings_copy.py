@@ -36,7 +36,7 @@ class ProgramJobRules:
     def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
-        places = dict(zip(_choose_unique_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
+        places = dict(zip(_list_unique_job_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
         stack_file = read_stack_file_for_line_numbers(settings.root, settings.stack)
         for name, rule, message in guardrail_checks.find_cost_limit_violations(
             settings.guardrails, settings.costs, settings.region
@@ -52,7 +52,7 @@ def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, C
 
     A job whose name another one has too is named with its type.
     """
-    specs_by_name = dict(zip(_choose_unique_names(settings, specs), specs.values(), strict=True))
+    specs_by_name = dict(zip(_list_unique_job_names(settings, specs), specs.values(), strict=True))
     jobs = (DeclaredJob(spec.kind, name, spec, {}) for name, spec in specs_by_name.items())
     costs = dict(settings.costs)
     if settings.cloud is not None:
@@ -62,7 +62,7 @@ def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, C
     return replace(settings, jobs=(*settings.jobs, *jobs), costs=costs)
 
 
-def _choose_unique_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
+def _list_unique_job_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
     counts = Counter([*(job.name for job in settings.jobs), *(name for _, name in specs)])
     return [key[1] if counts[key[1]] == 1 else format_kind_and_name(key) for key in specs]
 

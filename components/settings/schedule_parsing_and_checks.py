@@ -74,7 +74,7 @@ def find_unscheduled_job_and_reference_violations(
             if upstream not in by_name:
                 continue
             if job.is_scheduled:
-                for message in _build_order_messages(job.name, upstream, schedules):
+                for message in _iterate_schedule_order_messages(job.name, upstream, schedules):
                     yield job, path, f"${{{interpolation.JOBS}.{reference}}}: {message}"
             elif by_name[upstream].is_scheduled:
                 message = "runs by a schedule only, so `pulumi up` does not know its results"
@@ -84,7 +84,9 @@ def find_unscheduled_job_and_reference_violations(
                 yield job, ("lifecycle", "after", index), f'"{name}" runs by a schedule only'
 
 
-def _build_order_messages(job_name: str, upstream_name: str, schedules: Iterable[NamedSchedule]) -> Iterator[str]:
+def _iterate_schedule_order_messages(
+    job_name: str, upstream_name: str, schedules: Iterable[NamedSchedule]
+) -> Iterator[str]:
     for schedule, names in schedules:
         if job_name in names and upstream_name not in names[: names.index(job_name)]:
             order = ", ".join([upstream_name, *(name for name in names if name != upstream_name)])

@@ -15,7 +15,7 @@ from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrail_checks
-from .declaration_parsing_and_validation import parse_declarations
+from .declaration_parsing_and_validation import parse_declarations_and_find_problems
 from .google_cloud_name_generation import build_cloud_config_with_default_names
 from .included_and_spec_file_entry_loading import load_entries_and_problems
 from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations
@@ -69,8 +69,8 @@ class Settings:
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
         if has_too_many([*problems, *unloadable]):
             raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))
-        declared = parse_declarations(entries, stack_file, values, root)
-        costs = _estimate_google_cloud_costs(declared.jobs, values)
+        declared = parse_declarations_and_find_problems(entries, stack_file, values, root)
+        costs = _estimate_google_cloud_costs_by_name(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
             if has_too_many(problems):
@@ -123,7 +123,9 @@ def read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
     return SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
 
 
-def _estimate_google_cloud_costs(jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]) -> dict[str, Cost]:
+def _estimate_google_cloud_costs_by_name(
+    jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]
+) -> dict[str, Cost]:
     """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}

@@ -63,7 +63,7 @@ def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, 
     return name, []
 
 
-def merge_and_get_job_spec_file_and_duplicates(
+def merge_job_and_build_spec_file_and_violations(
     kind: Kind, declared: Mapping[str, Any], source: SourceFile, content: Mapping[str, Any]
 ) -> tuple[dict[str, Any], SpecFile, list[Violation]]:
     """Return a job with the fields of its spec file and of its declaration, and the fields that both have.
@@ -93,7 +93,7 @@ def _merge_fields_and_find_duplicates(
     """Return the fields of a file and those of the declaration, and the paths of those that both have."""
     merged, duplicates = dict(file_fields), list[KeyPath]()
     for key, value in declared_fields.items():
-        if (spelling := _find_key_in_either_spelling(file_fields, key)) is None:
+        if (spelling := _find_key_in_either_spelling_or_none(file_fields, key)) is None:
             merged[key] = value
         elif isinstance(value, Mapping) and isinstance(file_fields[spelling], Mapping):
             merged[spelling], inner = _merge_fields_and_find_duplicates(file_fields[spelling], value, (*prefix, key))
@@ -103,7 +103,7 @@ def _merge_fields_and_find_duplicates(
     return merged, duplicates
 
 
-def _find_key_in_either_spelling(fields: Mapping[str, Any], key: Any) -> str | None:
+def _find_key_in_either_spelling_or_none(fields: Mapping[str, Any], key: Any) -> str | None:
     """Return the key of a field as it is written, in either spelling; None if it is missing."""
     return next((name for name in (key, to_camel(str(key)), to_snake(str(key))) if name in fields), None)
 
@@ -113,7 +113,7 @@ def _count_existing_path_parts(value: Any, path: KeyPath) -> int:
     for depth, part in enumerate(path):
         if isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
-        elif isinstance(value, Mapping) and (key := _find_key_in_either_spelling(value, part)) is not None:
+        elif isinstance(value, Mapping) and (key := _find_key_in_either_spelling_or_none(value, part)) is not None:
             value = value[key]
         else:
             return depth

@@ -31,11 +31,11 @@ def create_foundation(settings: Settings) -> Foundation:
 
     foundation = GcpFoundation(settings, settings.cloud)
 
-    def report_cost_quotas_and_accelerators(program_specs: Mapping[JobKey, CanonicalSpec]) -> None:
+    def show_cost_and_check_quotas_and_accelerators(program_specs: Mapping[JobKey, CanonicalSpec]) -> None:
         whole = copy_settings_with_program_jobs(settings, program_specs)
         show_cost(whole)
         check_quotas(whole)
         warn_of_unavailable_accelerators(whole)
 
-    foundation.program_jobs.on_valid_specs = report_cost_quotas_and_accelerators
+    foundation.program_jobs.on_valid_specs = show_cost_and_check_quotas_and_accelerators
     return foundation

@@ -80,7 +80,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = None
         self.program_jobs = ProgramJobs(ProgramJobRules(settings))
         self.tensorboard_name: pulumi.Input[str] | None = None
-        self.image_builder: Mapping[str, Any] | None = None
+        self.image_builder_config: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
         emulator = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
@@ -88,11 +88,13 @@ class LocalFoundation(pulumi.ComponentResource):
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
 
-    def register_schedule(
+    def create_schedule_and_get_status(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Let the emulator keep a schedule and run it. Returns its status."""
-        return EmulatorSchedule(name, self.full_location_name, request, opts).recover_output("status", lambda _: None)
+        return EmulatorSchedule(name, self.full_location_name, request, opts).get_output_with_recovery(
+            "status", lambda _: None
+        )
 
 
 def _replace_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from components.runtime.emulator_discovery import find_running_endpoint
+from components.runtime.emulator_discovery import find_running_endpoint_or_none
 from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command
@@ -83,7 +83,7 @@ print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec").exi
 
 
 def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:
-    endpoint = find_running_endpoint(blind.data)
+    endpoint = find_running_endpoint_or_none(blind.data)
     assert endpoint is not None
     assert RestClient(endpoint).list(CUSTOM_JOB, PARENT, "") == []
     status = command("status", data=blind.data)

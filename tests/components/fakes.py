@@ -154,13 +154,13 @@ class Ground:
     job_labels: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = None
     tensorboard_name: pulumi.Input[str] | None = None
-    image_builder: Mapping[str, Any] | None = None
+    image_builder_config: Mapping[str, Any] | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()
     program_jobs: ProgramJobs = field(default_factory=ProgramJobs)
     schedule_requests: dict[str, Any] = field(default_factory=dict)
 
-    def register_schedule(
+    def create_schedule_and_get_status(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         self.schedule_requests[name] = request

@@ -72,7 +72,10 @@ def problems(case: Case) -> list[FieldProblem]:
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipeline_validation_and_canonicalization.validate_pipeline(job).headline:
+    if (
+        kind == TRAINING_PIPELINE
+        and pipeline_validation_and_canonicalization.build_validated_pipeline_with_problems(job).headline
+    ):
         return True
     return bool(canonicalize_and_find_shape_problems(kind.typed_dict, job)[1])
 

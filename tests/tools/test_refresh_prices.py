@@ -122,7 +122,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
 def test_written_prices_are_read_with_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refresh_rows([CORE], *CORE_SKUS, TODAY)
-    price = parse_prices(render_price_file(table, [*new, TPU])).find_price("vcpu", "N1", "us-central1")
+    price = parse_prices(render_price_file(table, [*new, TPU])).find_price_or_none("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source

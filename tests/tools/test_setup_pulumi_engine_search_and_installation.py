@@ -25,9 +25,9 @@ from tools.setup.pulumi_engine_search_and_installation import (
     ENGINE_VERSION,
     Engine,
     describe_if_ready,
-    find_usable_engine,
+    find_usable_engine_or_none,
     get_cached_engine_bin_folder,
-    install_with_first_success,
+    install_and_get_installer_name_and_engine,
     parse_version_or_none,
 )
 
@@ -58,7 +58,7 @@ def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
     on_path = program("pulumi", "echo v3.216.0")
     program("pulumi-language-python", "")
     _cache_engine(program)
-    assert find_usable_engine() == Engine("3.216.0", on_path.parent)
+    assert find_usable_engine_or_none() == Engine("3.216.0", on_path.parent)
     assert describe_if_ready() == f"Pulumi: 3.216.0 from {on_path.parent}"
 
 
@@ -66,27 +66,27 @@ def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
 def test_an_old_or_broken_engine_is_ignored(program: Program, script: str) -> None:
     program("pulumi", script)
     program("pulumi-language-python", "")
-    assert find_usable_engine() is None
+    assert find_usable_engine_or_none() is None
     _cache_engine(program)
-    assert find_usable_engine() == Engine(ENGINE_VERSION, get_cached_engine_bin_folder())
+    assert find_usable_engine_or_none() == Engine(ENGINE_VERSION, get_cached_engine_bin_folder())
 
 
 def test_an_engine_without_its_language_host_is_ignored(program: Program) -> None:
     program("pulumi", "echo v3.260.0")
-    assert find_usable_engine() is None
+    assert find_usable_engine_or_none() is None
 
 
 def test_the_language_host_is_found_through_a_link(program: Program, tmp_path: Path) -> None:
     program(tmp_path / "opt/pulumi", "echo v3.260.0")
     program(tmp_path / "opt/pulumi-language-python", "")
     (tmp_path / "bin/pulumi").symlink_to(tmp_path / "opt/pulumi")
-    assert find_usable_engine() == Engine("3.260.0", tmp_path / "bin")
+    assert find_usable_engine_or_none() == Engine("3.260.0", tmp_path / "bin")
 
 
 def test_a_version_query_skips_the_update_check(program: Program) -> None:
     program("pulumi", '[ "$PULUMI_SKIP_UPDATE_CHECK" = true ] && echo v3.260.0')
     program("pulumi-language-python", "")
-    assert find_usable_engine() is not None
+    assert find_usable_engine_or_none() is not None
 
 
 def test_only_installers_before_the_first_success_run(program: Program) -> None:
@@ -96,7 +96,7 @@ def test_only_installers_before_the_first_success_run(program: Program) -> None:
     def untouched(folder: Path, output: ProgressOutput) -> None:
         raise AssertionError("tried although an earlier way worked")
 
-    way, engine = install_with_first_success([("a", _refuse), ("b", fill), ("c", untouched)], OUTPUT)
+    way, engine = install_and_get_installer_name_and_engine([("a", _refuse), ("b", fill), ("c", untouched)], OUTPUT)
     assert (way, engine) == ("b", Engine(ENGINE_VERSION, get_cached_engine_bin_folder()))
     assert [entry.name for entry in get_cached_engine_bin_folder().parent.parent.iterdir()] == [
         f"engine-{ENGINE_VERSION}"
@@ -108,7 +108,7 @@ def test_an_engine_of_another_version_is_not_cached(program: Program) -> None:
         program(folder / "bin/pulumi", "echo v3.258.0")
 
     with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
-        install_with_first_success([("a", fill)], OUTPUT)
+        install_and_get_installer_name_and_engine([("a", fill)], OUTPUT)
     assert list(get_cached_engine_bin_folder().parent.parent.iterdir()) == []
 
 
@@ -121,7 +121,7 @@ def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> Non
         assert not list(folder.iterdir())
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
-    install_with_first_success([("a", fill)], OUTPUT)
+    install_and_get_installer_name_and_engine([("a", fill)], OUTPUT)
     assert not left_over.exists()
     assert f"echo v{ENGINE_VERSION}" in (get_cached_engine_bin_folder() / "pulumi").read_text()
 
@@ -129,7 +129,7 @@ def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> Non
 @pytest.mark.usefixtures("program")
 def test_failed_installers_are_all_reported() -> None:
     with pytest.raises(SetupError) as failure:
-        install_with_first_success([("the installer", _refuse), ("a build", build_engine)], OUTPUT)
+        install_and_get_installer_name_and_engine([("the installer", _refuse), ("a build", build_engine)], OUTPUT)
     lines = str(failure.value).splitlines()
     assert lines[1:3] == ["  the installer: no network", "  a build: there is no `go` on PATH"]
     assert "Install Pulumi 3.216.0 or later" in lines[-1]

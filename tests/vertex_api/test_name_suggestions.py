@@ -1,6 +1,6 @@
 """Spelling: what is meant is found, and what can be chosen is listed."""
 
-from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
+from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or, suggestion_or_known_names_text
 
 
 def test_the_nearest_name_ignores_case_and_underscores() -> None:
@@ -13,8 +13,8 @@ def test_the_nearest_name_ignores_case_and_underscores() -> None:
 
 
 def test_a_name_without_similar_names_has_no_closest() -> None:
-    assert find_closest_name("n1-standrad-4", ["n1-standard-4", "n2-standard-4"]) == "n1-standard-4"
-    assert find_closest_name("qqq", ["n1-standard-4"]) is None
+    assert find_closest_name_or_none("n1-standrad-4", ["n1-standard-4", "n2-standard-4"]) == "n1-standard-4"
+    assert find_closest_name_or_none("qqq", ["n1-standard-4"]) is None
 
 
 def test_choices_are_listed_as_one_says_them() -> None:

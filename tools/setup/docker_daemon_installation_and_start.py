@@ -118,11 +118,13 @@ def start_daemon_and_describe(output: ProgressOutput) -> str:
         daemon = subprocess.Popen(
             ["dockerd"], stdin=subprocess.DEVNULL, stdout=log_stream, stderr=log_stream, start_new_session=True
         )
-    _require_answer_or_terminate(daemon, log, progress)
+    _await_answer_or_terminate_and_raise(daemon, log, progress)
     return f"{_require_daemon_description()}, started (log in {log})"
 
 
-def _require_answer_or_terminate(daemon: subprocess.Popen[bytes], log: Path, report_progress: SecondsCallback) -> None:
+def _await_answer_or_terminate_and_raise(
+    daemon: subprocess.Popen[bytes], log: Path, report_progress: SecondsCallback
+) -> None:
     started = time.monotonic()
     while (passed := time.monotonic() - started) < START_LIMIT_SECONDS and daemon.poll() is None:
         if describe_if_ready():

@@ -41,7 +41,7 @@ def run_program(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        code = _await_exit_code_or_terminate(process, limit, progress)
+        code = _await_exit_code_or_terminate_and_return_none(process, limit, progress)
         for output in (out, err):
             output.seek(0)
         stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
@@ -58,7 +58,7 @@ def render_last_lines(program_output: str) -> str:
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _await_exit_code_or_terminate(
+def _await_exit_code_or_terminate_and_return_none(
     process: subprocess.Popen[bytes], timeout: float, progress: SecondsCallback
 ) -> int | None:
     started = time.monotonic()

@@ -42,11 +42,11 @@ class Engine:
 
 def describe_if_ready() -> str | None:
     """Describe the engine; return `None` if neither PATH nor the cache has a recent enough one."""
-    engine = find_usable_engine()
+    engine = find_usable_engine_or_none()
     return str(engine) if engine else None
 
 
-def find_usable_engine() -> Engine | None:
+def find_usable_engine_or_none() -> Engine | None:
     """Return the engine on PATH if it is recent enough, else the one in the cache, else `None`."""
     candidates = (shutil.which("pulumi"), get_cached_engine_bin_folder() / "pulumi")
     return next(filter(None, (get_engine_if_usable(Path(program)) for program in candidates if program)), None)
@@ -87,11 +87,13 @@ def set_up_and_describe(output: ProgressOutput) -> str:
         ("Pulumi's own installer", install_official_engine),
         ("a build from its Go modules", pulumi_engine_build.build_engine),
     )
-    name, engine = install_with_first_success(installers, output)
+    name, engine = install_and_get_installer_name_and_engine(installers, output)
     return f"{engine}, installed by {name}"
 
 
-def install_with_first_success(installers: Sequence[NamedInstaller], output: ProgressOutput) -> tuple[str, Engine]:
+def install_and_get_installer_name_and_engine(
+    installers: Sequence[NamedInstaller], output: ProgressOutput
+) -> tuple[str, Engine]:
     """Try the named installers in turn, and return the name of the first that works, and its engine in the cache.
 
     Each one gets an empty folder, and puts the programs into its `bin`. The folder moves to the cache only once its

@@ -18,7 +18,7 @@ DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN
 def create_backend_and_render_exports() -> str:
     """Return shell code that sets the environment, and create the folder of the default state backend."""
     engine, cached_folder = (
-        pulumi_engine_search_and_installation.find_usable_engine(),
+        pulumi_engine_search_and_installation.find_usable_engine_or_none(),
         pulumi_engine_search_and_installation.get_cached_engine_bin_folder(),
     )
     engine_folders = [cached_folder] if engine and engine.folder == cached_folder else []

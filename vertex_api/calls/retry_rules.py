@@ -49,7 +49,7 @@ _NEW_GRANT_REFUSAL = re.compile(
 )
 
 
-def find_retry_rule(call_kind: CallKind, error: VertexError) -> RetryRule | None:
+def find_retry_rule_or_none(call_kind: CallKind, error: VertexError) -> RetryRule | None:
     """Return the rule by which a failed call is made again, `None` if it is not.
 
     A quota that does not cover the job (`QuotaExceeded`) is not retried: the job would wait in the queue if it were

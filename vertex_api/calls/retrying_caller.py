@@ -15,7 +15,7 @@ from vertex_api.calls.retry_rules import (
     CallKind,
     RetryRule,
     compute_retry_pause_or_none,
-    find_retry_rule,
+    find_retry_rule_or_none,
 )
 from vertex_api.calls.submission_pace import SubmissionPace
 from vertex_api.client_errors import VertexError
@@ -71,10 +71,10 @@ class RetryingCaller:
             try:
                 result = attempt()
             except VertexError as error:
-                rule = find_retry_rule(call_kind, error)
+                rule = find_retry_rule_or_none(call_kind, error)
                 if rule is None:
                     raise
-                pause = self._record_failure_and_compute_pause_or_none(rule, tries, first_failures, error)
+                pause = self._record_and_report_failure_and_get_pause_or_none(rule, tries, first_failures, error)
                 if pause is None:
                     raise
             else:
@@ -87,7 +87,7 @@ class RetryingCaller:
                 return done
         raise AssertionError("unreachable")
 
-    def _record_failure_and_compute_pause_or_none(
+    def _record_and_report_failure_and_get_pause_or_none(
         self, rule: RetryRule, tries: int, first_failures: dict[RetryRule, float], error: VertexError
     ) -> float | None:
         """Calls that fail together give up together: 1,000 jobs do not wait one after the other for a dead API."""

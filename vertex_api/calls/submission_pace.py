@@ -51,7 +51,7 @@ class SubmissionPace:
             return max(0.0, even_turn - (self._burst - 1) * self._interval - now)
 
 
-def estimate_submission_seconds(submissions: int, per_minute: int) -> float:
+def estimate_min_submission_seconds(submissions: int, per_minute: int) -> float:
     """Return how long so many submissions take at the least."""
     burst, interval = _compute_burst_and_interval(per_minute)
     return max(0, submissions - burst) * interval

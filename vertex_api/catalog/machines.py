@@ -45,7 +45,7 @@ class Machine:
         return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
-def find_machine(machine_type: str) -> Machine | None:
+def find_machine_or_none(machine_type: str) -> Machine | None:
     """Return the machine type of a name, None if training does not have it."""
     return get_machines_by_name().get(machine_type)
 

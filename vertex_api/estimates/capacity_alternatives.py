@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
+from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
 from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
 from vertex_api.estimates.regional_availability import find_required_accelerators, get_regions_by_accelerator
 from vertex_api.validation.rules.scheduling import find_scheduling_violations
@@ -49,7 +49,7 @@ def _is_strategy_allowed(job_spec: Mapping[str, Any], strategy: str) -> bool:
 
 def _render_machine_alternatives_or_none(pool: Mapping[str, Any], region: str) -> str | None:
     """Return the machine types nearest to a pool's, with its accelerator if it has one; None if there are none."""
-    machine = find_machine(pool["machineSpec"].get("machineType", ""))
+    machine = find_machine_or_none(pool["machineSpec"].get("machineType", ""))
     if machine is None or machine.is_tpu:
         return None
     kind, count = get_accelerator_and_count_per_machine(pool, machine)

@@ -10,7 +10,7 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
+from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
 from vertex_api.catalog.timeout_and_boot_disk_defaults import (
     DEFAULT_TIMEOUT,
     get_boot_disk_type_and_size,
@@ -59,7 +59,7 @@ def estimate_cost_of_priced_parts(spec: CanonicalSpec, region: str, prices: Pric
     Hourly: replicas x (machine + accelerators + boot disk), over all pools and parallel trials. Total: that of one
     trial x timeout x number of trials.
     """
-    job, fields = spec.job_spec, spec.backing_job_or_self.fields
+    job, fields = spec.job_spec, spec.backing_spec_or_self.fields
     timeout = get_explicit_timeout_duration_or_none(job)
     duration = Cost(max_seconds=parse_seconds(timeout or DEFAULT_TIMEOUT), has_timeout=timeout is not None)
     if job.get("persistentResourceId"):
@@ -108,7 +108,7 @@ class _RecordingPriceLookup:
         """Return the USD per hour of one machine of a pool, without the parts that have no price."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
-        machine = find_machine(name)
+        machine = find_machine_or_none(name)
         disk, size = get_boot_disk_type_and_size(pool)
         usd = self._get_hourly_part_price_or_zero("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:
@@ -135,7 +135,7 @@ class _RecordingPriceLookup:
         return self._get_hourly_part_price_or_zero("accelerator", str(kind), 1)
 
     def _get_hourly_part_price_or_zero(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
-        price = self.prices.find_price(kind, name, self.region)
+        price = self.prices.find_price_or_none(kind, name, self.region)
         if price is None:
             self.unpriced[unpriced_as or name] = None
             return 0.0

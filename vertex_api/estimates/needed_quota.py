@@ -7,7 +7,7 @@ samples, as they have been quoted in public up to 2026-11. For what none of them
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine
+from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.catalog.timeout_and_boot_disk_defaults import get_boot_disk_type_and_size
 from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -46,13 +46,11 @@ def estimate_quota_by_metric(spec: CanonicalSpec) -> dict[str, int]:
     That is vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at
     once. If a metric's name is not on file, the name is what is counted, followed by `UNKNOWN_METRIC_MARK`.
     """
-    parallel_trials = spec.backing_job_or_self.fields.get("parallelTrialCount", 1)
-    return {
-        name: amount * parallel_trials for name, amount in estimate_single_run_quota_by_metric(spec.job_spec).items()
-    }
+    parallel_trials = spec.backing_spec_or_self.fields.get("parallelTrialCount", 1)
+    return {name: amount * parallel_trials for name, amount in estimate_job_spec_quota_by_metric(spec.job_spec).items()}
 
 
-def estimate_single_run_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str, int]:
+def estimate_job_spec_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str, int]:
     """Return how much one run with a CustomJobSpec needs of each metric, as in `estimate_quota_by_metric`."""
     amounts: dict[str, int] = {}
     if job_spec.get("persistentResourceId"):
@@ -76,7 +74,7 @@ def _iterate_metrics_and_amounts_per_machine(
     pool: Mapping[str, Any], is_preemptible: bool
 ) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
-    machine = find_machine(spec.get("machineType", ""))
+    machine = find_machine_or_none(spec.get("machineType", ""))
     if machine is None:
         return
     family = machine.name.partition("-")[0]

@@ -18,7 +18,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 def estimate_max_persistent_resource_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """Return the cost of the machines in ResourcePools: hourly for the most that autoscaling allows, total `inf`."""
-    jobs = (_build_equivalent_job(pools, autoscaling_bound) for autoscaling_bound in ("max", "min"))
+    jobs = (_build_equivalent_canonical_spec(pools, autoscaling_bound) for autoscaling_bound in ("max", "min"))
     highest, lowest = (estimate_cost_of_priced_parts(job, region, prices) for job in jobs)
     notes = [*highest.notes, "billed with jobs or without; no sum of USD at most counts it"]
     if lowest.hourly != highest.hourly and not highest.unpriced:
@@ -28,10 +28,10 @@ def estimate_max_persistent_resource_cost(pools: Sequence[Mapping[str, Any]], re
 
 def estimate_max_persistent_resource_quota_by_metric(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return how much of each quota metric the most machines that autoscaling allows need."""
-    return estimate_quota_by_metric(_build_equivalent_job(pools, "max"))
+    return estimate_quota_by_metric(_build_equivalent_canonical_spec(pools, "max"))
 
 
-def _build_equivalent_job(pools: Sequence[Mapping[str, Any]], autoscaling_bound: str) -> CanonicalSpec:
+def _build_equivalent_canonical_spec(pools: Sequence[Mapping[str, Any]], autoscaling_bound: str) -> CanonicalSpec:
     """Return a job with these pools, and with as many machines as the `autoscaling_bound` allows (`min`, `max`)."""
     worker_pools = [{**pool, "replicaCount": _get_replica_count_at_bound(pool, autoscaling_bound)} for pool in pools]
     return CanonicalSpec(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": worker_pools}})

@@ -35,7 +35,7 @@ class Prices:
 
     table: Mapping[tuple[str, str, str], Price]
 
-    def find_price(self, kind: str, name: str, region: str) -> Price | None:
+    def find_price_or_none(self, kind: str, name: str, region: str) -> Price | None:
         """Return the price of a name in a region, None if it is not on file."""
         return self.table.get((kind, name, region))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine
+from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
@@ -110,7 +110,7 @@ def find_required_accelerators(pools: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def _iterate_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
-    machine = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
+    machine = find_machine_or_none(pool.get("machineSpec", {}).get("machineType", ""))
     if machine and machine.topologies:
         yield TPU_PRICE_NAMES[machine.name.partition("-")[0]]
     elif machine and (kind := get_accelerator_and_count_per_machine(pool, machine)[0]):

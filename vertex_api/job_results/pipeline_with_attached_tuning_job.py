@@ -29,4 +29,4 @@ def get_attached_tuning_job_or_declared_backing_job(pipeline: Job) -> Job:
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]
         return tuning_job
-    return canonicalize_stored_spec(TRAINING_PIPELINE, pipeline).backing_job_or_self.fields
+    return canonicalize_stored_spec(TRAINING_PIPELINE, pipeline).backing_spec_or_self.fields

@@ -12,7 +12,7 @@ from vertex_api.job_results.pipeline_with_attached_tuning_job import (
 )
 from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
 from vertex_api.studies.trial_summaries_and_best_trials import (
-    find_best_trial_summary,
+    find_best_trial_summary_or_none,
     find_pareto_front_summaries,
     find_trial_ids_by_unreported_metric,
     list_trial_summaries,
@@ -52,9 +52,9 @@ def build_job_results(job: Job) -> dict[str, Any]:
         result |= get_backing_job_and_model_names_by_result(job)
         job = get_attached_tuning_job_or_declared_backing_job(job)
     if "studySpec" not in job:
-        return result | _build_model_dir_entry(job["jobSpec"])
-    if best_trial := find_best_trial_summary(job):
-        result |= _build_model_dir_entry(job["trialJobSpec"], best_trial["id"])
+        return result | _build_model_dir_entry_or_empty(job["jobSpec"])
+    if best_trial := find_best_trial_summary_or_none(job):
+        result |= _build_model_dir_entry_or_empty(job["trialJobSpec"], best_trial["id"])
     if len(parse_objectives(job["studySpec"])) > 1:
         result["paretoTrials"] = find_pareto_front_summaries(job)
     if unreported := find_trial_ids_by_unreported_metric(job):
@@ -62,6 +62,6 @@ def build_job_results(job: Job) -> dict[str, Any]:
     return result | {"bestTrial": best_trial, "trials": list_trial_summaries(job)}
 
 
-def _build_model_dir_entry(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+def _build_model_dir_entry_or_empty(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
     folder = get_model_directory_or_none(job_spec, trial_id)
     return {MODEL_DIR: folder} if folder else {}

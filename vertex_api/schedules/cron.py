@@ -15,7 +15,7 @@ from itertools import islice, pairwise, takewhile
 from cronsim import CronSim, CronSimError
 
 from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.schedules.time_zones import get_time_zone, iterate_clock_changes
+from vertex_api.schedules.time_zone_names_and_clock_changes import get_time_zone, iterate_hours_of_clock_changes
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -125,7 +125,7 @@ def find_shortest_gap(cron: str, time_zone: str) -> timedelta:
 
     It is that of a fixed year, so that it does not depend on the day of a preview.
     """
-    changes = iterate_clock_changes(time_zone, _REFERENCE_YEAR)
+    changes = iterate_hours_of_clock_changes(time_zone, _REFERENCE_YEAR)
     periods = [
         (_REFERENCE_START, _REFERENCE_START + _YEAR),
         *((change - _AROUND_CHANGE, change + _AROUND_CHANGE) for change in changes),
@@ -138,7 +138,7 @@ def find_shortest_gap(cron: str, time_zone: str) -> timedelta:
     return min(gaps, default=_YEAR)
 
 
-def count_times_per_year(cron: str) -> float:
+def compute_average_times_per_year(cron: str) -> float:
     """Return how many times of a valid expression a year has on average, clock changes aside."""
     minute, hour, *days = cron.split()
     hours_and_minutes = CronSim(f"{minute} {hour} * * *", _REFERENCE_START)

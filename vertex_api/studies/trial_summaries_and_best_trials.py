@@ -15,7 +15,7 @@ _CUT_SHORT = re.compile(
 """Reasons, as the service words them, of infeasible trials whose job failed: they could not report their metrics."""
 
 
-def get_trial_summary(trial: Mapping[str, Any]) -> dict[str, Any]:
+def build_trial_summary(trial: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a trial: `id`, `state`, `parameters` and `metrics` by id, and why it is infeasible.
 
     `metrics` is empty without a final measurement.
@@ -32,10 +32,10 @@ def get_trial_summary(trial: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_trial_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of a job's trials by number. The service gives them in no order (Google's own examples)."""
-    return sorted(map(get_trial_summary, job.get("trials", [])), key=lambda row: int(row["id"]))
+    return sorted(map(build_trial_summary, job.get("trials", [])), key=lambda row: int(row["id"]))
 
 
-def find_best_trial_summary(job: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_best_trial_summary_or_none(job: Mapping[str, Any]) -> dict[str, Any] | None:
     """Find the results of the best succeeded trial by the first objective, and if equal by the next ones.
 
     Of trials that are equal in all objectives, the earlier one is the best. Trials that are not safe, or lack a safety
@@ -61,7 +61,7 @@ def find_pareto_front_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     objectives = parse_objectives(job["studySpec"])
     if len(objectives) == 1:
-        best = find_best_trial_summary(job)
+        best = find_best_trial_summary_or_none(job)
         return [] if best is None else [best]
     rows, points = _list_safe_succeeded_summaries(job), []
     for row in rows:

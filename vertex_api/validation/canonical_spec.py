@@ -43,7 +43,7 @@ class CanonicalSpec:
     fields: Mapping[str, Any]
 
     @cached_property
-    def backing_job_or_self(self) -> "CanonicalSpec":
+    def backing_spec_or_self(self) -> "CanonicalSpec":
         """The job that trains: the one that a pipeline runs, or this job itself."""
         if self.kind != TRAINING_PIPELINE:
             return self
@@ -55,7 +55,7 @@ class CanonicalSpec:
     @property
     def study_spec(self) -> Mapping[str, Any] | None:
         """The StudySpec of a tuning job or a pipeline that runs one, else None."""
-        return self.backing_job_or_self.fields.get("studySpec")
+        return self.backing_spec_or_self.fields.get("studySpec")
 
     @property
     def job_spec_path(self) -> KeyPath:
@@ -73,12 +73,12 @@ class CanonicalSpec:
         return None if self.study_spec else get_model_directory_or_none(self.job_spec)
 
     def convert_backing_job_path_to_own_path(self, path: KeyPath) -> KeyPath:
-        """Return where a field of `backing_job_or_self` stands in `fields`."""
+        """Return where a field of `backing_spec_or_self` stands in `fields`."""
         if self.kind != TRAINING_PIPELINE:
             return path
         return convert_backing_job_path_to_pipeline_path(self._own_or_backing_job_kind, path)
 
-    def copy_with_fields(self, fields: Mapping[str, Any]) -> "CanonicalSpec":
+    def copy_with_all_fields_replaced(self, fields: Mapping[str, Any]) -> "CanonicalSpec":
         """Return the spec with other fields, which must be canonical."""
         return CanonicalSpec(self.kind, fields)
 

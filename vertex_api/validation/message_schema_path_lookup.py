@@ -41,7 +41,7 @@ def get_settable_field_schemas(schema: Schema, path: KeyPath) -> dict[str, Schem
     return {name: field for name, field in fields.items() if not field.get("readOnly")}
 
 
-def find_nested_fields_containing(schema: Schema, path: KeyPath, field_name: str) -> list[str]:
+def find_nested_path_texts_containing(schema: Schema, path: KeyPath, field_name: str) -> list[str]:
     """Find the fields below the message at a path that hold a field of a name, at the least depth.
 
     Of a job, `jobSpec.scheduling` holds `timeout`. Returns none if there are more than two: then it is no help.

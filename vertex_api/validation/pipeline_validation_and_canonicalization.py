@@ -55,7 +55,7 @@ class ValidatedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def validate_pipeline(
+def build_validated_pipeline_with_problems(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
@@ -123,7 +123,7 @@ def canonicalize_declared_pipeline_and_find_problems(
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    validated = validate_pipeline(
+    validated = build_validated_pipeline_with_problems(
         _copy_with_omitted_fields_filled_in(body), output_only=output_only, is_unresolved_value=is_unresolved_value
     )
     if not validated.job:

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
+from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.message_schema_path_lookup import (
-    find_nested_fields_containing,
+    find_nested_path_texts_containing,
     get_json_schema,
     get_settable_field_schemas,
     get_type_adapter,
@@ -97,7 +97,7 @@ def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[s
     """
     *parents, name = path
     schema, camel_name = get_json_schema(message_type), to_camel(_truncate_long_name(str(name)))
-    if containing := find_nested_fields_containing(schema, tuple(parents), camel_name):
+    if containing := find_nested_path_texts_containing(schema, tuple(parents), camel_name):
         return f"unknown field; it belongs under {join_with_or(containing)}"
     known_names = [*get_settable_field_schemas(schema, tuple(parents)), *other_names]
     return f"unknown field{suggestion_or_known_names_text(str(name), known_names)}"
@@ -113,10 +113,10 @@ def find_intended_path_or_itself(message_type: Any, path: KeyPath) -> KeyPath:
     known_names = get_settable_field_schemas(schema, tuple(parents))
     if name in known_names:
         return path
-    containing = find_nested_fields_containing(schema, tuple(parents), to_camel(_truncate_long_name(str(name))))
+    containing = find_nested_path_texts_containing(schema, tuple(parents), to_camel(_truncate_long_name(str(name))))
     if containing:
         return (*parents, re.split(r"[.\[]", containing[0])[0])
-    return (*parents, find_closest_name(str(name), known_names) or name)
+    return (*parents, find_closest_name_or_none(str(name), known_names) or name)
 
 
 def get_value_at_path_or_none(value: Any, path: KeyPath) -> Any:

@@ -38,7 +38,7 @@ def validate_and_canonicalize_request(
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation_and_canonicalization.validate_pipeline(body, output_only="drop")
+    parsed = pipeline_validation_and_canonicalization.build_validated_pipeline_with_problems(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = get_backing_job_kind(parsed.spec)

@@ -15,7 +15,7 @@ def require_existing_images_of_pipeline(executor: Executor, pipeline: Mapping[st
 
     An image whose registry cannot be asked passes; without it, the job fails when it runs.
     """
-    pools = CanonicalSpec(TRAINING_PIPELINE, pipeline).backing_job_or_self.job_spec["workerPoolSpecs"]
+    pools = CanonicalSpec(TRAINING_PIPELINE, pipeline).backing_spec_or_self.job_spec["workerPoolSpecs"]
     for pool in pools:
         if pool and not is_reduction_server(pool):
             container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})

@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.estimates.needed_quota import (
     METRIC_PREFIX,
     UNKNOWN_METRIC_MARK,
-    estimate_single_run_quota_by_metric,
+    estimate_job_spec_quota_by_metric,
 )
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -19,7 +19,7 @@ def consume_quota_fault_and_get_message_or_none(database: Database, kind: Kind, 
         fault = transaction.injected_faults.consume_quota_fault_or_none(spec["displayName"])
     if fault is None:
         return None
-    metrics = ", ".join(list_quota_metrics_named_in_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))
+    metrics = ", ".join(list_quota_metrics_named_in_error(CanonicalSpec(kind, spec).backing_spec_or_self.job_spec))
     return f"The following quota metrics exceed quota limits: {metrics}"
 
 
@@ -28,7 +28,7 @@ def list_quota_metrics_named_in_error(job_spec: Mapping[str, Any]) -> list[str]:
 
     If the names of neither are on file, it is the metric of N1's CPUs.
     """
-    amounts = estimate_single_run_quota_by_metric(job_spec)
+    amounts = estimate_job_spec_quota_by_metric(job_spec)
     known = [name for name in amounts if not name.endswith(UNKNOWN_METRIC_MARK)]
     names = [name for name in known if name.endswith("_gpus")] or [name for name in known if name.endswith("cpus")]
     return [f"{METRIC_PREFIX}{name}" for name in sorted(names) or ["cpus"]]

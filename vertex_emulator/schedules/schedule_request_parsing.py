@@ -68,7 +68,7 @@ def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]
     # Imported here because an emulator without schedules needs no rules of cron.
     from vertex_api.schedules.cron import describe_cron_problem_or_none
     from vertex_api.schedules.run_ids_and_placeholders import list_result_references
-    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
+    from vertex_api.schedules.time_zone_names_and_clock_changes import describe_time_zone_problem_or_none
 
     if problem := describe_cron_problem_or_none(fields["cron"]):
         yield FieldProblem(("cron",), problem)

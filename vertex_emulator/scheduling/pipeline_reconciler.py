@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.studies.trial_summaries_and_best_trials import find_best_trial_summary
+from vertex_api.studies.trial_summaries_and_best_trials import find_best_trial_summary_or_none
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_kind
 from vertex_api.validation.pipeline_validation_and_canonicalization import build_backing_job
 from vertex_emulator.data_folder import DataFolder
@@ -136,7 +136,7 @@ class PipelineReconciler:
 def _find_best_trial_or_none(job: Job, trials_of_job: list[Trial]) -> Trial | None:
     if job.kind == CUSTOM_JOB:
         return None
-    best = find_best_trial_summary(serialize_job(job, trials_of_job))
+    best = find_best_trial_summary_or_none(serialize_job(job, trials_of_job))
     return next((trial for trial in trials_of_job if best is not None and str(trial.number) == best["id"]), None)
 
 

@@ -81,7 +81,7 @@ class BuilderIdentity(pulumi.ComponentResource):
 def build_image_builder_config(
     cloud_build: config_types.CloudBuild, project: str, defaults: Mapping[str, str], staging_folder_uri: str
 ) -> dict[str, Any]:
-    """Return the `image_builder` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
+    """Return the `image_builder_config` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
     options = {**defaults, **cloud_build}
     options |= {"project": project, "sourceFolder": f"{staging_folder_uri}/{_SOURCE_FOLDER}"}
     return {"cloudBuild": options}

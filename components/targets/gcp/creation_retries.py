@@ -49,19 +49,19 @@ async def _pause_and_decide_on_retry(failure: pulumi.ErrorHookArgs) -> bool:
     pause = compute_retry_pause_or_none(failure.errors)
     if pause is None:
         return False
-    reason = find_transient_refusal_reason(failure.errors[0])
+    reason = find_transient_refusal_reason_or_none(failure.errors[0])
     pulumi.log.info(f"{failure.name}: {reason}; trying again in {pause:.0f} s")
     await asyncio.sleep(pause)
     return True
 
 
-def find_transient_refusal_reason(error: str) -> str | None:
+def find_transient_refusal_reason_or_none(error: str) -> str | None:
     """Return why a refusal passes by itself; `None` for any other error."""
     return next((reason for reason, pattern in _TRANSIENT_REFUSALS.items() if pattern.search(error)), None)
 
 
 def compute_retry_pause_or_none(errors_newest_first: list[str]) -> float | None:
     """Return the seconds to wait after these errors of one resource; `None` for no retry."""
-    if len(errors_newest_first) >= MAX_TRIES or find_transient_refusal_reason(errors_newest_first[0]) is None:
+    if len(errors_newest_first) >= MAX_TRIES or find_transient_refusal_reason_or_none(errors_newest_first[0]) is None:
         return None
     return min(2.0 ** (len(errors_newest_first) - 1), MAX_PAUSE_SECONDS)

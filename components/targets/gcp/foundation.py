@@ -44,7 +44,7 @@ class GcpFoundation(pulumi.ComponentResource):
         options = ResourceOptions(parent=self)
         services = Services("services", get_required_api_short_names(stack), project=project, opts=options)
 
-        def build_options_depending_on(*upstream: pulumi.Resource | None) -> ResourceOptions:
+        def build_options_after_services_and(*upstream: pulumi.Resource | None) -> ResourceOptions:
             return ResourceOptions(parent=self, depends_on=[services, *filter(None, upstream)])
 
         registry = ImageRegistry(
@@ -53,7 +53,7 @@ class GcpFoundation(pulumi.ComponentResource):
             project=project,
             project_number=number,
             region=region,
-            opts=build_options_depending_on(),
+            opts=build_options_after_services_and(),
         )
         identity, training = stack["identity"], None
         if "account" in identity:
@@ -63,7 +63,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 project=project,
                 submitters=identity.get("submitters", []),
                 uses_vertex_ai=identity.get("useVertexAi", True),
-                opts=build_options_depending_on(),
+                opts=build_options_after_services_and(),
             )
         account = training.email if training else identity["existing"]
         bucket = StagingBucket(
@@ -73,7 +73,7 @@ class GcpFoundation(pulumi.ComponentResource):
             project_number=number,
             region=region,
             member=f"serviceAccount:{account}",
-            opts=build_options_depending_on(training),
+            opts=build_options_after_services_and(training),
         )
         builder = None
         if (cloud_build := stack.get("builder", {}).get("cloudBuild")) is not None:
@@ -86,12 +86,12 @@ class GcpFoundation(pulumi.ComponentResource):
                 bucket=bucket.name,
                 secrets=list_build_secret_names(cloud_build, settings.images.values()),
                 submitters=identity.get("submitters", []),
-                opts=build_options_depending_on(registry, bucket),
+                opts=build_options_after_services_and(registry, bucket),
             )
         network = None
         if "network" in stack:
             network = JobNetwork(
-                "network", stack["network"], project=project, region=region, opts=build_options_depending_on()
+                "network", stack["network"], project=project, region=region, opts=build_options_after_services_and()
             )
         grants = Grants(
             repository=registry.repository,
@@ -107,7 +107,7 @@ class GcpFoundation(pulumi.ComponentResource):
             else None,
         )
         access = ServiceAgentAccess(
-            "access", grants, project=project, project_number=number, opts=build_options_depending_on(registry)
+            "access", grants, project=project, project_number=number, opts=build_options_after_services_and(registry)
         )
         machines = None
         if "persistentResource" in stack:
@@ -119,16 +119,18 @@ class GcpFoundation(pulumi.ComponentResource):
                 network=network.fields if network else None,
                 kms_key=kms_key,
                 labels=stack.get("labels"),
-                opts=build_options_depending_on(access, network),
+                opts=build_options_after_services_and(access, network),
             )
         secrets = alerts = board = None
         if names := identity.get("secrets"):
-            options = build_options_depending_on(training)
+            options = build_options_after_services_and(training)
             secrets = SecretAccess("secrets", names, project=project, member=f"serviceAccount:{account}", opts=options)
         if "alerts" in stack:
-            alerts = JobFailureAlerts("alerts", stack["alerts"], project=project, opts=build_options_depending_on())
+            alerts = JobFailureAlerts(
+                "alerts", stack["alerts"], project=project, opts=build_options_after_services_and()
+            )
         if "tensorboard" in stack:
-            options = build_options_depending_on(access)
+            options = build_options_after_services_and(access)
             board = Tensorboard(
                 "tensorboard", stack["tensorboard"], project=project, region=region, kms_key=kms_key, opts=options
             )
@@ -144,29 +146,31 @@ class GcpFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = kms_key
         self.job_labels: Mapping[str, str] = stack.get("labels", {})
         self.program_jobs = ProgramJobs(ProgramJobRules(settings))
-        self.image_builder: Mapping[str, Any] | None = None
+        self.image_builder_config: Mapping[str, Any] | None = None
         if builder and cloud_build is not None:
             defaults = {"region": region, "serviceAccount": builder.email}
-            self.image_builder = build_image_builder_config(cloud_build, project, defaults, self.staging_folder_uri)
+            self.image_builder_config = build_image_builder_config(
+                cloud_build, project, defaults, self.staging_folder_uri
+            )
         self.image_dependencies: list[pulumi.Resource] = [services, registry, *([bucket, builder] if builder else [])]
-        everything = build_options_depending_on(
+        everything = build_options_after_services_and(
             registry, training, bucket, builder, network, access, machines, secrets, alerts, board
         )
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._settings, self._stack, self._account = settings, stack, account
         self._schedule_accounts: ScheduleAccounts | None = None
-        self._schedule_upstream = build_options_depending_on(training)
+        self._schedule_upstream = build_options_after_services_and(training)
         self.register_outputs({})
 
-    def register_schedule(
+    def create_schedule_and_get_status(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Create the workflow of a schedule, what starts it, and the accounts that all schedules share."""
         # Imported here, because most stacks have no schedules.
-        from .schedule_resources import create_schedule_resources
+        from .schedule_resources import create_workflow_and_scheduler_job
 
-        starter = create_schedule_resources(
+        starter = create_workflow_and_scheduler_job(
             name,
             request,
             project=self._settings.project,
@@ -180,7 +184,7 @@ class GcpFoundation(pulumi.ComponentResource):
         )
         options = ResourceOptions.merge(opts, ResourceOptions(depends_on=[starter]))
         status = ScheduleStatus(name, self.full_location_name, request, options)
-        return status.recover_output("status", lambda _: None)
+        return status.get_output_with_recovery("status", lambda _: None)
 
     def _create_schedule_accounts_once(self) -> ScheduleAccounts:
         """Return what all schedules share; a stack without schedules does without."""

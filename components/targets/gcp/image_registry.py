@@ -35,7 +35,7 @@ class RepositoryName:
         return f"{self.location}-docker.pkg.dev/{self.project.replace(':', '/')}/{self.name}"
 
 
-def find_google_repository_name(
+def get_google_repository_name_or_none(
     registry: Registry, *, project: str, region: str, default_name: str
 ) -> RepositoryName | None:
     """Return the name of the repository of a stack's `registry`; `None` for a registry that is not Google's.
@@ -69,13 +69,15 @@ class ImageRegistry(pulumi.ComponentResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:ImageRegistry", name, None, opts)
-        self.repository = find_google_repository_name(registry, project=project, region=region, default_name=name)
+        self.repository = get_google_repository_name_or_none(
+            registry, project=project, region=region, default_name=name
+        )
         self.image_prefix = self.repository.image_prefix if self.repository else registry["url"]
         if self.repository and "existing" not in registry:
-            self._create_repository_and_key_grant(name, self.repository, registry, project, project_number)
+            self._create_repository_and_key_grant_and_warn(name, self.repository, registry, project, project_number)
         self.register_outputs({"images": self.image_prefix})
 
-    def _create_repository_and_key_grant(
+    def _create_repository_and_key_grant_and_warn(
         self, name: str, repository: RepositoryName, registry: Registry, project: str, project_number: str
     ) -> None:
         key_grants = []

@@ -45,11 +45,11 @@ class ScheduleAccounts(pulumi.ComponentResource):
         self._name, self._project, self._submitters = name, project, submitters
         services = Services(f"{name}-services", APIS, project=project, opts=pulumi.ResourceOptions(parent=self))
         self._upstream: list[pulumi.Resource] = [services]
-        self._create_workflows_agent(project_number, kms_key)
-        self.scheduler = self._create_account_unless_existing(
+        self._create_workflows_agent_and_grants(project_number, kms_key)
+        self.scheduler = self._get_account_email_and_create_if_new(
             "scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_ROLES
         )
-        self.workflow = self._create_account_unless_existing(
+        self.workflow = self._get_account_email_and_create_if_new(
             "workflow", accounts["workflow"], "Workflows", SUBMITTER_ROLES
         )
         serviceaccount.IAMMember(
@@ -61,7 +61,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
         )
         self.register_outputs({"scheduler": self.scheduler, "workflow": self.workflow})
 
-    def _create_account_unless_existing(
+    def _get_account_email_and_create_if_new(
         self, key: str, account: config_types.ScheduleAccount, purpose: str, roles: dict[str, str]
     ) -> str:
         """Create an account with its grants, unless it exists, and return its e-mail."""
@@ -90,7 +90,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
             )
         return email
 
-    def _create_workflows_agent(self, project_number: str, kms_key: str | None) -> None:
+    def _create_workflows_agent_and_grants(self, project_number: str, kms_key: str | None) -> None:
         """Let the service agent exist before the first workflow, which is refused without it.
 
         It may not exist for minutes after its API is enabled (terraform-google-bigquery #226, #232), and an agent that

@@ -32,7 +32,7 @@ _RETRIES = 3
 """Of a start that fails. All attempts take at most six minutes, less than `MAX_REDELIVERY_WINDOW`."""
 
 
-def create_schedule_resources(
+def create_workflow_and_scheduler_job(
     name: str,
     request: pulumi.Input[ScheduleRequest],
     *,
@@ -68,7 +68,7 @@ def create_schedule_resources(
         description=f"Submits the jobs of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
         service_account=accounts.workflow,
         source_contents=call_now_or_when_known(
-            lambda known: _build_valid_workflow_source(name, known, project, region), request
+            lambda known: _require_valid_workflow_source(name, known, project, region), request
         ),
         labels=dict(labels) or None,
         crypto_key_name=kms_key,
@@ -99,7 +99,7 @@ def create_schedule_resources(
     )
 
 
-def _build_valid_workflow_source(name: str, request: ScheduleRequest, project: str, region: str) -> str:
+def _require_valid_workflow_source(name: str, request: ScheduleRequest, project: str, region: str) -> str:
     """Return the source of a workflow. Raises DeclarationErrors if Workflows would not take it."""
     place = f"schedules.{name}"
     if violations := list(find_request_violations(request)):

@@ -194,7 +194,7 @@ def test_each_refusal_is_one_line_with_a_remedy(
     service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch, refusal: Refusal, expected: str
 ) -> None:
     # No retry: what is retried for minutes first is the caller's.
-    monkeypatch.setattr(retrying_caller, "find_retry_rule", lambda *_: None)
+    monkeypatch.setattr(retrying_caller, "find_retry_rule_or_none", lambda *_: None)
     service.refusals["create"] = [refusal]
     line = fail_to_start(service)
     assert re.search(expected, line), line

@@ -79,7 +79,7 @@ def test_a_reference_stays_and_names_its_job(tmp_path: Path, result: str) -> Non
     text = f"--x=${{jobs.{result}}}"
     train = declared(tmp_path, jobs(f'"{text}"', data=""))["train"]
     assert args(train) == [text]
-    assert train.referenced_jobs == train.upstream_jobs == {result.partition(".")[0]}
+    assert train.referenced_jobs == train.upstream_job_names == {result.partition(".")[0]}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_malformed_lifecycle_is_the_only_problem(tmp_path: Path) -> None:
 
 def test_after_alone_adds_no_references(tmp_path: Path) -> None:
     found = declared(tmp_path, "vars: {first: a}\n" + after(a="", b='"${vars.first}"'))
-    assert (found["b"].upstream_jobs, found["b"].referenced_jobs) == ({"a"}, frozenset())
+    assert (found["b"].upstream_job_names, found["b"].referenced_jobs) == ({"a"}, frozenset())
 
 
 def test_a_declared_folder_brings_its_references_along(tmp_path: Path) -> None:

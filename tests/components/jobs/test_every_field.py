@@ -17,7 +17,7 @@ from tests.components.projects import INCLUDING, load
 from tests.vertex_api.test_client import Api, server
 from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
 from tests.vertex_emulator.api.input_fields import is_set
-from vertex_api.catalog.machines import find_machine
+from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK, TUNING_TASK
@@ -49,7 +49,7 @@ def declared(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _has_tpus(pool: dict[str, Any]) -> bool:
-    found = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
+    found = find_machine_or_none(pool.get("machineSpec", {}).get("machineType", ""))
     return found is not None and found.is_tpu
 
 

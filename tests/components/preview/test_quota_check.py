@@ -5,7 +5,7 @@ from pathlib import Path
 
 from components.preview.cost_and_quota_report import estimate_quotas_by_job_and_metric
 from components.preview.quota_check import render_shortage_line
-from components.runtime.quota_table_rendering_and_parsing import render_quota_table_lines
+from components.runtime.quota_table_rendering_and_parsing import render_quota_table_lines_summed_over_jobs
 from tests.components.preview.test_cost_and_quota_report import PAGE, page_settings
 from vertex_api.estimates.granted_quota_and_shortages import UNLIMITED, find_quota_shortages
 
@@ -24,7 +24,7 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     needed = estimate_quotas_by_job_and_metric(settings)
     granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
     granted["preemptible_nvidia_h100_gpus"] = 0
-    table = "\n".join(render_quota_table_lines(settings.project, settings.region, needed, granted))
+    table = "\n".join(render_quota_table_lines_summed_over_jobs(settings.project, settings.region, needed, granted))
     (shortage,) = find_quota_shortages(needed, granted)
     line = render_shortage_line(settings.project, settings.region, shortage)
     shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ import pytest
 
 from components.errors import EmulatorFailed
 from components.runtime import emulator_start_and_stop
-from components.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint
+from components.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint_or_none
 from vertex_api.client import Endpoint
 
 VERSION = "1.2.3"
@@ -89,12 +89,12 @@ def test_server_on_stale_port_gets_no_request(
     with pytest.raises(EmulatorFailed, match="does not start"):
         emulator_start_and_stop.start_emulator_unless_running()
     (data / "lock").unlink()
-    assert find_running_endpoint(data) is None
+    assert find_running_endpoint_or_none(data) is None
     assert server.authorizations == []
 
 
 def test_emulator_with_lock_and_marker_is_found(data: Path, server: Server, lock: IO[str]) -> None:
-    assert find_running_endpoint(data) == Endpoint.for_server(server.url)
+    assert find_running_endpoint_or_none(data) == Endpoint.for_server(server.url)
     assert server.authorizations == [None]
 
 
@@ -105,13 +105,13 @@ def test_server_without_the_marker_is_not_used(
 ) -> None:
     server.headers, server.status = headers, status
     if status == 200 or "x-vertex-emulator" not in headers:
-        assert find_running_endpoint(data) is None
+        assert find_running_endpoint_or_none(data) is None
 
 
 def test_two_probes_do_not_meet(data: Path, server: Server) -> None:
     with (data / "lock").open() as other:
         fcntl.flock(other, fcntl.LOCK_SH)
-        assert find_running_endpoint(data) is None
+        assert find_running_endpoint_or_none(data) is None
     assert server.authorizations == []
 
 
@@ -122,7 +122,7 @@ def test_endpoint_replaced_during_the_check_is_dropped(data: Path, server: Serve
             return super().items()
 
     server.headers = Replacing(server.headers)
-    assert find_running_endpoint(data) is None
+    assert find_running_endpoint_or_none(data) is None
     assert server.authorizations == [None]
 
 
@@ -130,7 +130,7 @@ def test_endpoint_replaced_during_the_check_is_dropped(data: Path, server: Serve
 def test_other_machines_need_permission(data: Path, lock: IO[str], url: str) -> None:
     write_endpoint(data, url)
     with pytest.raises(EmulatorFailed) as failure:
-        find_running_endpoint(data)
+        find_running_endpoint_or_none(data)
     assert str(failure.value) == (
         f"the emulator listens on {url}, which other machines reach: serve it on 127.0.0.1, or set "
         "VERTEX_EMULATOR_ALLOW_REMOTE=1 to use it anyway"
@@ -143,20 +143,20 @@ def test_permitted_address_of_network_is_used(
     monkeypatch.setenv(REMOTE_VARIABLE, "1")
     url = server.url.replace("127.0.0.1", "0.0.0.0")
     write_endpoint(data, url)
-    assert find_running_endpoint(data) == Endpoint.for_server(url)
+    assert find_running_endpoint_or_none(data) == Endpoint.for_server(url)
 
 
 def test_rejection_by_the_emulator_is_quoted(data: Path, server: Server, lock: IO[str]) -> None:
     server.status = 403
     with pytest.raises(EmulatorFailed) as failure:
-        find_running_endpoint(data)
+        find_running_endpoint_or_none(data)
     assert str(failure.value) == f"the emulator at {server.url} refuses: not yours"
 
 
 def test_token_is_sent_where_one_is_needed(data: Path, server: Server, lock: IO[str]) -> None:
     (data / "token").write_text("s3cret\n")
     write_endpoint(data, server.url, token_file=str(data / "token"))
-    endpoint = find_running_endpoint(data)
+    endpoint = find_running_endpoint_or_none(data)
     assert endpoint == Endpoint.for_server(server.url, "s3cret")
     assert server.authorizations == ["Bearer s3cret"]
     assert "s3cret" not in repr(endpoint)

@@ -18,7 +18,7 @@ import pytest
 
 from components.errors import EmulatorFailed
 from components.runtime import emulator_start_and_stop
-from components.runtime.emulator_discovery import find_running_endpoint
+from components.runtime.emulator_discovery import find_running_endpoint_or_none
 
 # What is asked of the emulator: `start` leaves a process that holds the lock, answers on /healthz with its marker and
 # says where in endpoint.json; `stop` ends it.
@@ -127,7 +127,7 @@ def test_one_that_was_killed_is_started_again(data: Path) -> None:
     (pid,) = started(data)
     os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while find_running_endpoint(data) and time.monotonic() < deadline:
+    while find_running_endpoint_or_none(data) and time.monotonic() < deadline:
         time.sleep(0.01)
     url = start()
     assert len(started(data)) == 2
@@ -161,7 +161,7 @@ def test_a_failed_start_may_have_any_encoding(data: Path) -> None:
 def test_stopping_ends_it(data: Path) -> None:
     emulator_start_and_stop.start_emulator_unless_running()
     emulator_start_and_stop.stop_emulator_and_print_outcome()
-    assert find_running_endpoint(data) is None
+    assert find_running_endpoint_or_none(data) is None
 
 
 def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +172,7 @@ def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixtur
     assert start() == url
     (data / "busy").unlink()
     emulator_start_and_stop.stop_emulator_and_print_outcome(only_if_idle=True)
-    assert find_running_endpoint(data) is None
+    assert find_running_endpoint_or_none(data) is None
 
 
 def test_a_failed_stop_quotes_the_last_line(data: Path) -> None:

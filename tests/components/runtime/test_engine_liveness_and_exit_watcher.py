@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime.engine_liveness_and_exit_watcher import is_engine_alive, require_engine_alive
+from components.runtime.engine_liveness_and_exit_watcher import is_engine_alive, raise_unless_engine_is_alive
 
 
 def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         monkeypatch.setattr(sys, "argv", ["provider", f"127.0.0.1:{listening.getsockname()[1]}"])
         assert is_engine_alive()
-        require_engine_alive("digits: not submitted")
+        raise_unless_engine_is_alive("digits: not submitted")
     assert not is_engine_alive()
     with pytest.raises(SubmitFailed, match=r"^digits: not submitted: stopped, because `pulumi` was killed"):
-        require_engine_alive("digits: not submitted")
+        raise_unless_engine_is_alive("digits: not submitted")
 
 
 @pytest.mark.parametrize("arguments", [[], ["tests/test_architecture.py::test"], ["-q"], ["127.0.0.1"]])

@@ -17,7 +17,7 @@ import os
 from components.runtime import pulumi_debug_message_silencing
 if {hide_proc}:
     pulumi_debug_message_silencing.Path.is_dir = lambda path: False
-print(pulumi_debug_message_silencing.find_pulumi_ancestor_arguments(os.getppid()))
+print(pulumi_debug_message_silencing.find_pulumi_ancestor_arguments_or_none(os.getppid()))
 """
 
 
@@ -46,14 +46,16 @@ def test_the_engine_is_found_through_processes_between(tmp_path: Path, hide_proc
 
 def test_without_an_engine_messages_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "debug", sent := log.debug)
-    monkeypatch.setattr(pulumi_debug_message_silencing, "find_pulumi_ancestor_arguments", lambda _pid: None)
-    pulumi_debug_message_silencing.silence_sdk_unless_debug_requested()
+    monkeypatch.setattr(pulumi_debug_message_silencing, "find_pulumi_ancestor_arguments_or_none", lambda _pid: None)
+    pulumi_debug_message_silencing.drop_sdk_debug_messages_unless_requested()
     assert log.debug is sent
 
 
 def test_an_engine_that_drops_messages_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "debug", sent := log.debug)
-    monkeypatch.setattr(pulumi_debug_message_silencing, "find_pulumi_ancestor_arguments", lambda _pid: ["preview"])
-    pulumi_debug_message_silencing.silence_sdk_unless_debug_requested()
+    monkeypatch.setattr(
+        pulumi_debug_message_silencing, "find_pulumi_ancestor_arguments_or_none", lambda _pid: ["preview"]
+    )
+    pulumi_debug_message_silencing.drop_sdk_debug_messages_unless_requested()
     assert log.debug is not sent
     log.debug("nobody reads this", ephemeral=True)

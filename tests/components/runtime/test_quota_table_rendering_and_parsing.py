@@ -2,13 +2,13 @@
 
 from components.runtime.quota_table_rendering_and_parsing import (
     parse_granted_amount_texts_by_metric,
-    render_quota_table_lines,
+    render_quota_table_lines_summed_over_jobs,
 )
 from tests.components.preview.test_quota_check import GRANTED, NEEDED
 
 
 def test_the_table_shows_needed_beside_granted() -> None:
-    assert render_quota_table_lines("acme-dev", "us-central1", NEEDED, GRANTED) == [
+    assert render_quota_table_lines_summed_over_jobs("acme-dev", "us-central1", NEEDED, GRANTED) == [
         "Quota in us-central1: needed by all jobs at once, and granted to acme-dev",
         "  quota             needed    granted",
         "  a3_cpus              208  unlimited",
@@ -21,11 +21,13 @@ def test_the_table_shows_needed_beside_granted() -> None:
 
 
 def test_the_mark_is_explained_only_where_it_is_shown() -> None:
-    assert not any("?" in line for line in render_quota_table_lines("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0}))
+    assert not any(
+        "?" in line for line in render_quota_table_lines_summed_over_jobs("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0})
+    )
 
 
 def test_what_is_rendered_can_be_parsed() -> None:
-    table = "\n".join(render_quota_table_lines("acme-dev", "us-central1", NEEDED, GRANTED))
+    table = "\n".join(render_quota_table_lines_summed_over_jobs("acme-dev", "us-central1", NEEDED, GRANTED))
     assert parse_granted_amount_texts_by_metric(["Cost in us-central1: …", "", f"{table}\n"]) == {
         "a3_cpus": "unlimited",
         "a4 vCPUs*": "?",

@@ -113,7 +113,7 @@ def test_outputs_in_a_spec_make_the_request_an_output() -> None:
 class LocalGround(Ground):
     """A ground that keeps schedules as the target local does."""
 
-    def register_schedule(
+    def create_schedule_and_get_status(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Any]:
         return EmulatorSchedule(name, self.full_location_name, request, opts).status

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from components.schedules.schedule_status import ScheduleStatusProvider, build_run_status, select_last_run_id_and_jobs
+from components.schedules.schedule_status import (
+    ScheduleStatusProvider,
+    build_run_status,
+    find_last_run_id_or_empty_and_jobs,
+)
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
 
@@ -44,9 +48,9 @@ def pipeline(run: str, state: str) -> dict[str, Any]:
 
 def test_the_last_run_is_that_of_the_latest_time() -> None:
     jobs = [job(LAST, "a-b", "JOB_STATE_SUCCEEDED"), job(FIRST, "a-b", "JOB_STATE_FAILED")]
-    assert select_last_run_id_and_jobs(jobs) == (LAST, jobs[:1])
-    assert select_last_run_id_and_jobs([{**jobs[0], "displayName": "by hand"}]) == ("", [])
-    assert select_last_run_id_and_jobs([]) == ("", [])
+    assert find_last_run_id_or_empty_and_jobs(jobs) == (LAST, jobs[:1])
+    assert find_last_run_id_or_empty_and_jobs([{**jobs[0], "displayName": "by hand"}]) == ("", [])
+    assert find_last_run_id_or_empty_and_jobs([]) == ("", [])
 
 
 @pytest.mark.parametrize(

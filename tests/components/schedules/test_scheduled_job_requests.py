@@ -29,7 +29,7 @@ def canonical(kind: Kind, spec: dict[str, Any]) -> CanonicalSpec:
 
 def without_run(fields: Any, spec: CanonicalSpec) -> dict[str, Any]:
     """A request without what tells a scheduled run from a job of `pulumi up`."""
-    folder = {**spec.copy_with_fields(fields).job_spec}.pop("baseOutputDirectory")
+    folder = {**spec.copy_with_all_fields_replaced(fields).job_spec}.pop("baseOutputDirectory")
     text = repr({**fields, "displayName": "", "labels": {}}).replace(repr(folder), "FOLDER")
     return {"text": text}
 

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from components.schema.yaml_documents import (
     compose_root_node_or_none,
-    find_deepest_line,
+    find_deepest_line_or_none,
     improve_message_if_misread,
     parse_document_value,
 )
@@ -86,7 +86,7 @@ def test_other_messages_are_left_unchanged() -> None:
 def test_merged_keys_are_found_at_their_source() -> None:
     text = "a: &a {A: 3.10}\nb: &b {B: 1}\nenv:\n  C: x\n  <<: [*a, *b]\n"
     nodes = compose_root_node_or_none(text.encode())
-    assert [find_deepest_line(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
+    assert [find_deepest_line_or_none(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
     message = '3.1 is not a string; write "3.1" in quotes'
     assert (
         improve_message_if_misread(nodes, ("env", "A"), message)

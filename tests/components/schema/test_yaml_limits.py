@@ -3,7 +3,7 @@
 import pytest
 
 from components.schema.source_file import SourceFile
-from components.schema.yaml_documents import compose_root_node_or_none, find_deepest_line
+from components.schema.yaml_documents import compose_root_node_or_none, find_deepest_line_or_none
 
 LIST, MERGED = "[{}]", "{{<<: [{}]}}"
 
@@ -65,4 +65,4 @@ def test_deep_documents_are_rejected(text: str) -> None:
 
 def test_lines_of_many_keys_are_found() -> None:
     root = compose_root_node_or_none("\n".join(f"key_{i}: 1" for i in range(20_000)).encode())
-    assert [find_deepest_line(root, (f"key{i}",)) for i in range(1_000)] == list(range(1, 1_001))
+    assert [find_deepest_line_or_none(root, (f"key{i}",)) for i in range(1_000)] == list(range(1, 1_001))

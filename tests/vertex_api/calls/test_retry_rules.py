@@ -12,7 +12,7 @@ from vertex_api.calls.retry_rules import (
     CallKind,
     RetryRule,
     compute_retry_pause_or_none,
-    find_retry_rule,
+    find_retry_rule_or_none,
 )
 from vertex_api.client_errors import (
     InvalidRequest,
@@ -34,7 +34,7 @@ ACT_AS = (
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "read_log"])
 @pytest.mark.parametrize(("error", "rule"), [(RateLimited("x"), RATE_LIMIT), (Unavailable("x"), OUTAGE)], ids=str)
 def test_a_limit_and_an_outage_are_retried(verb: CallKind, error: VertexError, rule: RetryRule) -> None:
-    assert find_retry_rule(verb, error) == rule
+    assert find_retry_rule_or_none(verb, error) == rule
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -50,12 +50,12 @@ def test_a_limit_and_an_outage_are_retried(verb: CallKind, error: VertexError, r
     ids=lambda error: type(error).__name__,
 )
 def test_what_does_not_pass_is_not_retried(verb: CallKind, error: VertexError) -> None:
-    assert find_retry_rule(verb, error) is None
+    assert find_retry_rule_or_none(verb, error) is None
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), RateLimited("x")], ids=lambda error: type(error).__name__)
 def test_logs_are_read_once(error: VertexError) -> None:
-    assert find_retry_rule("read_log", error) is None
+    assert find_retry_rule_or_none("read_log", error) is None
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_logs_are_read_once(error: VertexError) -> None:
     ids=lambda error: str(error)[:20],
 )
 def test_a_new_account_or_grant_is_waited_for_at_creation_only(error: VertexError) -> None:
-    assert {verb for verb in VERBS if find_retry_rule(verb, error)} == {"create"}
-    assert find_retry_rule("create", error) == NEW_GRANT
+    assert {verb for verb in VERBS if find_retry_rule_or_none(verb, error)} == {"create"}
+    assert find_retry_rule_or_none("create", error) == NEW_GRANT
 
 
 def test_only_an_outage_may_hide_a_created_job() -> None:

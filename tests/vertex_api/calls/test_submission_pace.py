@@ -4,7 +4,7 @@ import pytest
 
 from tests.vertex_api.clock import Clock
 from vertex_api.calls import submission_pace
-from vertex_api.calls.submission_pace import SubmissionPace, estimate_submission_seconds
+from vertex_api.calls.submission_pace import SubmissionPace, estimate_min_submission_seconds
 
 LIMITS = [1, 2, 7, 60, 600]
 
@@ -43,7 +43,7 @@ def test_an_idle_minute_is_not_saved_up() -> None:
 
 def test_the_estimate_is_the_last_turn() -> None:
     for count in (1, 5, 6, 240, 1000):
-        assert estimate_submission_seconds(count, 60) == pytest.approx(turn_times(60, count)[-1])
+        assert estimate_min_submission_seconds(count, 60) == pytest.approx(turn_times(60, count)[-1])
 
 
 def test_a_wait_is_told_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from vertex_api.schedules.cron import (
-    count_times_per_year,
+    compute_average_times_per_year,
     describe_cron_problem_or_none,
     find_shortest_gap,
     iterate_times,
@@ -162,7 +162,7 @@ def test_the_shortest_gap_includes_clock_changes(cron: str, zone: str, gap: time
 
 
 def test_times_per_year_are_an_average() -> None:
-    assert count_times_per_year("0 2 * * *") == pytest.approx(365.25)
-    assert count_times_per_year("*/30 * * JAN *") == 48 * 31
-    assert count_times_per_year("0 2,3 1 * *") == 24
-    assert count_times_per_year("0 0 29 2 *") == 0.25
+    assert compute_average_times_per_year("0 2 * * *") == pytest.approx(365.25)
+    assert compute_average_times_per_year("*/30 * * JAN *") == 48 * 31
+    assert compute_average_times_per_year("0 2,3 1 * *") == 24
+    assert compute_average_times_per_year("0 0 29 2 *") == 0.25

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from vertex_api.studies.trial_summaries_and_best_trials import (
+    build_trial_summary,
     count_ended_trials,
-    find_best_trial_summary,
+    find_best_trial_summary_or_none,
     find_pareto_front_summaries,
     find_trial_ids_by_unreported_metric,
-    get_trial_summary,
     list_ever_reported_metric_ids,
     list_trial_summaries,
 )
@@ -27,7 +27,7 @@ def job(*trials: dict[str, Any], goal: str | None = "MINIMIZE") -> dict[str, Any
 
 
 def best_id(job: dict[str, Any]) -> str | None:
-    row = find_best_trial_summary(job)
+    row = find_best_trial_summary_or_none(job)
     return str(row["id"]) if row else None
 
 
@@ -51,13 +51,13 @@ def test_trials_without_the_first_metric_are_never_best() -> None:
 
 
 def test_there_is_no_best_trial_where_none_succeeded() -> None:
-    assert find_best_trial_summary(job()) is None
-    assert find_best_trial_summary(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
+    assert find_best_trial_summary_or_none(job()) is None
+    assert find_best_trial_summary_or_none(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
 
 
 def test_a_metric_without_a_value_is_zero() -> None:
     zero = {"id": "1", "state": "SUCCEEDED", "finalMeasurement": {"metrics": [{"metricId": "loss"}]}}
-    assert get_trial_summary(zero)["metrics"] == {"loss": 0.0}
+    assert build_trial_summary(zero)["metrics"] == {"loss": 0.0}
     assert best_id(job(zero, trial(2, 0.1))) == "1"
 
 
@@ -78,7 +78,7 @@ def test_a_row_has_parameters_and_metrics_by_id() -> None:
             {"parameterId": "activation", "value": "relu"},
         ]
     }
-    row = get_trial_summary(given)
+    row = build_trial_summary(given)
     assert row == {
         "id": "1",
         "state": "SUCCEEDED",
@@ -89,7 +89,7 @@ def test_a_row_has_parameters_and_metrics_by_id() -> None:
 
 
 def test_the_row_shows_why_a_trial_is_infeasible() -> None:
-    row = get_trial_summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
+    row = build_trial_summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
 
 

@@ -37,7 +37,7 @@ def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
     spec, problems = canonicalize_spec_and_find_problems(kind, unnamed, is_name_required=False)
     assert spec and problems == []
     assert "displayName" not in spec.fields
-    assert spec.backing_job_or_self.job_spec == spec.job_spec
+    assert spec.backing_spec_or_self.job_spec == spec.job_spec
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
 def test_every_kind_has_a_custom_job_spec(kind: Kind, body: Any, path: tuple[str, ...]) -> None:
     spec = canonical(kind, body)
     assert spec.job_spec_path == path
-    assert spec.job_spec == spec.backing_job_or_self.fields[spec.backing_job_or_self.kind.spec_field]
+    assert spec.job_spec == spec.backing_spec_or_self.fields[spec.backing_spec_or_self.kind.spec_field]
     assert bool(spec.study_spec) == ("trialJobSpec" in path)
 
 

@@ -7,7 +7,7 @@ from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM
 from vertex_api.validation.pipeline_validation_and_canonicalization import (
     ValidatedPipeline,
     build_backing_job,
-    validate_pipeline,
+    build_validated_pipeline_with_problems,
 )
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
@@ -44,7 +44,7 @@ def test_mixed_names_and_floats_make_one_custom_job() -> None:
         "baseOutputDirectory": {"output_uri_prefix": "gs://b/o"},
         "scheduling": {"timeout": "60s", "restart_job_on_worker_restart": True, "max_wait_duration": None},
     }
-    reading = validate_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
+    reading = build_validated_pipeline_with_problems(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
     assert reading.problems == []
     assert get_backing_job_kind(reading.spec) == CUSTOM_JOB
     assert build_backing_job(reading.spec) == {
@@ -76,7 +76,9 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         "parallel_trial_count": 1.0,
         "trialJobSpec": {"worker_pool_specs": [POOL]},
     }
-    reading = validate_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = build_validated_pipeline_with_problems(
+        pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
+    )
     assert reading.problems == []
     assert get_backing_job_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
     assert build_backing_job(reading.spec) == {
@@ -103,7 +105,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
     ],
 )
 def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -> None:
-    reading = validate_pipeline(pipeline(trainingTaskInputs=inputs))
+    reading = build_validated_pipeline_with_problems(pipeline(trainingTaskInputs=inputs))
     assert field in fields(reading)
     assert reading.headline == (
         "Unable to parse `training_pipeline.training_task_inputs` into custom task `inputs` defined in the file: "
@@ -112,13 +114,15 @@ def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -
 
 
 def test_rule_violations_in_inputs_have_no_headline() -> None:
-    reading = validate_pipeline(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
+    reading = build_validated_pipeline_with_problems(
+        pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]})
+    )
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
     assert reading.headline == ""
 
 
 def test_a_long_display_name_is_a_violation() -> None:
-    assert fields(validate_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
+    assert fields(build_validated_pipeline_with_problems(pipeline(displayName="x" * 129))) == ["displayName"]
 
 
 def test_tuning_inputs_have_no_display_name() -> None:
@@ -129,13 +133,15 @@ def test_tuning_inputs_have_no_display_name() -> None:
         "parallelTrialCount": 1,
         "trialJobSpec": {"workerPoolSpecs": [POOL]},
     }
-    reading = validate_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = build_validated_pipeline_with_problems(
+        pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
+    )
     assert fields(reading) == ["trainingTaskInputs.displayName"]
 
 
 def test_tasks_without_training_code_are_rejected_by_name() -> None:
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/automl_tabular_1.0.0.yaml"
-    (problem,) = validate_pipeline(pipeline(trainingTaskDefinition=definition)).problems
+    (problem,) = build_validated_pipeline_with_problems(pipeline(trainingTaskDefinition=definition)).problems
     assert problem.path_text == "trainingTaskDefinition"
     assert "automl_tabular" in problem.message
     assert CUSTOM_TASK in problem.message
@@ -178,10 +184,13 @@ def test_tasks_without_training_code_are_rejected_by_name() -> None:
     ],
 )
 def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -> None:
-    assert set(fields(validate_pipeline(pipeline(**extra)))) == {field}
+    assert set(fields(build_validated_pipeline_with_problems(pipeline(**extra)))) == {field}
 
 
 def test_a_valid_model_id_is_accepted() -> None:
     assert (
-        validate_pipeline(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []
+        build_validated_pipeline_with_problems(
+            pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")
+        ).problems
+        == []
     )

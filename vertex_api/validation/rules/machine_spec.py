@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
-from vertex_api.name_suggestions import find_closest_name, join_with_or
+from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
+from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation
 
@@ -25,7 +25,7 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
     """Find violations of the rules for a MachineSpec (discovery document). The message for unknown machine types is the
     service's own, on Google's troubleshooting page."""
     name = spec.get("machineType", "")
-    machine = find_machine(name)
+    machine = find_machine_or_none(name)
     if not name:
         yield (*at, "machineType"), "is required"
     elif not machine:
@@ -38,7 +38,7 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
 
 
 def _render_closest_machine_or_families(machine_type: str) -> str:
-    closest = find_closest_name(machine_type, get_machines_by_name())
+    closest = find_closest_name_or_none(machine_type, get_machines_by_name())
     families = dict.fromkeys(known.rpartition("-")[0] or known for known in get_machines_by_name())
     return f"Did you mean {closest}?" if closest else f"Use one of {', '.join(families)}."
 

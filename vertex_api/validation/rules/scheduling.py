@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine
+from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules.machine_spec import (
@@ -57,7 +57,7 @@ def _find_machines_not_for_spot(spec: Mapping[str, Any], at: KeyPath) -> Iterato
     """Google's page on Spot VMs: not with TPU pods, which are more than one machine. Nor with what is reserved."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         machine_spec = pool.get("machineSpec", {})
-        machine = find_machine(machine_spec.get("machineType", ""))
+        machine = find_machine_or_none(machine_spec.get("machineType", ""))
         if not machine:
             continue
         if machine.name in RESERVATION_ONLY_MACHINES:

@@ -36,15 +36,15 @@ Place = tuple[Spec, KeyPath, tuple[Branch, ...]]
 def walk_parameters_with_conditions(specs: list[Spec], at: KeyPath) -> Iterator[Place]:
     """Yield each ParameterSpec, parents before their children, with its path and its conditions."""
     for index, spec in enumerate(specs):
-        yield from _walk_subtree(spec, (*at, index), ())
+        yield from _walk_parameter_subtree(spec, (*at, index), ())
 
 
-def _walk_subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[Place]:
+def _walk_parameter_subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[Place]:
     yield spec, at, branches
     for index, child in enumerate(spec.get("conditionalParameterSpecs", ())):
         values = frozenset(value for name in FIELDS for value in child.get(name, {}).get("values", ()))
         path: KeyPath = (*at, "conditionalParameterSpecs", index, "parameterSpec")
-        yield from _walk_subtree(child["parameterSpec"], path, (*branches, Branch(at, values)))
+        yield from _walk_parameter_subtree(child["parameterSpec"], path, (*branches, Branch(at, values)))
 
 
 def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine
+from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.validation.rules import job_spec, study_spec
 from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation
 
@@ -20,7 +20,7 @@ def _find_tpu_violations(trial_job_spec: Mapping[str, Any], at: KeyPath) -> Iter
     """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
     for index, pool in enumerate(trial_job_spec["workerPoolSpecs"]):
         name = pool.get("machineSpec", {}).get("machineType", "")
-        if (machine := find_machine(name)) and machine.is_tpu:
+        if (machine := find_machine_or_none(name)) and machine.is_tpu:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
             yield path, f"{name} has TPUs, which hyperparameter tuning does not take"
 

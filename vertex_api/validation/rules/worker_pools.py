@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog import reduction_server
-from vertex_api.catalog.machines import find_machine
+from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.validation.rules import container_and_package_specs, machine_spec
 from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation, find_unset_field_violations
@@ -97,7 +97,7 @@ def _find_tpus_beside_other_pools(pools: list[Mapping[str, Any]], at: KeyPath) -
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
     names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
-    with_tpus = [index for index, name in names.items() if (machine := find_machine(name)) and machine.is_tpu]
+    with_tpus = [index for index, name in names.items() if (machine := find_machine_or_none(name)) and machine.is_tpu]
     if with_tpus and len(used) > 1:
         index = with_tpus[0]
         yield (*at, index, "machineSpec", "machineType"), f"{names[index]} has TPUs: it must be the job's only pool"

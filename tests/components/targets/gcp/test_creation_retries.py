@@ -6,7 +6,7 @@ from components.targets.gcp.creation_retries import (
     MAX_PAUSE_SECONDS,
     MAX_TRIES,
     compute_retry_pause_or_none,
-    find_transient_refusal_reason,
+    find_transient_refusal_reason_or_none,
 )
 
 
@@ -38,7 +38,7 @@ def test_a_grant_to_an_unknown_account_is_retried() -> None:
     ],
 )
 def test_a_refusal_that_passes_has_a_reason(error: str, reason: str) -> None:
-    assert reason in str(find_transient_refusal_reason(error))
+    assert reason in str(find_transient_refusal_reason_or_none(error))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_stack_has_what_is_around_its_jobs(tmp_path: Path) -> None:
     assert (foundations[0].job_spec_defaults["tensorboard"], foundations[0].tensorboard_name) == (board, None)
     assert made.of("AiTensorboard") == {}
     assert len(made.of("AlertPolicy")) == len(made.of("NotificationChannel")) == len(made.of("SecretIamMember")) == 1
-    assert foundations[0].image_builder["cloudBuild"] == {
+    assert foundations[0].image_builder_config["cloudBuild"] == {
         "project": "acme-dev",
         "region": "us-central1",
         "serviceAccount": "team-around-build@acme-dev.iam.gserviceaccount.com",

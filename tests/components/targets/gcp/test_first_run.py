@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.settings.settings import Settings
-from components.targets.gcp.creation_retries import MAX_TRIES, find_transient_refusal_reason
+from components.targets.gcp.creation_retries import MAX_TRIES, find_transient_refusal_reason_or_none
 from tests.components.projects import load
 from tests.components.targets.gcp.graph import Graph, forget_loops
 from tests.components.targets.gcp.test_foundation import ALL, PEERED, PLAIN, build_foundation_graph
@@ -50,7 +50,7 @@ def bring_up(world: World, made: Graph) -> list[str]:
             refusal = world.find_refusal(request.type, made.inputs[name])
             if refusal is None:
                 break
-            assert find_transient_refusal_reason(refusal) and request.hooks.on_error, f"{name}: {refusal}"
+            assert find_transient_refusal_reason_or_none(refusal) and request.hooks.on_error, f"{name}: {refusal}"
             assert attempt < MAX_TRIES, f"{name}: {refusal}"
             passed.append(refusal)
         world.create(request.type, made.inputs[name])

@@ -157,7 +157,7 @@ def build_foundation_graph(known: Settings, *schedules: ScheduleRequest, are_out
             above = pulumi.ComponentResource("vertex:schedules:Schedule", f"nightly{number or ''}")
             options = pulumi.ResourceOptions(parent=above, depends_on=[*ground.job_dependencies])
             request = pulumi.Output.from_input(schedule) if are_outputs else schedule
-            ground.register_schedule(f"nightly{number or ''}", request, options)
+            ground.create_schedule_and_get_status(f"nightly{number or ''}", request, options)
 
     return graph(program)
 

@@ -4,7 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none, iterate_clock_changes
+from vertex_api.schedules.time_zone_names_and_clock_changes import (
+    describe_time_zone_problem_or_none,
+    iterate_hours_of_clock_changes,
+)
 
 
 @pytest.mark.parametrize("name", ["UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "GMT"])
@@ -30,8 +33,8 @@ def test_other_names_are_refused_with_the_nearest(name: str, message: str) -> No
 
 
 def test_clock_changes_are_found_to_the_hour() -> None:
-    assert list(iterate_clock_changes("Europe/Berlin", 2024)) == [
+    assert list(iterate_hours_of_clock_changes("Europe/Berlin", 2024)) == [
         datetime(2024, 3, 31, 0, tzinfo=UTC),
         datetime(2024, 10, 27, 0, tzinfo=UTC),
     ]
-    assert list(iterate_clock_changes("UTC", 2024)) == []
+    assert list(iterate_hours_of_clock_changes("UTC", 2024)) == []
