@@ -25,7 +25,7 @@ class EmulatorProject:
     region: str = "us-central1"
 
     @property
-    def url(self) -> str:
+    def endpoint(self) -> str:
         """The emulator's URL, for the training API, Cloud Logging and Cloud Storage. Raises EmulatorNotRunning."""
         return self._require_running_endpoint().url
 
@@ -57,7 +57,7 @@ class EmulatorProject:
             "project": self.project,
             "location": self.region,
             "staging_bucket": f"gs://{self.bucket_name}",
-            "api_endpoint": self.url,
+            "api_endpoint": self.endpoint,
             "api_transport": "rest",
             "credentials": self.credentials,
         }
@@ -68,7 +68,7 @@ class EmulatorProject:
         return {
             "transport": "rest",
             "credentials": self.credentials,
-            "client_options": {"api_endpoint": self.url},
+            "client_options": {"api_endpoint": self.endpoint},
         }
 
     @property
@@ -77,7 +77,7 @@ class EmulatorProject:
         return {
             "project": self.project,
             "credentials": self.credentials,
-            "client_options": {"api_endpoint": self.url},
+            "client_options": {"api_endpoint": self.endpoint},
         }
 
     @property
@@ -92,10 +92,10 @@ class EmulatorProject:
         """
         return "\n".join(iterate_job_log_lines(self.data_path, job, task=task))
 
-    def inject_fault(self, kind: str, **fields: Any) -> None:
+    def inject(self, kind: str, **fields: Any) -> None:
         """Make the next jobs or requests fail; kinds and fields are those of `vertex-emulator inject --help`.
 
-        `inject_fault("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
+        `inject("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
         """
         fault = InjectedFault.parse({"kind": kind, **fields})
         send_request(self._require_running_endpoint(), FAULTS_PATH, fault.to_json_without_defaults())

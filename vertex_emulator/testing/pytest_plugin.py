@@ -50,8 +50,8 @@ def vertex_emulator(
 
 
 @pytest.fixture
-def read_vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
-    """`read_vertex_job_log(job, task=None)`: the log of a job, given by id or full name."""
+def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
+    """`vertex_job_log(job, task=None)`: the log of a job, given by id or full name."""
     return vertex_emulator.read_job_log
 
 

@@ -27,24 +27,24 @@ def test_projects(vertex_emulator, number):
         "machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
         "container_spec": {"image_uri": "localhost/none:1"}}]}}
     jobs.create_custom_job(parent=parent, custom_job=job)
-    vertex_emulator.inject_fault("quota", count=2)  # one is left, and ends with the test
+    vertex_emulator.inject("quota", count=2)  # one is left, and ends with the test
     with pytest.raises(exceptions.TooManyRequests):
         jobs.create_custom_job(parent=parent, custom_job=job)
     assert len(list(jobs.list_custom_jobs(parent=parent))) == 1
     bucket = storage.Client(**vertex_emulator.storage_client_arguments).bucket(vertex_emulator.bucket_name)
     bucket.blob("x").upload_from_string("y")
     assert (vertex_emulator.bucket_folder / "x").read_text() == "y"
-    assert os.environ["STORAGE_EMULATOR_HOST"] == vertex_emulator.url
-    seen.append((vertex_emulator.url, vertex_emulator.project))
+    assert os.environ["STORAGE_EMULATOR_HOST"] == vertex_emulator.endpoint
+    seen.append((vertex_emulator.endpoint, vertex_emulator.project))
 
 
-def test_one_server(vertex_emulator, read_vertex_job_log):
+def test_one_server(vertex_emulator, vertex_job_log):
     (url, first), (again, second) = seen
-    assert url == again == vertex_emulator.url
+    assert url == again == vertex_emulator.endpoint
     assert len({first, second, vertex_emulator.project}) == 3
     jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.generated_client_arguments)
     (job,) = jobs.list_custom_jobs(parent=f"projects/{first}/locations/us-central1")
-    assert "Waiting for job to be provisioned" in read_vertex_job_log(job.name, task="service")
+    assert "Waiting for job to be provisioned" in vertex_job_log(job.name, task="service")
 """
 
 
