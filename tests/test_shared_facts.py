@@ -21,7 +21,7 @@ from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and
 from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
 from vertex_emulator.api.quota_fault_consumption_and_message import list_quota_metrics_named_in_error
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database.records import Replica
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning
@@ -87,7 +87,7 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
     with pytest.raises(EmulatorNotRunning):
         require_running_endpoint(tmp_path)
     assert asked == []
-    with open_locked_file_or_raise(data.lock):
+    with open_and_lock_file_or_raise(data.lock):
         found = emulator_discovery.find_running_endpoint_or_none(tmp_path)
         assert require_running_endpoint(tmp_path) == endpoint
     assert found is not None

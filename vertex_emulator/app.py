@@ -16,10 +16,10 @@ from vertex_api import __version__
 from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
-from vertex_emulator.api.logging.log_entry_listing_service import LoggingService
+from vertex_emulator.api.logging.log_entry_listing_service import LogEntryListingService
 from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
-from vertex_emulator.api.model_update_and_version_deletion_service import ModelChangeService
+from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
 from vertex_emulator.api.unimplemented_or_not_found_errors import (
@@ -84,12 +84,12 @@ class App:
             *build_routes(
                 self.job_service,
                 ModelService(self.database, self.data.buckets),
-                ModelChangeService(self.database),
+                ModelUpdateAndVersionDeletionService(self.database),
                 ModelCopyAndExportService(
                     self.database, FolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)
                 ),
                 OperationService(self.database),
-                LoggingService(self.database, self.executor, self.data),
+                LogEntryListingService(self.database, self.executor, self.data),
                 CliBackendService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
                 request_faults,
                 SecretValues(self.data.secrets),

@@ -111,8 +111,8 @@ class DataFolder:
         for parent in (self.logs, self.trials):
             yield from (folder.name for folder in parent.iterdir())
 
-    def remove_logs_and_metric_files(self, job_id: str) -> None:
-        """Remove a job's logs and metric files; outputs in buckets stay."""
+    def try_to_remove_logs_and_metric_files(self, job_id: str) -> None:
+        """Remove a job's logs and metric files as far as possible; outputs in buckets stay."""
         for parent in (self.logs, self.trials):
             with contextlib.suppress(OSError):
                 remove_folder_tree(parent / job_id)
@@ -142,26 +142,26 @@ class _FolderTreeRemoval:
         self.first_error: OSError | None = None
         self._parent = folder.parent
         self._descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-        self._opened = [_OpenedFolder(self._get_identity(), [folder.name])]
+        self._opened = [_OpenedFolder(self._get_device_and_inode(), [folder.name])]
 
     def remove_all(self) -> None:
         try:
             while self._opened[0].subfolders:
                 if self._opened[-1].subfolders:
-                    self._move_down_and_remove_files()
+                    self._enter_subfolder_and_remove_files()
                 else:
-                    self._move_up_and_remove_folder()
+                    self._leave_and_remove_folder()
         finally:
             os.close(self._descriptor)
 
-    def _move_down_and_remove_files(self) -> None:
+    def _enter_subfolder_and_remove_files(self) -> None:
         subfolders = self._opened[-1].subfolders
         try:
-            self._move_to(subfolders[-1])
+            self._switch_to_folder(subfolders[-1])
         except OSError as error:
             self._record_first_error(error, subfolders.pop())
             return
-        self._opened.append(_OpenedFolder(self._get_identity()))
+        self._opened.append(_OpenedFolder(self._get_device_and_inode()))
         with os.scandir(self._descriptor) as scan:
             entries = list(scan)
         for entry in entries:
@@ -173,23 +173,23 @@ class _FolderTreeRemoval:
             except OSError as error:
                 self._record_first_error(error, entry.name)
 
-    def _move_up_and_remove_folder(self) -> None:
-        self._move_to("..")
+    def _leave_and_remove_folder(self) -> None:
+        self._switch_to_folder("..")
         self._opened.pop()
         name = self._opened[-1].subfolders.pop()
-        if self._get_identity() != self._opened[-1].identity:
+        if self._get_device_and_inode() != self._opened[-1].identity:
             raise OSError(errno.ESTALE, "it was moved while it was being removed", str(self._build_path(name)))
         try:
             os.rmdir(name, dir_fd=self._descriptor)
         except OSError as error:
             self._record_first_error(error, name)
 
-    def _move_to(self, name: str) -> None:
+    def _switch_to_folder(self, name: str) -> None:
         moved = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor)
         os.close(self._descriptor)
         self._descriptor = moved
 
-    def _get_identity(self) -> tuple[int, int]:
+    def _get_device_and_inode(self) -> tuple[int, int]:
         status = os.fstat(self._descriptor)
         return status.st_dev, status.st_ino
 

@@ -27,7 +27,7 @@ def is_lock_held(lock_path: Path) -> bool:
     return False
 
 
-def open_locked_file_or_raise(lock_path: Path) -> IO[str]:
+def open_and_lock_file_or_raise(lock_path: Path) -> IO[str]:
     """Open the data folder's lock file and lock it, until the file is closed or the process ends.
 
     Raises StartError if another process holds it, and FileNotFoundError without a data folder.

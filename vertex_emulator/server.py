@@ -21,7 +21,7 @@ import uvicorn
 from vertex_api import __version__
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
 from vertex_emulator.emulator_endpoint import Endpoint
@@ -63,7 +63,7 @@ def serve(
         )
     raise_unless_docker_daemon_listens()
     data = DataFolder.create_or_open_private(data_path)
-    with open_locked_file_or_raise(data.lock):
+    with open_and_lock_file_or_raise(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
         database = Database(data.database)
         listener = None
@@ -107,7 +107,7 @@ def _run_server(
         queue,
         capacity,
         secrets.ensure_serving_and_build_secret_variables,
-        debugging.open_and_log_addresses,
+        debugging.open_ports_and_log_addresses,
         debugging.close_ports_of_job,
     )
     allowed_host = host if allow_remote else None
@@ -118,7 +118,7 @@ def _run_server(
             await super().startup(sockets)
             endpoint.write(data.endpoint)
             secrets.start_serving_on_earlier_address_if_any()
-            debugging.reopen_for_running_jobs()
+            debugging.reopen_ports_of_running_jobs()
             scheduler.start()
             app.schedule_loop.start_if_needed()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)

@@ -74,7 +74,10 @@ def test_a_folder_that_is_moved_away_leads_nowhere_else(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize(
     "remove",
-    [lambda data: data.remove_logs_and_metric_files("1"), lambda data: reset_keeping_buckets_and_describe(data.root)],
+    [
+        lambda data: data.try_to_remove_logs_and_metric_files("1"),
+        lambda data: reset_keeping_buckets_and_describe(data.root),
+    ],
     ids=["job", "reset"],
 )
 def test_the_folder_of_a_trial_may_nest_without_end(tmp_path: Path, remove: Callable[[DataFolder], object]) -> None:

@@ -20,7 +20,7 @@ def parse_read_mask(mask: str, message_type: Any) -> list[str]:
     if "*" in paths:
         return []
     for path in paths:
-        _require_known_field_path(path, message_type)
+        _raise_if_unknown_field_path(path, message_type)
     return paths
 
 
@@ -30,7 +30,7 @@ def parse_update_mask(mask: str, message_type: Any) -> list[str]:
     if not paths:
         raise ApiError("INVALID_ARGUMENT", "updateMask: is required", [("update_mask", "is required")])
     for path in paths:
-        _require_known_field_path(path, message_type, "updateMask")
+        _raise_if_unknown_field_path(path, message_type, "updateMask")
     return paths
 
 
@@ -55,7 +55,7 @@ def _to_camel_case(path: str) -> str:
     return ".".join(to_camel(part) if "_" in part else part for part in path.split("."))
 
 
-def _require_known_field_path(path: str, message_type: Any, parameter: str = "readMask") -> None:
+def _raise_if_unknown_field_path(path: str, message_type: Any, parameter: str = "readMask") -> None:
     parent: Any = message_type
     for part in path.split("."):
         known = get_fields_by_name(parent) if parent is not None else {}

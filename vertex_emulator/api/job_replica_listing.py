@@ -20,19 +20,19 @@ def get_job_state_and_replicas(database: Database, executor: Executor, job_id: s
         job = transaction.get_job(job_id)
         if job is None:
             raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
-        custom_jobs = list(_iterate_custom_jobs_behind(transaction, job))
+        custom_jobs = list(_iterate_own_backing_or_unfinished_trial_jobs(transaction, job))
     try:
         replicas = [
             each
             for custom_job in custom_jobs
-            for each in _serialize_replicas_with_container_names(executor, custom_job)
+            for each in _iterate_serialized_replicas_with_containers(executor, custom_job)
         ]
     except ExecutorUnavailable as error:
         raise ApiError("UNAVAILABLE", str(error)) from error
     return {"name": job.name, "state": job.state, "replicas": replicas}
 
 
-def _iterate_custom_jobs_behind(transaction: Transaction, job: Job) -> Iterator[Job]:
+def _iterate_own_backing_or_unfinished_trial_jobs(transaction: Transaction, job: Job) -> Iterator[Job]:
     progress = transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id)
     backing = transaction.get_job(progress.job) if progress is not None else None
     job = backing or job
@@ -42,7 +42,7 @@ def _iterate_custom_jobs_behind(transaction: Transaction, job: Job) -> Iterator[
         yield job
 
 
-def _serialize_replicas_with_container_names(executor: Executor, job: Job) -> Iterator[dict[str, Any]]:
+def _iterate_serialized_replicas_with_containers(executor: Executor, job: Job) -> Iterator[dict[str, Any]]:
     statuses = {} if job.is_terminal else executor.get_replica_statuses(job.id)
     for replica in job.current_replicas:
         status = statuses.get(replica)

@@ -13,10 +13,10 @@ from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, K
 from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
 from vertex_emulator.api.job_request_validation_and_canonicalization import validate_and_canonicalize_request
 from vertex_emulator.api.list_request_and_page import ListRequest, build_list_reply
-from vertex_emulator.api.nfs_and_lustre_folder_conflicts import require_shared_folders_apart_from_unfinished_jobs
-from vertex_emulator.api.pipeline_image_check import require_existing_images_of_pipeline
+from vertex_emulator.api.nfs_and_lustre_folder_conflicts import raise_if_folders_nest_with_unfinished_jobs
+from vertex_emulator.api.pipeline_image_check import raise_if_pipeline_image_is_missing
 from vertex_emulator.api.quota_fault_consumption_and_message import consume_quota_fault_and_get_message_or_none
-from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_fields_or_empty
+from vertex_emulator.api.web_access_uris import add_web_access_to_running_trials, build_web_access_fields_or_empty
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected, build_malformed_name_error, build_not_found_error
@@ -70,14 +70,14 @@ class JobService:
         """
         spec = validate_and_canonicalize_request(kind, location.region, body, self.buckets_folder)
         if kind == TRAINING_PIPELINE:
-            require_existing_images_of_pipeline(self.executor, spec)
+            raise_if_pipeline_image_is_missing(self.executor, spec)
         quota_message = consume_quota_fault_and_get_message_or_none(self.database, kind, spec)
         if quota_message is not None and kind != TRAINING_PIPELINE:
             raise ApiError("RESOURCE_EXHAUSTED", quota_message)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
-            _require_model_can_be_uploaded(transaction, location, spec)
-            require_shared_folders_apart_from_unfinished_jobs(transaction, kind, spec)
+            _raise_if_model_upload_would_fail(transaction, location, spec)
+            raise_if_folders_nest_with_unfinished_jobs(transaction, kind, spec)
             job = enqueue_job(transaction, job_id, kind, location, spec)
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
@@ -112,7 +112,7 @@ class JobService:
                     location,
                     before,
                     _find_required_database_state(condition),
-                    _find_required_display_name_or_label(condition),
+                    _find_required_name_or_label_value(condition),
                 )
                 if matches(condition, partial(_get_field_text_or_none, job))
             )
@@ -162,7 +162,9 @@ class JobService:
             bodies = []
             for job in jobs:
                 trials = transaction.list_trials_omitting_measurements(job.id)
-                bodies.append(add_web_access_to_trials(serialize_job(job, trials), job, trials, self.page_url))
+                body = serialize_job(job, trials)
+                add_web_access_to_running_trials(body, job, trials, self.page_url)
+                bodies.append(body)
             return bodies
         return [{**serialize_job(job), **build_web_access_fields_or_empty(job, self.page_url)} for job in jobs]
 
@@ -185,7 +187,7 @@ class JobService:
         return job
 
 
-def _require_model_can_be_uploaded(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
+def _raise_if_model_upload_would_fail(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
         require_or_generate_model_id(transaction, location, spec)
@@ -199,7 +201,7 @@ def _find_required_database_state(condition: Filter | None) -> str | None:
     return state and state.replace("PIPELINE_STATE_", "JOB_STATE_")
 
 
-def _find_required_display_name_or_label(condition: Filter | None) -> str | None:
+def _find_required_name_or_label_value(condition: Filter | None) -> str | None:
     """Return a display name or a label's value that a filter demands, None if it demands none.
 
     Texts of times are left out: equal ones have several forms.

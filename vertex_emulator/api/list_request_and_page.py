@@ -60,7 +60,7 @@ class ListRequest:
             if condition is not None:
                 condition = replace_comparisons(condition, _convert_field_to_snake_case_and_label_to_wildcard)
             for comparison in iterate_comparisons(condition):
-                _require_valid_comparison(comparison, fields, states)
+                _validate_comparison(comparison, fields, states)
         except InvalidFilter as error:
             message = f"Invalid filter {self.filter!r}: {error}"
             raise ApiError("INVALID_ARGUMENT", message, [("filter", str(error))]) from error
@@ -121,7 +121,7 @@ def _convert_field_to_snake_case_and_label_to_wildcard(comparison: Comparison) -
     return Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
 
 
-def _require_valid_comparison(comparison: Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
+def _validate_comparison(comparison: Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
     field, value = comparison.field, comparison.value
     if field not in filterable and not field.startswith("labels."):
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")

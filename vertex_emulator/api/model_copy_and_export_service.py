@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
-from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_build_operation
+from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_operation_and_build_reply
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
@@ -43,7 +43,7 @@ class ModelCopyAndExportService:
             spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
             if "encryptionSpec" in request:
                 spec["encryptionSpec"] = request["encryptionSpec"]
-            return store_version_and_build_operation(transaction, "CopyModel", location, request, spec)
+            return store_version_and_operation_and_build_reply(transaction, "CopyModel", location, request, spec)
 
     def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""

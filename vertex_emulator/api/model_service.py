@@ -17,7 +17,7 @@ from vertex_emulator.api.model_lookup import (
     build_model_not_found_or_malformed_name_error,
     require_all_versions_and_named_one,
 )
-from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_build_operation
+from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_operation_and_build_reply
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
@@ -54,11 +54,13 @@ class ModelService:
         if problems:
             raise build_invalid_argument_error(problems)
         if uri := request["model"].get("artifactUri"):
-            self._require_files_in_artifact_folder(uri)
+            self._raise_unless_artifact_folder_has_files(uri)
         with self.database.write_transaction() as transaction:
-            return store_version_and_build_operation(transaction, "UploadModel", location, request, request["model"])
+            return store_version_and_operation_and_build_reply(
+                transaction, "UploadModel", location, request, request["model"]
+            )
 
-    def _require_files_in_artifact_folder(self, uri: str) -> None:
+    def _raise_unless_artifact_folder_has_files(self, uri: str) -> None:
         try:
             is_empty = not has_objects(BucketFileTree(self.buckets_folder), uri)
         except InvalidBucketUri as error:

@@ -23,7 +23,7 @@ _VERSION_FIELDS = ("versionDescription", "labels")
 
 
 @dataclass(frozen=True)
-class ModelChangeService:
+class ModelUpdateAndVersionDeletionService:
     """The methods that change models in the database, or delete versions of them."""
 
     database: Database
@@ -39,8 +39,8 @@ class ModelChangeService:
         with self.database.write_transaction() as transaction:
             versions, version = require_all_versions_and_named_one(transaction, location, model.removesuffix("@-"))
             is_of_version = "@" in model.removesuffix("@-")
-            _require_updatable_fields(fields, is_of_version)
-            _require_current_etag_if_given(body.get("etag"), versions)
+            _raise_unless_fields_are_updatable(fields, is_of_version)
+            _raise_if_given_etag_is_outdated(body.get("etag"), versions)
             changes = {field: sent.get(field) for field in fields}
             for changed in [version] if is_of_version else versions:
                 spec = {key: value for key, value in {**changed.spec, **changes}.items() if value is not None}
@@ -56,7 +56,7 @@ class ModelChangeService:
         )
         if problems:
             raise build_invalid_argument_error(problems)
-        _require_version_in_name(model)
+        _raise_unless_name_has_version(model)
         removed = {alias[1:] for alias in request["versionAliases"] if alias.startswith("-")}
         added = [alias for alias in request["versionAliases"] if not alias.startswith("-")]
         if DEFAULT_ALIAS in removed:
@@ -70,7 +70,7 @@ class ModelChangeService:
 
     def delete_version(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a version that is neither the only nor the default one; return a done operation. Raises ApiError."""
-        _require_version_in_name(model)
+        _raise_unless_name_has_version(model)
         with self.database.write_transaction() as transaction:
             versions, version = require_all_versions_and_named_one(transaction, location, model)
             name = f"{version.model_name}@{version.version}"
@@ -86,7 +86,7 @@ class ModelChangeService:
         return serialize_operation(operation)
 
 
-def _require_updatable_fields(fields: list[str], is_of_version: bool) -> None:
+def _raise_unless_fields_are_updatable(fields: list[str], is_of_version: bool) -> None:
     allowed = _VERSION_FIELDS if is_of_version else _MODEL_FIELDS
     for field in fields:
         if field in allowed:
@@ -100,13 +100,13 @@ def _require_updatable_fields(fields: list[str], is_of_version: bool) -> None:
         raise ApiError("INVALID_ARGUMENT", message, [("update_mask", message)])
 
 
-def _require_current_etag_if_given(etag: object, versions: list[ModelVersion]) -> None:
+def _raise_if_given_etag_is_outdated(etag: object, versions: list[ModelVersion]) -> None:
     known = [serialize_model_version(version, versions)["etag"] for version in versions]
     if etag and etag not in known:
         raise ApiError("FAILED_PRECONDITION", "etag: the model has changed since it was read; read it again.")
 
 
-def _require_version_in_name(model: str) -> None:
+def _raise_unless_name_has_version(model: str) -> None:
     if "@" not in model:
         message = f'name: "{model}" must name a version, as models/ID@VERSION'
         raise ApiError("INVALID_ARGUMENT", message, [("name", message)])

@@ -10,7 +10,7 @@ from vertex_emulator.resource_json import serialize_operation
 from vertex_emulator.scheduling.model_upload import store_model_version
 
 
-def store_version_and_build_operation(
+def store_version_and_operation_and_build_reply(
     transaction: Transaction,
     method: Literal["UploadModel", "CopyModel"],
     location: Location,

@@ -11,9 +11,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.nfs_and_lustre_folders import SharedFolder, describe_nesting_problem, list_shared_folders
 
 
-def require_shared_folders_apart_from_unfinished_jobs(
-    transaction: Transaction, kind: Kind, spec: Mapping[str, Any]
-) -> None:
+def raise_if_folders_nest_with_unfinished_jobs(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Raise ApiError if a canonical job mounts a folder in or around one that an unfinished job mounts."""
     own = list(_iterate_shared_folders(kind, spec))
     if not own:

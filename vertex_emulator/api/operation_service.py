@@ -35,7 +35,7 @@ class OperationService:
         with self.database.read_transaction() as transaction:
             matching = (
                 operation
-                for operation in transaction.operations.iterate_by_parent(parent)
+                for operation in transaction.operations.iterate_under_parent(parent)
                 if (before is None or _get_page_position(operation) < before)
                 and matches(condition, partial(_get_field_text_or_none, operation))
             )

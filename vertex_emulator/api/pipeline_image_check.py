@@ -10,7 +10,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.executor_protocol import Executor
 
 
-def require_existing_images_of_pipeline(executor: Executor, pipeline: Mapping[str, Any]) -> None:
+def raise_if_pipeline_image_is_missing(executor: Executor, pipeline: Mapping[str, Any]) -> None:
     """Raise ApiError NOT_FOUND, with the service's text, if an image of a canonical pipeline does not exist.
 
     An image whose registry cannot be asked passes; without it, the job fails when it runs.

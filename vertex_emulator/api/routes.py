@@ -13,10 +13,10 @@ from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request_and_page import ListRequest
-from vertex_emulator.api.logging.log_entry_listing_service import LoggingService
+from vertex_emulator.api.logging.log_entry_listing_service import LogEntryListingService
 from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
-from vertex_emulator.api.model_update_and_version_deletion_service import ModelChangeService
+from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.unimplemented_or_not_found_errors import build_unimplemented_or_not_found_error
 from vertex_emulator.errors import AnswerLost
@@ -43,10 +43,10 @@ _PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})/{ID_PATTERN})?"
 def build_routes(
     jobs: JobService,
     models: ModelService,
-    model_changes: ModelChangeService,
+    model_changes: ModelUpdateAndVersionDeletionService,
     model_copies: ModelCopyAndExportService,
     operations: OperationService,
-    logging: LoggingService,
+    logging: LogEntryListingService,
     cli_backend: CliBackendService,
     request_faults: InjectedRequestFaults,
     secrets: SecretValues,

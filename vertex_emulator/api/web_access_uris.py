@@ -19,16 +19,15 @@ def build_web_access_fields_or_empty(job: Job, page_url: str) -> dict[str, dict[
     return {_FIELD: _build_uris_by_task(job.id, job.spec["jobSpec"], page_url)}
 
 
-def add_web_access_to_trials(
-    body: dict[str, Any], study: Job, trials: Iterable[Trial], page_url: str
-) -> dict[str, Any]:
-    """Return the body of a tuning job, in which each running trial has the field if the study has web access."""
+def add_web_access_to_running_trials(
+    study_body: dict[str, Any], study: Job, trials: Iterable[Trial], page_url: str
+) -> None:
+    """Add the field to each running trial in the body of a tuning job, if the study has web access."""
     spec = study.spec["trialJobSpec"]
     if spec.get("enableWebAccess"):
-        for trial, trial_body in zip(trials, body.get("trials", ()), strict=True):
+        for trial, trial_body in zip(trials, study_body.get("trials", ()), strict=True):
             if trial.state in ("ACTIVE", "STOPPING"):
                 trial_body[_FIELD] = _build_uris_by_task(trial.job, spec, page_url)
-    return body
 
 
 def _build_uris_by_task(job_id: str, job_spec: Mapping[str, Any], page_url: str) -> dict[str, str]:

@@ -192,13 +192,13 @@ def _build_serve_options_parser() -> argparse.ArgumentParser:
     last_used = "default: the last one used here, else"
     serve.add_argument(
         "--pids-limit",
-        type=_parse_positive_number,
+        type=_parse_positive_integer,
         metavar="N",
         help=f"processes and threads of a container ({last_used} {PIDS_LIMIT})",
     )
     serve.add_argument(
         "--log-limit-mb",
-        type=_parse_positive_number,
+        type=_parse_positive_integer,
         metavar="MB",
         help=f"size from which a running replica's oldest log lines are dropped ({last_used} {LOG_LIMIT_MB})",
     )
@@ -233,7 +233,7 @@ def _parse_age_seconds(text: str) -> int:
     return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 
-def _parse_positive_number(text: str) -> int:
+def _parse_positive_integer(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a limit; write a number from 1 to {(1 << 31) - 1}")
     return int(text)

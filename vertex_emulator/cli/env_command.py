@@ -23,7 +23,7 @@ _TOKEN = (
 )
 
 
-def render_environment_lines(
+def iterate_environment_lines(
     data_path: Path, project: str, region: str, as_json: bool = False, has_page_link: bool = True
 ) -> Iterator[str]:
     """Render shell lines for `eval`, with the code for the Python SDK as comments, or a JSON object of the variables.

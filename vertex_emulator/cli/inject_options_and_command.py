@@ -96,7 +96,7 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="with --list: print a JSON array")
 
 
-def inject_list_or_clear_faults_and_describe(data_path: Path, options: argparse.Namespace) -> list[str]:
+def inject_list_or_clear_faults_and_render_lines(data_path: Path, options: argparse.Namespace) -> list[str]:
     """Inject, list or clear faults as the options say, and render lines for the terminal.
 
     Raises EmulatorNotRunning, InvalidFault and EmulatorError.

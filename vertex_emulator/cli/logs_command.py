@@ -37,13 +37,13 @@ class JobLog:
     raw: bool = False
     as_json: bool = False
 
-    def read_all_lines_so_far(self) -> Iterator[str]:
+    def iterate_lines_so_far(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job."""
         status = self._fetch_job_state_and_log_owner()
         for entry in self._iterate_log_entries(status["log"], 0):
             yield self._render_line(entry)
 
-    def iterate_lines_to_end_and_require_success(self) -> Iterator[str]:
+    def iterate_lines_to_end_and_raise_unless_succeeded(self) -> Iterator[str]:
         """Read lines until the job ends, then its state. Raises JobFailed if it did not succeed.
 
         A restart of the emulator neither ends the log nor repeats lines.
@@ -123,7 +123,7 @@ def iterate_job_log_lines(
     """
     require_running_endpoint(data_path)
     log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw, as_json)
-    return log.iterate_lines_to_end_and_require_success() if follow else log.read_all_lines_so_far()
+    return log.iterate_lines_to_end_and_raise_unless_succeeded() if follow else log.iterate_lines_so_far()
 
 
 def _extract_message_or_json(payload: Mapping[str, Any]) -> str:

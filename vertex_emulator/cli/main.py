@@ -45,7 +45,7 @@ def _run_command(options: argparse.Namespace) -> int:
     # Imports are local because most commands need little of the emulator.
     match options.command:
         case "serve":
-            _require_server_packages()
+            _raise_if_server_package_is_missing()
             # What is imported stays, and each search for garbage among it costs a fifth of the start.
             gc.disable()
             from vertex_emulator.server import serve
@@ -60,25 +60,25 @@ def _run_command(options: argparse.Namespace) -> int:
                 options.port,
                 options.allow_remote,
                 given,
-                lambda: _print_environment(options),
+                lambda: _print_environment_lines(options),
             )
             return 0
         case "start":
-            return _print_lines_and_return_zero(_start_emulator_and_render_environment_lines(options))
+            return _print_lines_and_return_zero(_start_emulator_and_iterate_environment_lines(options))
         case "exec":
             from vertex_emulator.cli.exec_with_emulator_command import run_command_with_emulator
 
             return run_command_with_emulator(options.data, options.project, options.region, options.argv)
         case "inject":
-            from vertex_emulator.cli.inject_options_and_command import inject_list_or_clear_faults_and_describe
+            from vertex_emulator.cli.inject_options_and_command import inject_list_or_clear_faults_and_render_lines
 
-            return _print_lines_and_return_zero(inject_list_or_clear_faults_and_describe(options.data, options))
+            return _print_lines_and_return_zero(inject_list_or_clear_faults_and_render_lines(options.data, options))
         case "schedules":
-            from vertex_emulator.cli.schedules_options_and_command import list_or_change_schedules_and_describe
+            from vertex_emulator.cli.schedules_options_and_command import list_or_change_schedules_and_render_lines
 
-            return _print_lines_and_return_zero(list_or_change_schedules_and_describe(options.data, options))
+            return _print_lines_and_return_zero(list_or_change_schedules_and_render_lines(options.data, options))
         case "env":
-            return _print_lines_and_return_zero(_render_environment_lines(options))
+            return _print_lines_and_return_zero(_iterate_environment_lines(options))
         case "logs":
             from vertex_emulator.cli.logs_command import iterate_job_log_lines
 
@@ -95,30 +95,32 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return run_tensorboard(options.data, options.job, options.port)
         case "prune":
-            from vertex_emulator.cli.prune_command_with_or_without_emulator import prune_jobs_and_describe
+            from vertex_emulator.cli.prune_command_with_or_without_emulator import prune_jobs_and_iterate_report_lines
 
             question = f"Remove the output folders of the jobs in {options.data} that are removed?"
             if options.outputs and not options.dry_run and not _ask_to_confirm_unless_yes(options, question):
                 return 1
             flags = (options.outputs, options.dry_run, options.json)
-            return _print_lines_and_return_zero(prune_jobs_and_describe(options.data, options.older_than, *flags))
+            return _print_lines_and_return_zero(
+                prune_jobs_and_iterate_report_lines(options.data, options.older_than, *flags)
+            )
         case "export":
             from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 
             with ProgressLine() as progress:
                 lines = [
                     *export_snapshot_and_iterate_report_lines(
-                        options.data, options.archive, options.redact_env, progress.show
+                        options.data, options.archive, options.redact_env, progress.show_if_due
                     )
                 ]
             return _print_lines_and_return_zero(lines)
         case "import":
-            return _import_snapshot_if_confirmed(options)
+            return _import_snapshot_unless_replacement_declined(options)
     from vertex_emulator.cli import status_stop_reset_commands as commands
 
     match options.command:
         case "status":
-            return _print_lines_and_return_zero(commands.fetch_status_lines(options.data, options.json))
+            return _print_lines_and_return_zero(commands.fetch_and_iterate_status_lines(options.data, options.json))
         case "stop":
             return _print_lines_and_return_zero([commands.stop_emulator_and_describe(options.data, options.if_idle)])
         case _:  # reset
@@ -129,7 +131,7 @@ def _run_command(options: argparse.Namespace) -> int:
             return _print_lines_and_return_zero([commands.reset_keeping_buckets_and_describe(options.data)])
 
 
-def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
+def _import_snapshot_unless_replacement_declined(options: argparse.Namespace) -> int:
     from vertex_emulator.cli.status_stop_reset_commands import reset_keeping_buckets_and_describe
     from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
@@ -138,7 +140,7 @@ def _import_snapshot_if_confirmed(options: argparse.Namespace) -> int:
         return 1
     remove = (lambda: reset_keeping_buckets_and_describe(options.data)) if options.replace else None
     with ProgressLine() as progress:
-        line = import_snapshot_and_describe(options.data, options.archive, remove, progress.show)
+        line = import_snapshot_and_describe(options.data, options.archive, remove, progress.show_if_due)
     return _print_lines_and_return_zero([line])
 
 
@@ -153,25 +155,25 @@ def _ask_to_confirm_unless_yes(options: argparse.Namespace, question: str) -> bo
     return False
 
 
-def _require_server_packages() -> None:
+def _raise_if_server_package_is_missing() -> None:
     for package in _SERVER_PACKAGES:
         if importlib.util.find_spec(package) is None:
             raise EmulatorError(_render_missing_package_message(package))
 
 
-def _print_environment(options: argparse.Namespace) -> None:
+def _print_environment_lines(options: argparse.Namespace) -> None:
     """Print what to export, once the emulator answers."""
     with contextlib.suppress(BrokenPipeError):
-        _print_lines_and_return_zero(_render_environment_lines(options, has_page_link=False))
+        _print_lines_and_return_zero(_iterate_environment_lines(options, has_page_link=False))
 
 
-def _start_emulator_and_render_environment_lines(options: argparse.Namespace) -> Iterator[str]:
+def _start_emulator_and_iterate_environment_lines(options: argparse.Namespace) -> Iterator[str]:
     from vertex_emulator.cli.start_command import start_emulator_unless_running
 
     emulator = start_emulator_unless_running(options.data, _build_serve_arguments(options))
     state = "runs already" if emulator.process is None else "is ready"
     print(f"vertex-emulator: the emulator {state} on {emulator.endpoint.url}", file=sys.stderr)
-    yield from _render_environment_lines(options)
+    yield from _iterate_environment_lines(options)
 
 
 def _build_serve_arguments(options: argparse.Namespace) -> list[str]:
@@ -185,11 +187,11 @@ def _build_serve_arguments(options: argparse.Namespace) -> list[str]:
     return [*given, *egress, *(["--allow-remote"] if options.allow_remote else [])]
 
 
-def _render_environment_lines(options: argparse.Namespace, has_page_link: bool = True) -> Iterator[str]:
-    from vertex_emulator.cli.env_command import render_environment_lines
+def _iterate_environment_lines(options: argparse.Namespace, has_page_link: bool = True) -> Iterator[str]:
+    from vertex_emulator.cli.env_command import iterate_environment_lines
 
     as_json = getattr(options, "json", False)
-    return render_environment_lines(options.data, options.project, options.region, as_json, has_page_link)
+    return iterate_environment_lines(options.data, options.project, options.region, as_json, has_page_link)
 
 
 def _print_lines_and_return_zero(lines: Iterable[str]) -> int:

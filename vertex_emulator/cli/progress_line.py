@@ -24,7 +24,7 @@ class ProgressLine:
             sys.stderr.write("\r")
             sys.stderr.flush()
 
-    def show(self, action: str, done: int, total: int) -> None:
+    def show_if_due(self, action: str, done: int, total: int) -> None:
         """Say what is done, with the share of `total`, or with the number if `total` is 0 because nobody knows it."""
         now = time.monotonic()
         if now < self._next:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import is_lock_held, open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import is_lock_held, open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError
@@ -18,7 +18,7 @@ from vertex_emulator.timestamps import now_ns
 _PRUNE_SECONDS = 3600.0  # folders may have millions of files
 
 
-def prune_jobs_and_describe(
+def prune_jobs_and_iterate_report_lines(
     data_path: Path, age_seconds: int, removes_outputs: bool, is_dry_run: bool, as_json: bool
 ) -> Iterator[str]:
     """Remove jobs that ended longer ago than an age, and yield lines about what was removed. Raises EmulatorError."""
@@ -32,7 +32,7 @@ def prune_jobs_and_describe(
         report = PruneReport(**reply["removed"])
     else:
         before = now_ns() - age_seconds * 10**9
-        with open_locked_file_or_raise(data.lock), closing(Database(data.database)) as database:
+        with open_and_lock_file_or_raise(data.lock), closing(Database(data.database)) as database:
             report = prune_jobs_and_get_report(database, data, before, removes_outputs, is_dry_run)
     yield from [json.dumps(asdict(report), indent=2)] if as_json else _iterate_report_lines(report, is_dry_run)
 

@@ -44,7 +44,7 @@ def add_schedules_parser(commands: Any, common: argparse.ArgumentParser) -> None
         one.add_argument("name", metavar="NAME", help="a schedule's id, or its last part")
 
 
-def list_or_change_schedules_and_describe(data_path: Path, options: argparse.Namespace) -> list[str]:
+def list_or_change_schedules_and_render_lines(data_path: Path, options: argparse.Namespace) -> list[str]:
     """List schedules, or fire, pause or resume one as the options say, and render lines for the terminal.
 
     Raises EmulatorNotRunning and EmulatorError.
@@ -62,23 +62,24 @@ def list_or_change_schedules_and_describe(data_path: Path, options: argparse.Nam
     return [_describe_change(changed, options.action)]
 
 
-def require_schedule(schedules: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+def require_schedule(schedules: Sequence[Mapping[str, Any]], name_or_suffix: str) -> Mapping[str, Any]:
     """Return the schedule that a name means: the resource name, the id, or what the id ends with after `_` or `-`.
 
     Raises EmulatorError if it means none or several.
     """
     meanings = (
-        lambda schedule: schedule["name"] == name,
-        lambda schedule: _get_id(schedule) == name,
-        lambda schedule: _get_id(schedule).endswith((f"_{name}", f"-{name}")),
+        lambda schedule: schedule["name"] == name_or_suffix,
+        lambda schedule: _get_id(schedule) == name_or_suffix,
+        lambda schedule: _get_id(schedule).endswith((f"_{name_or_suffix}", f"-{name_or_suffix}")),
     )
     found = next(filter(None, ([each for each in schedules if is_meant(each)] for is_meant in meanings)), [])
     if len(found) == 1:
         return found[0]
     if found:
-        raise EmulatorError(f'"{name}" is more than one schedule: {_render_names(found)}; write one of these names')
+        several = f"more than one schedule: {_render_names(found)}"
+        raise EmulatorError(f'"{name_or_suffix}" is {several}; write one of these names')
     known = f"the schedules are {_render_names(schedules)}" if schedules else "there are none"
-    raise EmulatorError(f'there is no schedule "{name}"; {known}')
+    raise EmulatorError(f'there is no schedule "{name_or_suffix}"; {known}')
 
 
 def _render_names(schedules: Sequence[Mapping[str, Any]]) -> str:

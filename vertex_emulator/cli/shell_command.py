@@ -44,7 +44,7 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
     endpoint = require_running_endpoint(data_path)
     raise_unless_docker_daemon_listens()
     path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/replicas"
-    container = require_running_container(send_request(endpoint, path), task, trial)
+    container = require_running_container_name(send_request(endpoint, path), task, trial)
     with contextlib.closing(create_docker_client(timeout_seconds=60)) as client:
         shell = _require_shell_path(client, container)
         is_terminal = os.isatty(0) and os.isatty(1)
@@ -54,11 +54,13 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
             return run_terminal_session(ExecStream(client, container, [shell], is_terminal, environment), is_terminal)
         except (KeyboardInterrupt, SystemExit, BrokenPipeError):
             with contextlib.suppress(EmulatorError, OSError):
-                _run_and_read(client, container, ["/bin/sh", "-c", _HANG_UP, f"{_SESSION}={session[_SESSION]}"])
+                _run_for_exit_code_and_stdout(
+                    client, container, ["/bin/sh", "-c", _HANG_UP, f"{_SESSION}={session[_SESSION]}"]
+                )
             raise
 
 
-def require_running_container(replicas_reply: Mapping[str, Any], task: str | None, trial: int | None) -> str:
+def require_running_container_name(replicas_reply: Mapping[str, Any], task: str | None, trial: int | None) -> str:
     """Return the name of the running container that is meant, of a reply about a job's replicas.
 
     Raises ReplicaNotRunning, and says which tasks or trials there are.
@@ -68,7 +70,9 @@ def require_running_container(replicas_reply: Mapping[str, Any], task: str | Non
         raise ReplicaNotRunning(f"{name} has ended in {replicas_reply['state']}, and its containers are gone")
     trials = sorted({replica["trial"] for replica in replicas} - {None})
     if trial is not None and trial not in trials:
-        raise ReplicaNotRunning(f"{name} has no running trial {trial}{_render_choices('running trials', trials)}")
+        raise ReplicaNotRunning(
+            f"{name} has no running trial {trial}{_render_choices_suffix('running trials', trials)}"
+        )
     if trial is None and len(trials) > 1:
         raise ReplicaNotRunning(
             f"{name} has several running trials: choose one with --trial, of {_join_with_commas(trials)}"
@@ -79,23 +83,23 @@ def require_running_container(replicas_reply: Mapping[str, Any], task: str | Non
         raise ReplicaNotRunning(f"{name} is in {replicas_reply['state']} and has no running replica yet")
     task = task or _FIRST_TASK
     if task not in tasks:
-        raise ReplicaNotRunning(f"{name} has no task {task}{_render_choices('tasks', tasks)}")
+        raise ReplicaNotRunning(f"{name} has no task {task}{_render_choices_suffix('tasks', tasks)}")
     container = chosen[tasks.index(task)]["container"]
     if container is None:
         running = [replica["task"] for replica in chosen if replica["container"]]
-        raise ReplicaNotRunning(f"{task} of {name} does not run{_render_choices('running tasks', running)}")
+        raise ReplicaNotRunning(f"{task} of {name} does not run{_render_choices_suffix('running tasks', running)}")
     return str(container)
 
 
 def _require_shell_path(client: Any, container: str) -> str:
     """Return the path of bash, else of sh, in a container. Raises ReplicaNotRunning if it has neither."""
-    exit_code, output = _run_and_read(client, container, _FIND_SHELL)
+    exit_code, output = _run_for_exit_code_and_stdout(client, container, _FIND_SHELL)
     if exit_code != 0:
         raise ReplicaNotRunning(f"the image of {container} has no shell: neither bash nor sh")
     return output.decode(errors="replace").strip()
 
 
-def _run_and_read(client: Any, container: str, command: Sequence[str]) -> tuple[int, bytes]:
+def _run_for_exit_code_and_stdout(client: Any, container: str, command: Sequence[str]) -> tuple[int, bytes]:
     """Run a command in a container without input; return its exit code and what it writes to stdout."""
     stream = ExecStream(client, container, command)
     try:
@@ -106,7 +110,7 @@ def _run_and_read(client: Any, container: str, command: Sequence[str]) -> tuple[
         stream.close()
 
 
-def _render_choices(label: str, choices: Sequence[Any]) -> str:
+def _render_choices_suffix(label: str, choices: Sequence[Any]) -> str:
     return f"; {label}: {_join_with_commas(choices)}" if choices else ""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder, remove_folder_tree
-from vertex_emulator.data_folder_lock import is_lock_held, open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import is_lock_held, open_and_lock_file_or_raise
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
 from vertex_emulator.injected_faults import describe_fault
@@ -18,7 +18,7 @@ from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 _STOP_SECONDS = 10.0
 
 
-def fetch_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
+def fetch_and_iterate_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
     """Render lines about the emulator that runs on a data folder, or a JSON object. Raises EmulatorNotRunning."""
     endpoint = require_running_endpoint(data_path)
     status = send_request(endpoint, "/vertex_emulator/status")
@@ -78,7 +78,7 @@ def reset_keeping_buckets_and_describe(data_path: Path) -> str:
     if not data_path.is_dir():
         return f"there is nothing at {data_path}"
     data = DataFolder.create_or_open_private(data_path)
-    with open_locked_file_or_raise(data.lock):
+    with open_and_lock_file_or_raise(data.lock):
         emulator_id = _read_emulator_id_or_none(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)

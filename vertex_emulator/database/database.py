@@ -35,12 +35,12 @@ class Database:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
-            self._require_known_version_and_create_tables(path)
+            self._validate_version_and_create_missing_tables(path)
             self._changed = create_live_set_of_changed_job_ids(self._connection)
         except sqlite3.Error as error:
             raise StartError(f"the database {path} cannot be used: {error}") from error
 
-    def _require_known_version_and_create_tables(self, path: Path) -> None:
+    def _validate_version_and_create_missing_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SNAPSHOT_SCHEMA_VERSION, SCHEMA_VERSION):
             newer = f"a newer emulator (schema {version}): upgrade this one"

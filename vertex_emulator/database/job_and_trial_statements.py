@@ -25,7 +25,7 @@ _NO_RESTARTS = RestartHistory()
 _get_location = lru_cache(Location)  # a search reads thousands of jobs
 
 
-class JobStatements(Statements):
+class JobAndTrialStatements(Statements):
     """The statements on jobs of every kind, on trials, and on the service's messages in the logs of jobs."""
 
     def add_job_and_consume_fault(
@@ -55,7 +55,7 @@ class JobStatements(Statements):
             trial=trial,
             slots=len(replicas),
             fault=InjectedFaults(self._connection).consume_run_fault_or_none(
-                spec["displayName"], replicas, records.list_machine_types(kind, spec)
+                spec["displayName"], replicas, records.get_machine_types(kind, spec)
             ),
         )
         return self._require_job(job_id)

@@ -24,7 +24,7 @@ class JobChangeNotifier:
             self._listeners.append(listener)
 
     @contextlib.contextmanager
-    def subscribe(self) -> "Iterator[Subscription]":
+    def open_subscription(self) -> "Iterator[Subscription]":
         """Subscribe the running event loop to changes until the block is left."""
         subscription = Subscription(asyncio.get_running_loop())
         with self._lock:

@@ -28,7 +28,7 @@ class Models(Statements):
         for other in others:
             remaining_aliases = [alias for alias in other.aliases if alias not in new_aliases]
             if len(remaining_aliases) < len(other.aliases):
-                self._update_one_column(other, aliases=remaining_aliases)
+                self._update_column_and_time(other, aliases=remaining_aliases)
         self._insert_row(
             "models",
             id=model_id,
@@ -49,18 +49,18 @@ class Models(Statements):
             if other.sequence != version.sequence:
                 theirs = [alias for alias in theirs if alias not in aliases]
             if tuple(theirs) != other.aliases:
-                self._update_one_column(other, aliases=theirs)
+                self._update_column_and_time(other, aliases=theirs)
 
     def set_spec(self, version: ModelVersion, spec: Mapping[str, Any]) -> None:
         """Set the fields of a version."""
-        self._update_one_column(version, spec=spec)
+        self._update_column_and_time(version, spec=spec)
 
     def delete_version(self, version: ModelVersion) -> None:
         """Delete a version of a model."""
         self._connection.execute("DELETE FROM models WHERE sequence = ?", (version.sequence,))
 
-    def _update_one_column(self, version: ModelVersion, **columns: Any) -> None:
-        ((name, value),) = columns.items()
+    def _update_column_and_time(self, version: ModelVersion, **column: Any) -> None:
+        ((name, value),) = column.items()
         statement = f"UPDATE models SET {name} = ?, updated = ? WHERE sequence = ?"
         self._connection.execute(statement, (json.dumps(value), now_ns(), version.sequence))
 

@@ -36,8 +36,8 @@ class Operations(Statements):
         row = self._select_first("SELECT * FROM operations WHERE name = ?", name)
         return _parse_operation(row) if row else None
 
-    def iterate_by_parent(self, parent: str) -> Iterator[Operation]:
-        """List the operations of a location or of a resource, the newest first."""
+    def iterate_under_parent(self, parent: str) -> Iterator[Operation]:
+        """Yield the operations of a resource, or of a location and all resources in it, the newest first."""
         query = "SELECT * FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC, name DESC"
         return map(_parse_operation, self._connection.execute(query, (len(parent) + 1, f"{parent}/")))
 

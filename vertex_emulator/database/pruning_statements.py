@@ -23,7 +23,7 @@ class Pruning(Statements):
         """List ids of jobs that ended before a time, without the jobs of trials and of pipelines that are not old."""
         return [row["id"] for row in self._connection.execute(_SELECT_OLD_JOBS, {"before": ended_before})]
 
-    def list_ids_and_trial_job_ids(self, job_ids: Sequence[str]) -> list[str]:
+    def list_given_and_trial_job_ids(self, job_ids: Sequence[str]) -> list[str]:
         """List the given ids, and those of the jobs of their trials."""
         trial_jobs = (
             row["id"]
@@ -32,7 +32,7 @@ class Pruning(Statements):
         )
         return [*job_ids, *trial_jobs]
 
-    def delete_jobs(self, job_ids: Sequence[str]) -> None:
+    def delete_jobs_with_trials(self, job_ids: Sequence[str]) -> None:
         """Delete jobs with their trials, the trials' jobs, and all messages."""
         self._connection.executemany("DELETE FROM jobs WHERE id = ?", [(job_id,) for job_id in job_ids])
 

@@ -25,7 +25,7 @@ DELETE FROM schedule_runs WHERE schedule = :schedule AND state != 'RUNNING' AND 
 class Schedules(Statements):
     """The statements on schedules; times in ns since 1970."""
 
-    def put(self, location: Location, request: ScheduleRequest, now: int) -> None:
+    def create_or_update(self, location: Location, request: ScheduleRequest, now: int) -> None:
         """Create a schedule, or change the one with its id, whose runs stay. Its times after `now` are to come."""
         fields = {
             "cron": request.cron,
@@ -77,7 +77,7 @@ class Schedules(Statements):
         """Store that each time of a schedule up to this one has its run, or needs none."""
         self._update_row("schedules", schedule.sequence, handled_until=time)
 
-    def add_run_unless_exists(
+    def add_run_unless_exists_and_delete_oldest(
         self,
         schedule: Schedule,
         run_id: str,

@@ -3,7 +3,7 @@
 import sqlite3
 
 from vertex_emulator.database.injected_fault_statements import InjectedFaults
-from vertex_emulator.database.job_and_trial_statements import JobStatements
+from vertex_emulator.database.job_and_trial_statements import JobAndTrialStatements
 from vertex_emulator.database.job_queue_statements import JobQueue
 from vertex_emulator.database.model_statements import Models
 from vertex_emulator.database.operation_statements import Operations
@@ -13,7 +13,7 @@ from vertex_emulator.database.schedule_statements import Schedules
 from vertex_emulator.database.snapshot_table_statements import TableRows
 
 
-class Transaction(JobStatements):
+class Transaction(JobAndTrialStatements):
     """All statements of a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

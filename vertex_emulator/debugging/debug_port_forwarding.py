@@ -38,7 +38,7 @@ class DebugPortForwarding:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listeners: dict[str, dict[str, _Listener]] = field(default_factory=dict)
 
-    def open_and_log_addresses(self, job: Job) -> None:
+    def open_ports_and_log_addresses(self, job: Job) -> None:
         """Open a port for each debugged replica of a job unless it has one, and write the addresses to the job's log.
 
         Replica N gets the N-th port from that of the fault on, or the next free one.
@@ -62,13 +62,13 @@ class DebugPortForwarding:
                     job.id, f"Attach a debugger to {replica.task_name} at {_HOST}:{used_port}{waits}."
                 )
 
-    def reopen_for_running_jobs(self) -> None:
+    def reopen_ports_of_running_jobs(self) -> None:
         """Open the ports of the jobs that run already, after a restart of the emulator."""
         with self.database.read_transaction() as transaction:
             jobs = [transaction.get_job(job_id) for job_id in transaction.list_unfinished_job_ids()]
         for job in jobs:
             if job is not None and job.state == RUNNING:
-                self.open_and_log_addresses(job)
+                self.open_ports_and_log_addresses(job)
 
     def close_ports_of_job(self, job_id: str) -> None:
         """Close the ports of a job; do nothing if it has none."""

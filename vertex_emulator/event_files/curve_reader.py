@@ -25,7 +25,7 @@ class _FilePosition:
 class CurveReader:
     """The curves of the event files of a folder, as far as these were read.
 
-    `curves` are by run (see EventFile) and tag; `has_files` and `has_unread_data` are as of the last `read_new_data`.
+    `curves` are by run (see EventFile) and tag; `has_files` and `has_unread_data` are as of the last read.
     """
 
     tree: BucketFileTree
@@ -36,7 +36,7 @@ class CurveReader:
     _positions: dict[str, _FilePosition] = field(default_factory=dict)
     _runs_with_too_many_tags: set[str] = field(default_factory=set)
 
-    def read_new_data(self, max_bytes: int) -> int:
+    def read_new_data_and_count_bytes(self, max_bytes: int) -> int:
         """Read what was written since the last time, some `max_bytes` at most, and return the number of bytes read.
 
         If a file was replaced or cut off, all is read again.
@@ -46,7 +46,7 @@ class CurveReader:
         total = 0
         for file in files:
             try:
-                total += self._read_new_records(file, max_bytes - total)
+                total += self._read_new_records_and_count_bytes(file, max_bytes - total)
             except _FileReplaced:
                 self._reset()
                 self.has_unread_data = True
@@ -63,7 +63,7 @@ class CurveReader:
         runs = [f"{run or self.folder_uri} has more than {MAX_TAGS} tags" for run in self._runs_with_too_many_tags]
         return [*files, *runs]
 
-    def _read_new_records(self, file: EventFile, max_bytes: int) -> int:
+    def _read_new_records_and_count_bytes(self, file: EventFile, max_bytes: int) -> int:
         with closing(self.tree.open_regular_file(file.uri)) as opened:
             status = os.fstat(opened.fileno())
             identity = (status.st_dev, status.st_ino)

@@ -21,7 +21,7 @@ class CurveReaderCache:
         self._lock = Lock()
 
     @contextmanager
-    def read_new_data_of_folders(self, folder_uris: Sequence[str]) -> Iterator[list[CurveReader]]:
+    def lock_and_update_readers(self, folder_uris: Sequence[str]) -> Iterator[list[CurveReader]]:
         """Read what is new in at most `MAX_READERS` folders, and yield their readers, to be used inside the block.
 
         All together read `MAX_BYTES_PER_READ` at most; `has_unread_data` of a reader says whether there is more.
@@ -30,7 +30,7 @@ class CurveReaderCache:
             remaining = MAX_BYTES_PER_READ
             readers = [self._get_or_create_reader(uri) for uri in folder_uris]
             for reader in readers:
-                remaining -= reader.read_new_data(remaining)
+                remaining -= reader.read_new_data_and_count_bytes(remaining)
             while len(self._readers) > MAX_READERS:
                 self._readers.popitem(last=False)
             yield readers

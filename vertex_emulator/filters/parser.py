@@ -29,7 +29,7 @@ def parse_filter_unless_empty(text: str) -> Filter | None:
         return None
     parser = _Parser(text, tokens)
     condition = parser.parse_conjunction(0)
-    parser.require_end()
+    parser.raise_unless_at_end()
     return condition
 
 
@@ -55,15 +55,15 @@ class _Parser:
 
     def parse_conjunction(self, depth: int) -> Filter:
         terms = [self.parse_disjunction(depth)]
-        while self._peek_or_none() is not None and self._peek_or_none() != ("punctuation", ")"):
-            if self._peek_or_none() == ("word", "AND"):
+        while self._peek_token_or_none() is not None and self._peek_token_or_none() != ("punctuation", ")"):
+            if self._peek_token_or_none() == ("word", "AND"):
                 self._index += 1
             terms.append(self.parse_disjunction(depth))
         return terms[0] if len(terms) == 1 else And(tuple(terms))
 
     def parse_disjunction(self, depth: int) -> Filter:
         terms = [self.parse_term(depth)]
-        while self._peek_or_none() == ("word", "OR"):
+        while self._peek_token_or_none() == ("word", "OR"):
             self._index += 1
             terms.append(self.parse_term(depth))
         return terms[0] if len(terms) == 1 else Or(tuple(terms))
@@ -71,12 +71,12 @@ class _Parser:
     def parse_term(self, depth: int) -> Filter:
         if depth > _MAX_DEPTH:
             raise InvalidFilter(f"the filter nests more than {_MAX_DEPTH} deep")
-        if self._peek_or_none() == ("word", "NOT"):
+        if self._peek_token_or_none() == ("word", "NOT"):
             self._index += 1
             return Not(self.parse_term(depth + 1))
         if self._skip_minus_if_present():
             return Not(self.parse_term(depth + 1))
-        if self._peek_or_none() == ("punctuation", "("):
+        if self._peek_token_or_none() == ("punctuation", "("):
             self._index += 1
             inner = self.parse_conjunction(depth + 1)
             self._take_token_text_or_raise("punctuation", ")")
@@ -85,7 +85,7 @@ class _Parser:
 
     def _skip_minus_if_present(self) -> bool:
         """Skip a leading `-`, which is another way to write NOT; return whether there was one."""
-        kind, text = self._peek_or_none() or ("", "")
+        kind, text = self._peek_token_or_none() or ("", "")
         if kind != "word" or not text.startswith("-"):
             return False
         start = self._tokens[self._index][2]
@@ -106,7 +106,7 @@ class _Parser:
             value += adjacent
         return Comparison(field, operator, value)
 
-    def require_end(self) -> None:
+    def raise_unless_at_end(self) -> None:
         if self._index < len(self._tokens):
             raise self._build_missing_token_error("the end")
 
@@ -115,7 +115,7 @@ class _Parser:
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
             raise self._build_missing_token_error("a field name", tokens_back=1)
         field = _unquote(text) if kind == "quoted" else text
-        while field.endswith(".") and (self._peek_or_none() or ("",))[0] == "quoted":
+        while field.endswith(".") and (self._peek_token_or_none() or ("",))[0] == "quoted":
             field += _unquote(self._take_token_text_or_raise("quoted"))
         return field
 
@@ -130,11 +130,11 @@ class _Parser:
         self._index += 1
         return text
 
-    def _peek_or_none(self) -> tuple[str, str] | None:
+    def _peek_token_or_none(self) -> tuple[str, str] | None:
         return self._tokens[self._index][:2] if self._index < len(self._tokens) else None
 
     def _take_next_token_or_raise(self, missing_description: str) -> tuple[str, str]:
-        token = self._peek_or_none()
+        token = self._peek_token_or_none()
         if token is None:
             raise self._build_missing_token_error(missing_description)
         self._index += 1

@@ -9,11 +9,11 @@ from vertex_emulator.errors import InvalidFilter
 
 def matches_anywhere(pattern: str, text: str) -> bool:
     """Return whether a regular expression matches a part of a text. Raises InvalidFilter."""
-    return compile_pattern_as_validator(pattern).isinstance_python(text)
+    return compile_pattern_as_pydantic_validator(pattern).isinstance_python(text)
 
 
 @lru_cache(maxsize=100)
-def compile_pattern_as_validator(pattern: str) -> SchemaValidator:
+def compile_pattern_as_pydantic_validator(pattern: str) -> SchemaValidator:
     """Return pydantic's validator of texts with the pattern; its engine follows RE2. Raises InvalidFilter."""
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern))

@@ -52,7 +52,7 @@ def prune_jobs_and_get_report(
     """
     with database.read_transaction() as transaction:
         job_ids = transaction.pruning.list_old_job_ids(before_ns)
-        all_ids = transaction.pruning.list_ids_and_trial_job_ids(job_ids)
+        all_ids = transaction.pruning.list_given_and_trial_job_ids(job_ids)
         operations = transaction.pruning.count_old_operations(before_ns)
         outputs, kept = list[str](), list[str]()
         if removes_outputs:
@@ -81,10 +81,10 @@ def _delete_jobs_operations_and_files(
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):
         some = job_ids[start : start + _JOBS_AT_ONCE]
         with database.write_transaction() as transaction:
-            all_ids = transaction.pruning.list_ids_and_trial_job_ids(some)
-            transaction.pruning.delete_jobs(some)
+            all_ids = transaction.pruning.list_given_and_trial_job_ids(some)
+            transaction.pruning.delete_jobs_with_trials(some)
         for job_id in all_ids:
-            data.remove_logs_and_metric_files(job_id)
+            data.try_to_remove_logs_and_metric_files(job_id)
             on_deleted(job_id)
     with database.write_transaction() as transaction:
         transaction.pruning.delete_old_operations(before_ns)

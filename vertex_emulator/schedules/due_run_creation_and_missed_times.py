@@ -62,7 +62,7 @@ def add_due_runs_and_skip_missed_times(transaction: Transaction, schedule: Sched
     missed = _find_missed_times_or_none(schedule, on_time_after)
     if missed is not None:
         _log.warning("the schedule %s has %s", schedule.request.id, missed.reason)
-        transaction.schedules.add_run_unless_exists(
+        transaction.schedules.add_run_unless_exists_and_delete_oldest(
             schedule, generate_run_id(missed.last), missed.last, "SKIPPED", missed.reason
         )
     due = [*takewhile(lambda time: time <= now, iterate_times_of_schedule(schedule, on_time_after))]
@@ -118,4 +118,6 @@ def _add_runs_at_times(transaction: Transaction, schedule: Schedule, times: list
     for time in times:
         reason = describe_overlap_or_none(transaction, schedule)
         state: RunState = "RUNNING" if reason is None else "SKIPPED"
-        transaction.schedules.add_run_unless_exists(schedule, generate_run_id(time), time, state, reason)
+        transaction.schedules.add_run_unless_exists_and_delete_oldest(
+            schedule, generate_run_id(time), time, state, reason
+        )

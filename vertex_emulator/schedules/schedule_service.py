@@ -41,7 +41,7 @@ class ScheduleService:
             existing = transaction.schedules.get(location, schedule)
             if existing is not None:
                 add_due_runs_and_skip_missed_times(transaction, existing, now)
-            transaction.schedules.put(location, request, now)
+            transaction.schedules.create_or_update(location, request, now)
             reply = _serialize_schedule(transaction, _require_schedule(transaction, location, schedule))
         self.wake()
         return reply
@@ -74,7 +74,7 @@ class ScheduleService:
             if reason is not None:
                 raise ApiError("FAILED_PRECONDITION", f"{schedule} was not fired: {reason}")
             now = read_clock(transaction)
-            transaction.schedules.add_run_unless_exists(
+            transaction.schedules.add_run_unless_exists_and_delete_oldest(
                 found, generate_run_id(now), now, "RUNNING", is_fired_by_user=True
             )
             reply = _serialize_schedule(transaction, found)

@@ -135,7 +135,7 @@ class Scheduler:
             pipeline = transaction.pipelines.find_pipeline_id_of_backing_job(key)
         if job is None:
             self.executor.remove_containers_and_network(key)
-            self.data.remove_logs_and_metric_files(key)
+            self.data.try_to_remove_logs_and_metric_files(key)
             return None
         if job.kind == TRAINING_PIPELINE:
             self._pipelines.reconcile(job)

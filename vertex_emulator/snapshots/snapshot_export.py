@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
@@ -41,7 +41,7 @@ def export_snapshot_and_iterate_report_lines(
         raise EmulatorError(f"{archive} exists; choose another name, or remove it first")
     data = DataFolder.create_or_open_private(data_path)
     with (
-        open_locked_file_or_raise(data.lock),
+        open_and_lock_file_or_raise(data.lock),
         closing(Database(data.database)) as database,
         closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
         contextlib.ExitStack() as files,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from vertex_emulator.data_folder import DataFolder, remove_folder_tree
-from vertex_emulator.data_folder_lock import open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
@@ -56,14 +56,14 @@ def import_snapshot_and_describe(
     data = DataFolder.create_or_open_private(data_path)
     partial = DataFolder(data.root / "import.partial")
     try:
-        with open_locked_file_or_raise(data.lock):
+        with open_and_lock_file_or_raise(data.lock):
             if remove_existing_jobs is None:
                 _raise_unless_data_folder_empty(data)
             _remove_folder_if_exists(partial.root)
             jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root), report)
         if remove_existing_jobs is not None:
             remove_existing_jobs()
-        with open_locked_file_or_raise(data.lock):
+        with open_and_lock_file_or_raise(data.lock):
             if remove_existing_jobs is not None:
                 _remove_buckets_and_object_metadata(data)
             _raise_unless_data_folder_empty(data)

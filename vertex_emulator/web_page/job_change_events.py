@@ -13,7 +13,7 @@ _MIN_SECONDS_BETWEEN_EVENTS = 0.25  # a database that changes a hundred times a 
 
 async def iterate_job_change_event_texts(changes: JobChangeNotifier, job_id: str | None = None) -> AsyncIterator[str]:
     """Yield `changed` events with lists of job ids, of `job_id` only if it is given; end when `changes` is closed."""
-    with changes.subscribe() as watcher:
+    with changes.open_subscription() as watcher:
         # From here on no change is missed, so the page can load everything now.
         yield f"retry: {_RETRY_MILLISECONDS}\nevent: ready\ndata: []\n\n"
         while (ids := await watcher.wait_for_changed_ids_or_close(_KEEP_ALIVE_SECONDS)) is not None:

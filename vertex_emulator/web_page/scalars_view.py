@@ -28,7 +28,7 @@ def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, ta
     with database.read_transaction() as transaction:
         folders = list_event_file_folders(transaction, job)
     shown = folders[-MAX_TRIALS:]
-    with cache.read_new_data_of_folders([folder.uri for folder in shown]) as readers:
+    with cache.lock_and_update_readers([folder.uri for folder in shown]) as readers:
         curves = dict(_iterate_run_names_and_curves(shown, readers))
         problems = [problem for reader in readers for problem in reader.problems]
         return {

@@ -1,5 +1,5 @@
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
-from vertex_emulator.api.web_access_uris import add_web_access_to_trials, build_web_access_fields_or_empty
+from vertex_emulator.api.web_access_uris import add_web_access_to_running_trials, build_web_access_fields_or_empty
 from vertex_emulator.database.records import PENDING, SUCCEEDED, Trial
 
 SPEC = custom_job_spec(pool(), pool(2), enableWebAccess=True)
@@ -25,8 +25,10 @@ def test_running_trials_alone_have_uris() -> None:
         Trial("7", 2, "ACTIVE", {}, "42"),
         Trial("7", 3, "REQUESTED", {}, "43"),
     ]
-    body = add_web_access_to_trials({"trials": [{"id": "1"}, {"id": "2"}, {"id": "3"}]}, study, trials, "http://here")
+    body = {"trials": [{"id": "1"}, {"id": "2"}, {"id": "3"}]}
+    add_web_access_to_running_trials(body, study, trials, "http://here")
     uris = {"workerpool0-0": f"{PAGE}/workerpool0-0"}
     assert body["trials"] == [{"id": "1"}, {"id": "2", "webAccessUris": uris}, {"id": "3"}]
-    closed = add_web_access_to_trials({"trials": [{"id": "2"}]}, tuning_job(), trials[1:2], "http://here")
+    closed = {"trials": [{"id": "2"}]}
+    add_web_access_to_running_trials(closed, tuning_job(), trials[1:2], "http://here")
     assert closed == {"trials": [{"id": "2"}]}

@@ -33,7 +33,7 @@ def told(database: Database, act: Callable[[], object]) -> frozenset[str] | None
     """What a watcher hears of an act."""
 
     async def watch() -> frozenset[str] | None:
-        with database.changes.subscribe() as watcher:
+        with database.changes.open_subscription() as watcher:
             act()
             return await watcher.wait_for_changed_ids_or_close(SHORT)
 
@@ -84,7 +84,7 @@ def test_changes_name_their_job_and_study(
 
 def test_nothing_is_told_before_the_change_is_there(database: Database) -> None:
     async def watch() -> None:
-        with database.changes.subscribe() as watcher:
+        with database.changes.open_subscription() as watcher:
             with database.write_transaction() as transaction:
                 moved(transaction, "1")
                 assert await watcher.wait_for_changed_ids_or_close(SHORT) == frozenset()
@@ -111,7 +111,7 @@ def test_who_has_left_is_told_nothing_more(database: Database) -> None:
     left: list[Subscription] = []
 
     async def watch() -> None:
-        with database.changes.subscribe() as watcher:
+        with database.changes.open_subscription() as watcher:
             left.append(watcher)
 
     asyncio.run(watch())

@@ -30,17 +30,17 @@ def steps(reader: CurveReader, run: str = "", tag: str = "loss") -> Any:
 
 def test_each_reading_takes_only_what_is_new(tmp_path: Path) -> None:
     reader = new_reader(tmp_path)
-    assert (reader.read_new_data(10**9), reader.has_files) == (0, False)
+    assert (reader.read_new_data_and_count_bytes(10**9), reader.has_files) == (0, False)
     path = add_to_file(tmp_path, NAME, loss(1, 2) + loss(3)[:-5])
-    assert (reader.read_new_data(10**9), reader.has_files) == (len(loss(1, 2)), True)
+    assert (reader.read_new_data_and_count_bytes(10**9), reader.has_files) == (len(loss(1, 2)), True)
     assert steps(reader) == [1, 2]
     add_to_file(tmp_path, NAME, loss(3)[-5:] + loss(4))
-    assert reader.read_new_data(10**9) == len(loss(3, 4))
-    assert (steps(reader), reader.read_new_data(10**9), reader.problems) == ([1, 2, 3, 4], 0, [])
+    assert reader.read_new_data_and_count_bytes(10**9) == len(loss(3, 4))
+    assert (steps(reader), reader.read_new_data_and_count_bytes(10**9), reader.problems) == ([1, 2, 3, 4], 0, [])
     assert reader.curves[""]["loss"].count == 4
     path.write_bytes(loss(8))
-    assert (reader.read_new_data(10**9), reader.has_unread_data) == (0, True)
-    reader.read_new_data(10**9)
+    assert (reader.read_new_data_and_count_bytes(10**9), reader.has_unread_data) == (0, True)
+    reader.read_new_data_and_count_bytes(10**9)
     assert steps(reader) == [8]
 
 
@@ -50,7 +50,7 @@ def test_folders_are_runs_and_their_files_one_curve(tmp_path: Path) -> None:
     add_to_file(tmp_path, NAME, loss(5), "validation/last")
     add_to_file(tmp_path, "checkpoint", b"no event file", "train")
     reader = new_reader(tmp_path)
-    reader.read_new_data(10**9)
+    reader.read_new_data_and_count_bytes(10**9)
     assert (steps(reader, "train"), steps(reader, "validation/last")) == ([1, 2, 3, 4], [5])
     assert reader.problems == []
 
@@ -65,8 +65,8 @@ def test_links_pipes_and_broken_files_are_one_line_each(tmp_path: Path) -> None:
     add_to_file(tmp_path, "tfevents.damaged", loss(2) + b"this is no record of events", "other")
     add_to_file(tmp_path, "tfevents.other", raw_records([b"\xff\xff"]), "other")
     reader = new_reader(tmp_path)
-    reader.read_new_data(10**9)
-    reader.read_new_data(10**9)
+    reader.read_new_data_and_count_bytes(10**9)
+    reader.read_new_data_and_count_bytes(10**9)
     assert (steps(reader, "run"), steps(reader, "other")) == ([1], [2])
     assert (reader.curves.keys(), reader.has_unread_data) == ({"run", "other"}, False)
     assert reader.problems == [
@@ -80,14 +80,14 @@ def test_a_folder_outside_buckets_is_never_read(tmp_path: Path) -> None:
     (tmp_path / "gcs").mkdir()
     (tmp_path / "gcs" / "logs").symlink_to(tmp_path / "other" / "logs")
     reader = new_reader(tmp_path / "gcs")
-    assert (reader.read_new_data(10**9), reader.has_files, reader.curves) == (0, False, {})
+    assert (reader.read_new_data_and_count_bytes(10**9), reader.has_files, reader.curves) == (0, False, {})
 
 
 def test_more_tags_than_the_limit_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curve_reader, "MAX_TAGS", 2)
     add_to_file(tmp_path, NAME, records(plain(f"tag {i}", 1, 0.5) for i in range(5)))
     reader = new_reader(tmp_path)
-    reader.read_new_data(10**9)
+    reader.read_new_data_and_count_bytes(10**9)
     assert (len(reader.curves[""]), reader.problems) == (2, [f"{LOG} has more than 2 tags"])
 
 
@@ -100,7 +100,7 @@ def test_a_cache_reads_long_logs_in_parts(tmp_path: Path, monkeypatch: pytest.Mo
     counts: list[int] = []
     has_more = True
     while has_more:
-        with cache.read_new_data_of_folders([LOG]) as (reader,):
+        with cache.lock_and_update_readers([LOG]) as (reader,):
             counts.append(reader.curves[""]["loss"].count)
             has_more = reader.has_unread_data
     assert counts[-1] == 100

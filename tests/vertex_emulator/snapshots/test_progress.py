@@ -51,13 +51,13 @@ def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
 
 def test_a_line_appears_after_a_second_and_goes(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with show(is_terminal=True) as progress:
-        progress.show("listing buckets", 1234, 0)
+        progress.show_if_due("listing buckets", 1234, 0)
         assert capsys.readouterr().err == ""
         show.now += 1.1
-        progress.show("listing buckets", 12345, 0)
-        progress.show("listing buckets", 12346, 0)
+        progress.show_if_due("listing buckets", 12345, 0)
+        progress.show_if_due("listing buckets", 12346, 0)
         show.now += 0.3
-        progress.show("unpacking", 599, 1000)
+        progress.show_if_due("unpacking", 599, 1000)
         shown = capsys.readouterr().err.split("\r")
     assert shown == [
         "",
@@ -70,5 +70,5 @@ def test_a_line_appears_after_a_second_and_goes(show: Any, capsys: pytest.Captur
 def test_no_line_appears_without_a_terminal(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with show(is_terminal=False) as progress:
         show.now += 10
-        progress.show("unpacking", 1, 2)
+        progress.show_if_due("unpacking", 1, 2)
     assert capsys.readouterr().err == ""

@@ -20,7 +20,7 @@ from tests.vertex_emulator.test_data_folder import nest_folders
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_locked_file_or_raise
+from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
@@ -180,7 +180,7 @@ def test_replacing_removes_buckets_that_nest_without_end(archive: Path, tmp_path
 
 def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> None:
     data = DataFolder.create_or_open_private(tmp_path / "data")
-    with open_locked_file_or_raise(data.lock):
+    with open_and_lock_file_or_raise(data.lock):
         for work in (
             lambda: list(export_snapshot_and_iterate_report_lines(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
             lambda: import_snapshot_and_describe(data.root, archive, None),

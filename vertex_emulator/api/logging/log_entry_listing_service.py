@@ -30,7 +30,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.filters import expression_tree, parser
-from vertex_emulator.filters.regular_expression import compile_pattern_as_validator
+from vertex_emulator.filters.regular_expression import compile_pattern_as_pydantic_validator
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
@@ -44,7 +44,7 @@ _get_key = itemgetter(0)
 
 
 @dataclass(frozen=True)
-class LoggingService:
+class LogEntryListingService:
     """Log entries of jobs: service messages from the database, lines of containers from Docker or the saved logs.
 
     A page starts after the time and insertId of the previous page's last entry, so that earlier entries are not read
@@ -70,7 +70,7 @@ class LoggingService:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token_or_none(body.get("pageToken"), filter_text, order)
         entries = self._iterate_keys_and_entries(job_id, condition, order == "timestamp desc", after)
-        page, last_key = _take_matching_page_and_last_key(entries, condition, min(size, MAX_PAGE_SIZE))
+        page, last_key = _take_matching_page_and_continuation_key(entries, condition, min(size, MAX_PAGE_SIZE))
         reply: dict[str, Any] = {"entries": page} if page else {}
         if last_key is not None:
             reply["nextPageToken"] = _encode_page_token(last_key, filter_text, order)
@@ -94,7 +94,11 @@ class LoggingService:
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
         service_entries = (build_key_and_service_entry(job, message) for job, message in messages)
         sources: list[Iterable[KeyAndEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
-        read = self._read_keys_and_entries_newest_first if is_newest_first else self._read_keys_and_entries_oldest_first
+        read = (
+            self._iterate_keys_and_entries_newest_first
+            if is_newest_first
+            else self._iterate_keys_and_entries_oldest_first
+        )
         bound = until if is_newest_first else since
         sources += [read(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
@@ -103,24 +107,24 @@ class LoggingService:
             if after_key is None or (key < after_key if is_newest_first else key > after_key):
                 yield key, entry
 
-    def _read_keys_and_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyAndEntry]:
+    def _iterate_keys_and_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyAndEntry]:
         saved = saved_logs.iterate_saved_log_or_none(self.data.logs, job.id, replica, since)
         if saved is not None:
-            yield from _build_keys_and_replica_entries(job, replica, saved)
+            yield from _iterate_keys_and_entries_of_lines(job, replica, saved)
             return
         last: EntryKey = (0, "")
-        live = self._read_container_lines_if_available(job, replica, since)
-        for last, entry in _build_keys_and_replica_entries(job, replica, live):
+        live = self._iterate_container_lines_if_available(job, replica, since)
+        for last, entry in _iterate_keys_and_entries_of_lines(job, replica, live):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
         saved = saved_logs.iterate_saved_log_or_none(self.data.logs, job.id, replica, max(since, last[0]))
-        yield from (keyed for keyed in _build_keys_and_replica_entries(job, replica, saved or ()) if keyed[0] > last)
+        yield from (keyed for keyed in _iterate_keys_and_entries_of_lines(job, replica, saved or ()) if keyed[0] > last)
 
-    def _read_keys_and_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyAndEntry]:
+    def _iterate_keys_and_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyAndEntry]:
         read_saved = partial(saved_logs.iterate_saved_log_reversed_or_none, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
-            live = self._read_container_lines_if_available(job, replica, 0)
+            live = self._iterate_container_lines_if_available(job, replica, 0)
             first = next(live, None)
             # Without a line, its container may have been removed meanwhile; its log was saved before.
             lines = (
@@ -130,16 +134,16 @@ class LoggingService:
             )
         for _, simultaneous in groupby(lines, lambda line: line.at):
             # Lines of one time are numbered in the order in which they were written.
-            yield from reversed(list(_build_keys_and_replica_entries(job, replica, [*simultaneous][::-1])))
+            yield from reversed(list(_iterate_keys_and_entries_of_lines(job, replica, [*simultaneous][::-1])))
 
-    def _read_container_lines_if_available(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
+    def _iterate_container_lines_if_available(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
             yield from self.executor.iterate_log_lines(job.id, replica, since)
         except ExecutorUnavailable:
             return
 
 
-def _take_matching_page_and_last_key(
+def _take_matching_page_and_continuation_key(
     entries: Iterator[KeyAndEntry], condition: expression_tree.Filter | None, size: int
 ) -> tuple[list[Entry], EntryKey | None]:
     """Return the matching entries of a page, and the key after which the next one begins; None if there is none.
@@ -160,7 +164,7 @@ def _take_matching_page_and_last_key(
     return page, None
 
 
-def _build_keys_and_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyAndEntry]:
+def _iterate_keys_and_entries_of_lines(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyAndEntry]:
     """Yield the entries of a container's lines; lines of the same time are numbered, to tell them apart."""
     for _, simultaneous in groupby(lines, lambda line: line.at):
         for number, line in enumerate(simultaneous):
@@ -177,7 +181,7 @@ def _parse_and_validate_filter_with_severity_ranks(text: str) -> expression_tree
         if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
         if comparison.operator in expression_tree.REGULAR_EXPRESSION_OPERATORS:
-            _require_valid_regular_expression(comparison)
+            _validate_regular_expression_comparison(comparison)
         elif comparison.field == "severity" and comparison.value not in SEVERITIES:
             message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
@@ -188,12 +192,12 @@ def _parse_and_validate_filter_with_severity_ranks(text: str) -> expression_tree
     )
 
 
-def _require_valid_regular_expression(comparison: expression_tree.Comparison) -> None:
+def _validate_regular_expression_comparison(comparison: expression_tree.Comparison) -> None:
     if comparison.field in ("severity", "timestamp"):
         message = f"{comparison.field} is not a text; it cannot be compared with a regular expression"
         raise ApiError("INVALID_ARGUMENT", message)
     try:
-        compile_pattern_as_validator(comparison.value)
+        compile_pattern_as_pydantic_validator(comparison.value)
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
 

@@ -11,7 +11,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spe
 from tests.vertex_emulator.running import line_of
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.api.logging import log_entry_listing_service
-from vertex_emulator.api.logging.log_entry_listing_service import LoggingService
+from vertex_emulator.api.logging.log_entry_listing_service import LogEntryListingService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
@@ -48,7 +48,7 @@ class Log:
         self.data = DataFolder.create_or_open_private(root)
         self.database = Database(self.data.database)
         self.daemon = Daemon()
-        self.entries = LoggingService(self.database, self.daemon, self.data)
+        self.entries = LogEntryListingService(self.database, self.daemon, self.data)
         self.begin = now_ns()
 
     def add(self, job_id: str, lines: list[LogLine], saved: bool = True, **trial: Any) -> None:
