@@ -63,7 +63,7 @@ def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
         with ThreadPoolExecutor(PARALLEL) as threads:
             list(threads.map(_run_container, [MEASURED] * (TRIALS // 2)))
 
-    run_study = partial(_submit_and_await_study, emulator)
+    run_study = partial(_submit_study_and_await_success, emulator)
     before, trials, after = map(measure_call_seconds, (run_half_of_containers, run_study, run_half_of_containers))
     plain = before + after
     yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
@@ -76,7 +76,7 @@ def _submit_and_await_job(emulator: Emulator) -> None:
     emulator.submit_and_await_success("customJobs", _build_job(PROGRAM))
 
 
-def _submit_and_await_study(emulator: Emulator) -> None:
+def _submit_study_and_await_success(emulator: Emulator) -> None:
     """Submit a tuning job with TRIALS trials and wait until it ends."""
     study = {
         "algorithm": "RANDOM_SEARCH",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.emulator_process import run_emulator_without_free_capacity
-from benchmarks.job_and_noop_program_costs import (
+from benchmarks.job_and_noop_resource_programs import (
     Cost,
     build_short_job_spec,
     create_noop_program,

@@ -80,7 +80,7 @@ class BuildRun:
 
     def _list_builds_of_all_tags(self) -> Sequence[Build]:
         """Return the builds of all tags of the image, the newest first."""
-        return self._client.list(self._parent, compute_build_tag(get_uri_without_tag(self._image)))
+        return self._client.list_newest_builds(self._parent, compute_build_tag(get_uri_without_tag(self._image)))
 
     def _find_active_build_or_none(self, builds: Iterable[Build]) -> Build | None:
         tag = compute_build_tag(self._image)

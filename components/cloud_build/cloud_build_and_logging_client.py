@@ -53,7 +53,7 @@ class CloudBuildClient:
         """Return a build, `projects/P/locations/R/builds/ID`, as it is now."""
         return self._caller.call("get", lambda: self._send_and_parse_json("GET", f"{self._build_url}/v1/{name}"))
 
-    def list(self, parent: str, tag: str) -> Sequence[Build]:
+    def list_newest_builds(self, parent: str, tag: str) -> Sequence[Build]:
         """Return the newest builds with a tag, the newest first."""
         tag_filter = quote(f'tags="{tag}"')
         url = f"{self._build_url}/v1/{parent}/builds?filter={tag_filter}&pageSize={_MAX_BUILDS}"

@@ -52,7 +52,7 @@ class IgnoreRules:
             if line.startswith("#") or not line.strip():
                 continue
             try:
-                patterns.append(_parse_pattern(line))
+                patterns.append(_parse_pattern_or_raise(line))
             except (ValueError, re.error):
                 raise ContextUnusable(
                     f'{file}, line {number}: "{line.strip()}" is not a pattern that Docker accepts; '
@@ -121,7 +121,7 @@ def _walk_included_files(folder: Path, rules: IgnoreRules | None) -> Iterator[st
                     yield path
 
 
-def _parse_pattern(pattern_line: str) -> _Pattern:
+def _parse_pattern_or_raise(pattern_line: str) -> _Pattern:
     """Parse a line of an ignore file. Raises ValueError or re.error for a pattern that Docker rejects."""
     mark = "!" * pattern_line.strip().startswith("!")
     if text := pattern_line.strip().removeprefix("!").strip():

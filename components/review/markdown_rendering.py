@@ -12,7 +12,7 @@ from .data_losses_grant_and_other_changes import DataLoss, Grant, OtherChange
 from .input_changes import shorten_in_the_middle
 from .job_groups_by_causes import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
-from .markdown_totals import iterate_totals_lines
+from .markdown_cost_quota_and_guardrails import iterate_totals_lines
 from .preview_review import Review
 
 T = TypeVar("T")

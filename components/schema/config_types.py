@@ -9,13 +9,13 @@ from . import field_types
 from .closed_typed_dict_base import ClosedTypedDict
 from .image_builder_config_types import Builder as Builder
 from .image_builder_config_types import CloudBuild as CloudBuild
-from .network_config_types import Attachment as Attachment
-from .network_config_types import DnsPeering as DnsPeering
-from .network_config_types import Network as Network
-from .network_config_types import Peering as Peering
 from .schedule_config_types import CloudScheduling as CloudScheduling
 from .schedule_config_types import Schedule as Schedule
 from .schedule_config_types import ScheduleAccount as ScheduleAccount
+from .stack_network_config_types import Attachment as Attachment
+from .stack_network_config_types import DnsPeering as DnsPeering
+from .stack_network_config_types import Network as Network
+from .stack_network_config_types import Peering as Peering
 
 
 class Package(ClosedTypedDict, total=False):

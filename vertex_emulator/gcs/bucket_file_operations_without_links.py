@@ -77,7 +77,7 @@ class BucketFileTree:
         located = self._open_path_descriptor(_parse_uri_or_root(uri))
         with (
             located as path_descriptor,
-            _open_readable_folder_descriptor(path_descriptor) as folder,
+            _keep_readable_folder_open(path_descriptor) as folder,
             os.scandir(folder) as entries,
         ):
             yield entries
@@ -197,12 +197,12 @@ def _make_folder_writable_or_raise_if_file(
         uri, here = (ROOT + "/".join(each) for each in (uri_parts, folder_parts))
         raise InvalidBucketUri(f'"{uri}" cannot be a folder: {here} is a file')
     if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != _WRITABLE:
-        with _open_readable_folder_descriptor(path_descriptor) as folder:
+        with _keep_readable_folder_open(path_descriptor) as folder:
             os.fchmod(folder, _WRITABLE)
 
 
 @contextlib.contextmanager
-def _open_readable_folder_descriptor(path_descriptor: int) -> Iterator[int]:
+def _keep_readable_folder_open(path_descriptor: int) -> Iterator[int]:
     """Open the folder of a path descriptor, to list it or to change its mode. Raises OSError."""
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=path_descriptor)
     try:

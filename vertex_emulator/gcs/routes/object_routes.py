@@ -119,12 +119,12 @@ class ObjectRoutes:
         bucket, name = get_bucket_and_object_name_or_refuse_acl_method(request)
         body = await read_json_object(request)
 
-        def build_fields(stored: StoredObject) -> Mapping[str, Any]:
+        def check_preconditions_and_build_fields(stored: StoredObject) -> Mapping[str, Any]:
             _raise_unless_object_matches_query(query, stored)
             is_patch = request.method == "PATCH"
             return patch_object_fields(stored.metadata.fields, body) if is_patch else parse_object_fields(body)
 
-        stored = await to_thread.run_sync(self.objects.set_metadata, bucket, name, build_fields)
+        stored = await to_thread.run_sync(self.objects.set_metadata, bucket, name, check_preconditions_and_build_fields)
         if not _has_checksums_in_requested_fields(request):
             return JSONResponse(serialize_object(get_base_url(request), stored, {}))
         stored, file = await to_thread.run_sync(self.objects.require_object_and_open_unless_folder, bucket, name)

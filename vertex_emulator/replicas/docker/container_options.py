@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.debugpy_injection_by_python_path import build_environment_with_python_path
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.docker.security_log_and_egress_options import build_security_log_and_egress_options
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
+from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 
 if TYPE_CHECKING:
     import docker

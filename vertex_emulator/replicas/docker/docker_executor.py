@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
 from vertex_emulator.replicas.docker.container_options import build_host_config, copy_environment_and_add_python_path
@@ -39,6 +38,7 @@ from vertex_emulator.replicas.executor_protocol import (
     ReplicaSpec,
     ReplicaStatus,
 )
+from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 
 if TYPE_CHECKING:
     import docker

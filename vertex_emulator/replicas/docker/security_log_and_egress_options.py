@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_emulator.replicas.container_limit_and_egress_settings import ContainerSettings
+from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT")
 _LOG_FILES = 5
