@@ -88,7 +88,7 @@ def test_an_active_build_of_another_image_is_left_alone(
     service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = [{"id": "1", "status": "WORKING", "tags": ["other"]}, {"id": "2", "status": "WORKING"}]
-    monkeypatch.setattr(CloudBuildClient, "list", lambda *_: others)
+    monkeypatch.setattr(CloudBuildClient, "list_newest_builds", lambda *_: others)
     run, *_ = start_run(service)
     assert run.find_active_or_start_build()["id"] not in ("1", "2")
 
