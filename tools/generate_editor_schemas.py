@@ -239,10 +239,8 @@ def _build_stack_schema(builder: SchemaBuilder) -> Schema:
 
 def main() -> int:
     def render_files() -> dict[Path, str]:
-        return {
-            FOLDER / name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-            for name, schema in build_schemas().items()
-        }
+        schemas = build_schemas().items()
+        return {FOLDER / name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in schemas}
 
     return run_generator_command("tools.generate_editor_schemas", __doc__, render_files)
 
