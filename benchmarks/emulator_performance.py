@@ -49,7 +49,7 @@ def yield_benchmark_rows() -> Iterator[str]:
 
 
 def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
-    run_container, run_job = partial(_run_container, PROGRAM), partial(_submit_and_await_job, emulator)
+    run_container, run_job = partial(_run_container, PROGRAM), partial(_submit_job_and_await_success, emulator)
     docker, job = measure_medians_alternately(run_container, run_job, RUNS, warm_ups=1)
     yield render_row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
     yield render_row("submit to terminal state", job, "s")
@@ -71,7 +71,7 @@ def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
     yield render_row("ratio of throughputs", plain / trials, "", at_least=0.9)
 
 
-def _submit_and_await_job(emulator: Emulator) -> None:
+def _submit_job_and_await_success(emulator: Emulator) -> None:
     """Submit a job and wait until it ends."""
     emulator.submit_and_await_success("customJobs", _build_job(PROGRAM))
 

@@ -5,7 +5,6 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from .fast_program_runner import run_program as run_program
     from .image_and_package_creation import Images as Images
     from .image_and_package_creation import Packages as Packages
     from .images.training_image import TrainingImage as TrainingImage
@@ -25,6 +24,7 @@ if _typing.TYPE_CHECKING:
     )
     from .preview.cost_and_quota_report import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
+    from .runner_of_programs_with_many_resources import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
@@ -54,7 +54,7 @@ _MODULES = {
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation_creation_and_preview_reports",
     "export_outputs": ".job_schedule_and_output_creation",
-    "run_program": ".fast_program_runner",
+    "run_program": ".runner_of_programs_with_many_resources",
     "show_cost": ".preview.cost_and_quota_report",
     "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",
 }

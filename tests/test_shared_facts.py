@@ -78,7 +78,7 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         asked.append((url, token))
         return "1.2.3"
 
-    monkeypatch.setattr(emulator_discovery, "_fetch_version_or_none", fetch)
+    monkeypatch.setattr(emulator_discovery, "_fetch_version_or_none_if_no_emulator", fetch)
     data = DataFolder.create_or_open_private(tmp_path)
     data.token.write_text("t0ken\n")
     endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))

@@ -26,7 +26,7 @@ from .adopted_job_lookup_and_checks import (
     find_adoption_violation_messages,
     is_same_job,
 )
-from .job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
+from .job_fetching_with_tuning_jobs_of_pipelines import fetch_tuning_job_of_pipeline_or_same_job
 from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
 from .progress_lines import describe_run_summary_change_or_none
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs

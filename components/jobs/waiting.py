@@ -16,7 +16,10 @@ from ..runtime import api_target_and_emulator_start
 from ..runtime.engine_liveness_and_exit_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
-from .job_and_tuning_job_fetching import fetch_and_attach_tuning_jobs_to_copies, fetch_existing_jobs_by_api_name
+from .job_fetching_with_tuning_jobs_of_pipelines import (
+    fetch_and_attach_tuning_jobs_to_copies,
+    fetch_existing_jobs_by_api_name,
+)
 from .progress_lines import Progress
 
 Job = Mapping[str, Any]

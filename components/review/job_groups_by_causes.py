@@ -20,7 +20,7 @@ class JobGroup:
         return tuple(cause for cause in self.jobs[0].causes if cause in shared)
 
     @property
-    def count_of_jobs_with_other_causes(self) -> int:
+    def count_of_jobs_with_unshared_causes(self) -> int:
         """How many of the jobs have causes that not all of them share."""
         shared_count = len(self.shared_causes)
         return sum(len(job.causes) > shared_count for job in self.jobs)

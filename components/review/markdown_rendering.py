@@ -171,7 +171,7 @@ def _render_image_or_package(max_names: int, image: ImageFinding) -> str:
 def _render_job_group(max_names: int, group: JobGroup) -> str:
     names = join_code_spans_and_count_others([job.name for job in group.jobs], max_names)
     action = _render_action_and_causes(group.jobs[0], group.shared_causes)
-    others_count = group.count_of_jobs_with_other_causes
+    others_count = group.count_of_jobs_with_unshared_causes
     others = f" ({others_count:,} also for other reasons)" if others_count else ""
     return f"{format_count_with_noun(len(group.jobs), 'job')} {action}{others}: {names}"
 

@@ -40,7 +40,7 @@ def find_running_endpoint_or_none(data: Path) -> Endpoint | None:
         url, version, token_file = str(fields["url"]), str(fields["version"]), fields.get("token_file")
         token = Path(token_file).read_text().strip() if token_file else ""
         _raise_unless_address_is_allowed(url)
-        is_emulator = _fetch_version_or_none(url, token) == version
+        is_emulator = _fetch_version_or_none_if_no_emulator(url, token) == version
         # A starting emulator holds the lock for a moment before it removes what another one left.
         return Endpoint.for_server(url, token) if is_emulator and file.read_text() == text else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, http.client.HTTPException):
@@ -72,7 +72,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _fetch_version_or_none(url: str, token: str) -> str | None:
+def _fetch_version_or_none_if_no_emulator(url: str, token: str) -> str | None:
     """Return the version in the marker of a server's answer, `None` if it is no emulator. Raises EmulatorFailed."""
     request = urllib.request.Request(f"{url}/healthz")
     if token:

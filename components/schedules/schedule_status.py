@@ -15,7 +15,7 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
-from ..jobs.job_and_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
+from ..jobs.job_fetching_with_tuning_jobs_of_pipelines import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target_and_emulator_start
 from ..runtime.api_target_and_emulator_start import Target, translate_api_errors
 from ..runtime.calls_once_outputs_are_known import call_now_or_when_known, get_item_now_or_when_known

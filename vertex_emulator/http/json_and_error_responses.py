@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.large_body_concurrency import run_in_thread_in_turn_if_large
+from vertex_emulator.http.large_body_concurrency import run_in_thread_and_one_at_a_time_if_large
 
 
 async def respond_with_json_from_thread(request: Request, build_reply: Callable[[], Mapping[str, Any]]) -> Response:
     """Return the JSON object that `build_reply` returns, which runs in a thread of its own, as a response."""
     # A page of studies with many trials is large, and this encoder is four times as fast as Python's own.
-    return await run_in_thread_in_turn_if_large(
+    return await run_in_thread_and_one_at_a_time_if_large(
         request, lambda: Response(to_json(build_reply()), media_type="application/json")
     )
 

@@ -11,7 +11,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.http.large_body_concurrency import (
     LARGE_BYTES,
     record_whether_body_is_large,
-    run_in_thread_in_turn_if_large,
+    run_in_thread_and_one_at_a_time_if_large,
 )
 
 JSON_TYPE = "application/json"
@@ -35,7 +35,7 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     record_whether_body_is_large(request, len(raw))
     if len(raw) <= LARGE_BYTES:
         return parse_json_object(raw)
-    return await run_in_thread_in_turn_if_large(request, lambda: parse_json_object(raw))
+    return await run_in_thread_and_one_at_a_time_if_large(request, lambda: parse_json_object(raw))
 
 
 def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ def record_whether_body_is_large(request: Request, size_bytes: int) -> None:
     request.state.has_large_body = size_bytes > LARGE_BYTES
 
 
-async def run_in_thread_in_turn_if_large(request: Request, work: Callable[[], Result]) -> Result:
+async def run_in_thread_and_one_at_a_time_if_large(request: Request, work: Callable[[], Result]) -> Result:
     """Return what `work` on a request returns, which runs in a thread; works on large bodies run one at a time."""
     if not getattr(request.state, "has_large_body", False):
         return await to_thread.run_sync(work)

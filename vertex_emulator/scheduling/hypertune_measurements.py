@@ -42,7 +42,7 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
     return _flatten_and_sort(measurements_by_step)
 
 
-def find_first_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> list[str]:
+def find_some_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> list[str]:
     """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
     tags = {
         tag

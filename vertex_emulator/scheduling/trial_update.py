@@ -33,7 +33,7 @@ def build_updated_trial(study: Job, trial: Trial, job: Job, metric_text: str) ->
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {parse_objectives(study_spec)[0].id}."
-        if tags := hypertune_measurements.find_first_unknown_metric_names(metric_text, metric_ids):
+        if tags := hypertune_measurements.find_some_unknown_metric_names(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")

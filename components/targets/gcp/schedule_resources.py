@@ -23,7 +23,7 @@ from ...scheduled_workflow.workflow_source import (
     build_workflow_source_text,
     compute_redelivery_window,
 )
-from .creation_retries import create_retrying_options
+from .resource_creation_retries_until_propagated import create_retrying_options
 from .schedule_accounts_apis_and_agent import ScheduleAccounts
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

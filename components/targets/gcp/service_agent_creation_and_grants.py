@@ -11,8 +11,8 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, iam, projects, serviceaccount, storage
 
-from .creation_retries import create_retrying_options
 from .image_registry import RepositoryName
+from .resource_creation_retries_until_propagated import create_retrying_options
 from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 READER = "roles/artifactregistry.reader"

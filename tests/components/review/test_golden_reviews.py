@@ -78,7 +78,7 @@ def test_many_jobs_are_grouped_by_their_commonest_cause() -> None:
     jobs.append(JobFinding("plain", "CustomJob", "run again", (machine,)))
     assert [len(group.jobs) for group in group_jobs_by_all_causes_or_commonest(jobs, 4)] == [1, 1, 1, 1]
     (group,) = group_jobs_by_all_causes_or_commonest(jobs, 3)
-    assert group.shared_causes == (machine,) and group.count_of_jobs_with_other_causes == 3
+    assert group.shared_causes == (machine,) and group.count_of_jobs_with_unshared_causes == 3
 
 
 def test_a_secret_stays_hidden_in_a_review() -> None:

@@ -8,7 +8,10 @@ import pytest
 import yaml
 
 from components.settings.settings import Settings
-from components.targets.gcp.creation_retries import MAX_TRIES, find_transient_refusal_reason_or_none
+from components.targets.gcp.resource_creation_retries_until_propagated import (
+    MAX_TRIES,
+    find_transient_refusal_reason_or_none,
+)
 from tests.components.projects import load
 from tests.components.targets.gcp.graph import Graph, forget_loops
 from tests.components.targets.gcp.test_foundation import ALL, PEERED, PLAIN, build_foundation_graph
