@@ -13,6 +13,7 @@ import pytest
 
 from components.files import cached_digests, checked_and_pruned_cache_files, stat_signatures
 from components.files.cached_digests import get_cached_or_compute_file_digests
+from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 
 ROOT = Path(__file__).parents[3]
 PATHS = [f"part/{index:03}" for index in range(cached_digests.MAX_UNCACHED_FILES + 10)]
@@ -69,19 +70,6 @@ def test_files_that_do_not_change_are_read_once(folder: Path, read: list[str]) -
     assert get_cached_or_compute_file_digests(folder, PATHS) == true_digests(folder)
     assert list(get_cached_or_compute_file_digests(folder, PATHS)) == PATHS
     assert read == []
-
-
-def same_size_and_time(file: Path) -> None:
-    before = file.stat()
-    file.write_text(file.read_text().replace("held", "HELD"))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def another_inode(file: Path) -> None:
-    other = file.with_name("other")
-    other.write_text(file.read_text().replace("held", "HELD"))
-    os.utime(other, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
-    other.replace(file)
 
 
 def link(file: Path) -> None:

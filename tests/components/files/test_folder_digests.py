@@ -14,6 +14,7 @@ from components.files.cached_digests import MAX_UNCACHED_FILES
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
 from components.schema.config_types import Package
+from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 
 Edit = Callable[[Path], object]
 FEW_FILES = 20
@@ -76,19 +77,6 @@ def test_the_digest_of_a_large_context_is_stable(context: BuildContext) -> None:
     # Another digest would rebuild every image of every user.
     for _ in range(2):
         assert replace(context, build_args={"A": "1"}).tag == "5e4ffa911394cff1"
-
-
-def same_size_and_time(file: Path) -> None:
-    before = file.stat()
-    file.write_text(file.read_text().replace("held", "HELD"))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def another_inode(file: Path) -> None:
-    other = file.with_name("other")
-    other.write_text(file.read_text().replace("held", "HELD"))
-    os.utime(other, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
-    other.replace(file)
 
 
 def swap_files(one: Path, other: Path) -> None:
