@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +21,7 @@ class PreloadedGcloud:
     """A process that has imported gcloud, and runs its commands in an environment."""
 
     def __init__(self, program: str, environment: Mapping[str, str]) -> None:
-        """Start it; `program` is gcloud's start script."""
+        """Start it and wait until it is ready; `program` is gcloud's start script."""
         self._folder = tempfile.TemporaryDirectory(prefix="gcloud-")
         self._socket = Path(self._folder.name, "socket")
         here = Path(__file__)
@@ -30,8 +29,11 @@ class PreloadedGcloud:
             [program, self._socket],
             cwd=here.parent,
             env={**environment, "CLOUDSDK_PYTHON_ARGS": f"-S {here.name}"},
+            stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n", "gcloud does not start"
 
     def run(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
         """Run a command to its end. Raises TimeoutError."""
@@ -41,25 +43,17 @@ class PreloadedGcloud:
             socket.socket(socket.AF_UNIX) as connection,
         ):
             connection.settimeout(timeout)
-            self._connect(connection, time.monotonic() + timeout)
+            connection.connect(str(self._socket))
             request = {"arguments": arguments, "output": output.name, "errors": errors.name}
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile() as answer:
                 code = int(answer.readline())
             return subprocess.CompletedProcess(["gcloud", *arguments], code, output.read(), errors.read())
 
-    def _connect(self, connection: socket.socket, deadline: float) -> None:
-        while True:
-            try:
-                return connection.connect(str(self._socket))
-            except (FileNotFoundError, ConnectionRefusedError):
-                assert self._process.poll() is None and time.monotonic() < deadline, "gcloud does not start"
-                time.sleep(0.05)
-
     def close(self) -> None:
         """End it, with all commands that still run."""
         os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._process.communicate()
         self._folder.cleanup()
 
 
@@ -73,6 +67,8 @@ def _serve(program: str, path: str) -> list[str]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         while True:
             connection, _ = listener.accept()
             with connection:
