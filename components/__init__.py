@@ -29,7 +29,7 @@ if _typing.TYPE_CHECKING:
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
     from .settings.settings import Settings as Settings
-    from .targets.foundation_creation_and_preview_reports import create_foundation as create_foundation
+    from .targets.foundation_with_preview_reports import create_foundation as create_foundation
     from .targets.local import LocalFoundation as LocalFoundation
 
 _MODULES = {
@@ -52,7 +52,7 @@ _MODULES = {
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",
-    "create_foundation": ".targets.foundation_creation_and_preview_reports",
+    "create_foundation": ".targets.foundation_with_preview_reports",
     "export_outputs": ".job_schedule_and_output_creation",
     "run_program": ".runner_of_programs_with_many_resources",
     "show_cost": ".preview.cost_and_quota_report",

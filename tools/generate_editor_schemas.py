@@ -17,7 +17,7 @@ from typing_extensions import is_typeddict
 
 from components.schema import config_types
 from components.schema.field_types import NumberOrText
-from components.settings.stack_value_decoding_and_checks import NAMESPACE
+from components.settings.stack_config_parsing import NAMESPACE
 from tools.generate_api_message_types import PREFIX, load_installed_discovery_document, run_generator_command
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations

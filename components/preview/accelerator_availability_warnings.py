@@ -16,7 +16,7 @@ from vertex_api.estimates.regional_availability import (
 from vertex_api.name_suggestions import find_closest_name_or_none
 
 from ..schema.declared_job import DeclaredJob
-from ..settings import google_cloud_rules
+from ..settings import gcp_stack_rules
 from ..settings.settings import Settings
 
 MAX_NAMES = 3
@@ -26,7 +26,7 @@ MAX_NAMES = 3
 def warn_of_unavailable_accelerators(settings: Settings) -> None:
     """Warn in a preview of the target gcp about accelerators that the region may not have."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
-        machines = [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud)]
+        machines = [pool for _, pool in gcp_stack_rules.iterate_resource_pools_with_paths(settings.cloud)]
         jobs = (*settings.jobs, *settings.scheduled_jobs)
         if lines := render_availability_warning_lines(settings.region, jobs, machines):
             pulumi.warn("\n".join(lines))
@@ -41,7 +41,7 @@ def render_availability_warning_lines(
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
     unavailable = {job.name: find_unavailable_accelerators(job.required_valid_spec, region) for job in jobs}
-    unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(resource_pools, region)
+    unavailable[gcp_stack_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(resource_pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]

@@ -12,7 +12,7 @@ from vertex_api.estimates.persistent_resource_cost_and_quota import estimate_max
 from vertex_api.estimates.price_table import is_price_old
 
 from ..schedules.schedule_cost_rendering_and_parsing import render_schedule_cost_lines
-from ..settings import google_cloud_rules
+from ..settings import gcp_stack_rules
 from ..settings.settings import Settings
 
 MAX_LINES = 10
@@ -37,8 +37,8 @@ def estimate_quotas_by_job_and_metric(settings: Settings) -> dict[str, dict[str,
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
     jobs = (*settings.jobs, *settings.scheduled_jobs)
     quotas = {job.name: estimate_quota_by_metric(job.required_valid_spec) for job in jobs}
-    if machines := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
-        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_quota_by_metric(machines)
+    if machines := [pool for _, pool in gcp_stack_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
+        quotas[gcp_stack_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_quota_by_metric(machines)
     return quotas
 
 
@@ -108,7 +108,7 @@ def _render_note_lines(costs: Mapping[str, Cost], names: list[str]) -> list[str]
     unpriced = [each for each in costs.values() if each.unpriced]
     count = sum(not each.is_endless for each in unpriced)
     without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
-    without += [google_cloud_rules.PERSISTENT_RESOURCE] if count < len(unpriced) else []
+    without += [gcp_stack_rules.PERSISTENT_RESOURCE] if count < len(unpriced) else []
     if without:
         lines.append(f"  The sum is without {' and '.join(without)} with no price on file")
     return lines

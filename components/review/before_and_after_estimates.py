@@ -16,8 +16,8 @@ from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_sto
 
 from ..runtime import submission_count_pace_and_messages
 from ..runtime.api_target_and_emulator_start import CLOUD_PREFIX
-from ..settings import google_cloud_rules
-from ..settings.price_override_rules_and_merging import merge_prices
+from ..settings import gcp_stack_rules
+from ..settings.price_overrides import merge_prices
 from .changed_jobs_and_causes import KINDS_BY_TYPE
 from .preview_document import PreviewDocument
 
@@ -72,7 +72,7 @@ class StackSide:
                 continue
             if step.type == _PERSISTENT_RESOURCE_TYPE:
                 pools = [_restore_integers_and_drop_empty_values(pool) for pool in inputs.get("resourcePools") or []]
-                name = google_cloud_rules.PERSISTENT_RESOURCE
+                name = gcp_stack_rules.PERSISTENT_RESOURCE
                 costs[name] = estimate_max_persistent_resource_cost(pools, str(inputs.get("location")), prices)
                 quotas[name] = estimate_max_persistent_resource_quota_by_metric(pools)
             elif step.type in KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):

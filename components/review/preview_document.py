@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import ComponentError
-from ..settings.stack_value_decoding_and_checks import extract_and_decode_own_config, find_valid_values_and_violations
+from ..settings.stack_config_parsing import extract_and_decode_own_config, find_valid_values_and_violations
 
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _PARTS_OF_REPLACEMENTS = ("create-replacement", "delete-replaced")

@@ -21,7 +21,7 @@ from ..errors import ImageRefused
 from ..schema import interpolation
 from ..schema.config_types import Guardrails, Image
 from ..schema.declared_job import DeclaredJob
-from . import google_cloud_rules
+from . import gcp_stack_rules
 
 _UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -88,7 +88,7 @@ def count_replicas_and_trials_by_rule(job_spec: Mapping[str, Any], job_fields: M
 
 def find_resource_pool_violations(rules: Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
-    for at, pool in google_cloud_rules.iterate_resource_pools_with_paths(values):
+    for at, pool in gcp_stack_rules.iterate_resource_pools_with_paths(values):
         yield from _find_disallowed_machine_and_accelerator_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
@@ -114,7 +114,7 @@ def find_cost_limit_violations(
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
-        resource = google_cloud_rules.PERSISTENT_RESOURCE
+        resource = gcp_stack_rules.PERSISTENT_RESOURCE
         limit_text = f"allowed: {limit:.2f} for all jobs{f' and {resource}' if resource in usd else ''}"
         for name in expensive:
             yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {unit} by list price; {limit_text}"

@@ -14,7 +14,7 @@ from ..runtime.joint_job_validation import JobKey, format_kind_and_name
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks
-from .price_override_rules_and_merging import merge_prices
+from .price_overrides import merge_prices
 from .settings import Settings, read_stack_file_for_line_numbers
 
 

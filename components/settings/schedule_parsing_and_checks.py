@@ -11,7 +11,7 @@ from ..jobs.result_reference_parsing_and_fetching import split_at_known_job_or_f
 from ..schema import config_types, interpolation
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
-from .var_resolution_and_reference_checks import Resolution
+from .reference_resolution import Resolution
 
 NamedSchedule = tuple[str, Sequence[str]]
 """A schedule's name and those of its jobs, as they are written."""

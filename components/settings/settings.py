@@ -14,13 +14,13 @@ from ..schema import config_types
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
-from . import google_cloud_rules, guardrail_checks
-from .declaration_parsing_and_validation import parse_declarations_and_find_problems
-from .google_cloud_name_generation import build_cloud_config_with_default_names
-from .included_and_spec_file_entry_loading import load_entries_and_problems
-from .job_checks_beyond_api_rules import find_duplicate_adoptions, find_job_violations
-from .price_override_rules_and_merging import merge_prices
-from .stack_value_decoding_and_checks import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
+from . import gcp_stack_rules, guardrail_checks
+from .declaration_loading import load_entries_and_problems
+from .declaration_parsing import parse_declarations_and_find_problems
+from .default_cloud_names import build_cloud_config_with_default_names
+from .job_checks import find_duplicate_adoptions, find_job_violations
+from .price_overrides import merge_prices
+from .stack_config_parsing import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Settings:
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
     `gcp`; it has names for all resources that the stack creates. `jobs` are those that `pulumi up` submits,
     `scheduled_jobs` those of `schedules`. `costs` are those of the jobs by name, and that of
-    `google_cloud_rules.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
+    `gcp_stack_rules.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
     """
 
     pulumi_project: str
@@ -132,8 +132,8 @@ def _estimate_google_cloud_costs_by_name(
     region, known = stack_values["region"], merge_prices(stack_values.get("prices"))
     specs = {job.name: job.required_valid_spec for job in jobs if job.valid_spec}
     costs = {name: estimate_cost_of_priced_parts(spec, region, known) for name, spec in specs.items()}
-    if pools := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(stack_values)]:
-        costs[google_cloud_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_cost(pools, region, known)
+    if pools := [pool for _, pool in gcp_stack_rules.iterate_resource_pools_with_paths(stack_values)]:
+        costs[gcp_stack_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_cost(pools, region, known)
     return costs
 
 

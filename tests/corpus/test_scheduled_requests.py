@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from components.scheduled_workflow.limit_violations import (
+from components.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
+from components.scheduled_workflow.workflow_violations import (
     describe_source_size_violation_or_none,
     find_request_violations,
 )
-from components.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
 from components.schedules.scheduled_job_requests import build_scheduled_jobs
 from components.schema import interpolation
 from tests.components.scheduled_workflow.schedules import WINDOW, request

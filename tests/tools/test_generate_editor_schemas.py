@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from tests.components.settings.test_declaration_parsing_and_validation import JOB
+from tests.components.settings.test_declaration_parsing import JOB
 from tests.components.settings.test_spec_file_merging import DECLARED, SEARCH
 from tools import generate_editor_schemas
 

@@ -11,10 +11,10 @@ from .image_registry import ImageRegistry, RepositoryName
 from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
-from .schedule_accounts_apis_and_agent import ScheduleAccounts
+from .schedule_prerequisites import ScheduleAccounts
 from .secret_access import SecretAccess
-from .service_agent_creation_and_grants import Grants, ServiceAgentAccess
 from .service_agent_members import ServiceAgentMembers
+from .service_agents import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
 from .training_identity_and_account_emails import TrainingIdentity

@@ -11,9 +11,9 @@ from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
 from ...schema import config_types
 from .image_registry import RepositoryName
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 from .secret_access import SecretAccess
-from .service_agent_creation_and_grants import OBJECT_VIEWER
+from .service_agents import OBJECT_VIEWER
 from .training_identity_and_account_emails import ACT_AS, LOG_WRITER, build_account_email
 
 WRITER = "roles/artifactregistry.writer"

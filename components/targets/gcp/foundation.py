@@ -14,7 +14,7 @@ from ...runtime.api_target_and_emulator_start import CLOUD_PREFIX
 from ...runtime.joint_job_validation import ProgramJobs
 from ...schedules.schedule_status import ScheduleStatus
 from ...schema import config_types
-from ...settings.google_cloud_name_generation import generate_builder_account_id, generate_role_id
+from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules_and_settings_copy import ProgramJobRules
 from ...settings.settings import Settings
 from .builder_identity import BuilderIdentity, build_image_builder_config, list_build_secret_names
@@ -23,9 +23,9 @@ from .image_registry import ImageRegistry
 from .job_failure_alerts import JobFailureAlerts
 from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
-from .schedule_accounts_apis_and_agent import ScheduleAccounts
+from .schedule_prerequisites import ScheduleAccounts
 from .secret_access import SecretAccess
-from .service_agent_creation_and_grants import Grants, ServiceAgentAccess
+from .service_agents import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
 from .training_identity_and_account_emails import TrainingIdentity, is_account_of_project

@@ -9,7 +9,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
 from ...schema.config_types import Registry
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 UNTAGGED_SECONDS = 30 * 24 * 3600

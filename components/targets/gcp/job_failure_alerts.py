@@ -6,7 +6,7 @@ import pulumi
 from pulumi_gcp import monitoring
 
 from ...schema import config_types
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 
 FAILED_JOB_FILTER = (
     'resource.type="ml_job" resource.labels.task_name="service" '

@@ -8,7 +8,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import compute, servicenetworking
 
 from ...schema.config_types import Attachment, Network, Peering
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 
 PEER = "servicenetworking.googleapis.com"
 

@@ -9,7 +9,7 @@ import pulumi
 from pulumi_gcp import vertex
 
 from ...schema import config_types
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 
 
 class PersistentResource(pulumi.ComponentResource):

@@ -16,15 +16,15 @@ from vertex_api.validation.shape_validation_and_canonicalization import format_p
 
 from ...errors import DeclarationErrors, Problem
 from ...runtime.calls_once_outputs_are_known import call_now_or_when_known
-from ...scheduled_workflow.limit_violations import describe_source_size_violation_or_none, find_request_violations
 from ...scheduled_workflow.workflow_source import (
     MAX_REDELIVERY_WINDOW,
     WorkflowPlace,
     build_workflow_source_text,
     compute_redelivery_window,
 )
-from .resource_creation_retries_until_propagated import create_retrying_options
-from .schedule_accounts_apis_and_agent import ScheduleAccounts
+from ...scheduled_workflow.workflow_violations import describe_source_size_violation_or_none, find_request_violations
+from .propagation_retries import create_retrying_options
+from .schedule_prerequisites import ScheduleAccounts
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _ATTEMPT_DEADLINE = "60s"

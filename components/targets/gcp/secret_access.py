@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_gcp import secretmanager
 
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 
 SECRET_ACCESSOR = "roles/secretmanager.secretAccessor"
 

@@ -7,7 +7,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import config_types
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 ROLES = {"write": "roles/storage.objectUser", "read": "roles/storage.legacyBucketReader"}

@@ -11,7 +11,7 @@ from vertex_api.resource_names import build_parent
 
 from ...schema import config_types
 from ...schema.interpolation import TENSORBOARD_NAME
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 
 
 class Tensorboard(pulumi.ComponentResource):

@@ -6,7 +6,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import projects, serviceaccount
 
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 
 LOG_WRITER = "roles/logging.logWriter"
 """In its own project: without it a job has no logs."""

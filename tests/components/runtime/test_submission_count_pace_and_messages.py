@@ -10,7 +10,7 @@ from components.runtime.submission_count_pace_and_messages import (
     render_submitted_count_line,
     render_total_line,
 )
-from components.settings.stack_value_decoding_and_checks import NAMESPACE
+from components.settings.stack_config_parsing import NAMESPACE
 from tests.vertex_api.clock import Clock
 
 LOCATION = "//aiplatform.googleapis.com/projects/p/locations/r"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.components.projects import INCLUDING, LOCAL, load, problems
-from tests.components.settings.test_declaration_parsing_and_validation import JOB, SPEC
+from tests.components.settings.test_declaration_parsing import JOB, SPEC
 
 DECLARED = """\
 vars: {epochs: 5}

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.settings.settings import Settings
-from components.targets.gcp.resource_creation_retries_until_propagated import (
+from components.targets.gcp.propagation_retries import (
     MAX_TRIES,
     find_transient_refusal_reason_or_none,
 )

@@ -12,7 +12,7 @@ import yaml
 from components.job_schedule_and_output_creation import Images, Jobs, Packages, export_outputs
 from components.schema import config_types
 from components.settings.settings import Settings
-from components.targets.foundation_creation_and_preview_reports import create_foundation
+from components.targets.foundation_with_preview_reports import create_foundation
 from components.targets.gcp import GcpFoundation, Services
 from tests import access_page
 from tests.components.projects import load

@@ -12,7 +12,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, iam, projects, serviceaccount, storage
 
 from .image_registry import RepositoryName
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 READER = "roles/artifactregistry.reader"

@@ -11,7 +11,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 
 from ..schema import interpolation
 from ..schema.declared_job import LIFECYCLE_KEY
-from .included_and_spec_file_entry_loading import Entry
+from .declaration_loading import Entry
 
 _JOB_TABLES = ("vars", "images", "packages", "secrets", interpolation.JOBS)
 

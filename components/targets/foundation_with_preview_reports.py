@@ -1,4 +1,4 @@
-"""Creation of the foundation of a stack's target, and of the reports that its previews end with.
+"""The foundation of a stack's target, and the reports that its previews end with.
 
 Nothing downstream asks which target it is.
 """

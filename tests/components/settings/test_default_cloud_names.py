@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.settings.google_cloud_name_generation import build_cloud_config_with_default_names, generate_role_id
-from tests.components.settings.test_google_cloud_rules import EXCLUSIVE, REQUIRED, completed
+from components.settings.default_cloud_names import build_cloud_config_with_default_names, generate_role_id
+from tests.components.settings.test_gcp_stack_rules import EXCLUSIVE, REQUIRED, completed
 
 
 def test_created_resources_are_named_after_the_stack(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.targets.gcp.resource_creation_retries_until_propagated import (
+from components.targets.gcp.propagation_retries import (
     MAX_PAUSE_SECONDS,
     MAX_TRIES,
     compute_retry_pause_or_none,

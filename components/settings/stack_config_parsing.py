@@ -9,9 +9,9 @@ from vertex_api.validation.shape_and_rule_validation import extract_valid_part, 
 from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
 
 from ..schema import config_types
-from . import google_cloud_rules, guardrail_checks
-from .included_and_spec_file_entry_loading import SECTIONS
-from .price_override_rules_and_merging import find_price_violations
+from . import gcp_stack_rules, guardrail_checks
+from .declaration_loading import SECTIONS
+from .price_overrides import find_price_violations
 
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
@@ -47,13 +47,13 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
         for path, message in guardrail_checks.find_empty_rule_violations(config.get("guardrails"))
     )
     invalid = {each.path[0] for each in misshapen}
-    invalid |= {each.path[0] for each in problems} & {google_cloud_rules.PERSISTENT_RESOURCE, "region"}
+    invalid |= {each.path[0] for each in problems} & {gcp_stack_rules.PERSISTENT_RESOURCE, "region"}
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
 
 
 def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterable[Violation]:
     if stack_values["target"] == "gcp":
-        yield from google_cloud_rules.find_stack_violations(stack_values)
+        yield from gcp_stack_rules.find_stack_violations(stack_values)
         if "prices" in stack_values:
             for path, message in find_price_violations(stack_values["prices"], stack_values.get("region")):
                 yield ("prices", *path), message

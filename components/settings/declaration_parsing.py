@@ -31,9 +31,9 @@ from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_key_messages import find_unknown_top_key_message_or_none
 from . import schedule_parsing_and_checks
+from .declaration_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations
-from .included_and_spec_file_entry_loading import SECTIONS, Entries, Entry
-from .var_resolution_and_reference_checks import Resolution, resolve_known_references_and_find_violations
+from .reference_resolution import Resolution, resolve_known_references_and_find_violations
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
     "images": (config_types.Image, find_image_violations),

@@ -1,4 +1,4 @@
-"""What exceeds the limits of Workflows (Google's page "Quotas and limits"), so that a preview fails and no run does."""
+"""What Workflows would refuse or misread in a schedule (Google's page "Quotas and limits"), found before a run: sizes, `${`, metrics."""
 
 from collections.abc import Iterator
 from typing import Any

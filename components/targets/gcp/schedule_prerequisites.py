@@ -9,7 +9,7 @@ from pulumi_gcp import projects, serviceaccount
 
 from ...schema import config_types
 from .enabled_apis import Services
-from .resource_creation_retries_until_propagated import create_retrying_options
+from .propagation_retries import create_retrying_options
 from .service_agent_members import ServiceAgentMembers, grant_key_use
 from .training_identity_and_account_emails import ACT_AS, build_account_email
 
