@@ -1,4 +1,7 @@
-"""What Workflows would refuse or misread in a schedule (Google's page "Quotas and limits"), found before a run: sizes, `${`, metrics."""
+"""What Workflows would refuse or misread in the requests of a schedule, so that a preview fails and no run does.
+
+Source of the limits: Google's page "Quotas and limits" of Workflows.
+"""
 
 from collections.abc import Iterator
 from typing import Any
