@@ -38,7 +38,7 @@ LAYERS = {
     "vertex_api": (
         ("", "deferred_packages", "client_errors", "scalar_types", "name_suggestions", "job_states", "studies"),
         ("calls", "catalog", "message_fields", "schedules", "types"),
-        ("job_kinds", "unknown_field_removal_and_scalar_conversion"),
+        ("job_kinds", "message_conversion"),
         ("resource_names", "training_pipelines", "validation.rules"),
         ("client", "validation"),
         ("estimates", "job_results"),

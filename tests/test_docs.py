@@ -8,7 +8,7 @@ import yaml
 
 from components.schema import config_types
 from tests.components.targets.gcp.graph import forget_loops, graph
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (

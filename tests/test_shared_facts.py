@@ -9,7 +9,7 @@ from components.runtime import emulator_discovery
 from components.schema import config_types
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
-from vertex_api.catalog.timeout_and_boot_disk_defaults import DEFAULT_TIMEOUT
+from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT
 from vertex_api.estimates.cost import estimate_cost_of_priced_parts
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.estimates.price_table import load_prices
@@ -17,8 +17,8 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_emulator.api.quota_fault_consumption_and_message import list_quota_metrics_named_in_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+    from vertex_api.validation.shape_validation import FieldProblem
 
 _HTTP_OF_STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -165,7 +165,7 @@ def build_not_found_error(resource_type: str, name: str) -> ApiError:
 
 def build_malformed_name_error(resource_type: str) -> ApiError:
     """Build the service's error for a name that no resource of this type can have."""
-    from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+    from vertex_api.validation.shape_validation import FieldProblem
 
     return build_invalid_argument_error([FieldProblem(("name",), f"Invalid {resource_type} resource name.")])
 
@@ -187,7 +187,7 @@ def build_invalid_argument_error(problems: "Sequence[FieldProblem]", headline: s
 
 def _format_field_path(problem: "FieldProblem") -> str:
     """Render the path of a field in the form of the service's errors; an unknown field as it was spelt."""
-    from vertex_api.validation.shape_validation_and_canonicalization import format_path
+    from vertex_api.validation.shape_validation import format_path
 
     if not problem.is_unknown_field:
         return to_snake_case(problem.path_text)

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import (
+from vertex_api.validation.job_validation import (
     ValidPart,
     canonicalize_job_and_find_problems,
     extract_valid_part,
 )
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     FieldProblem,
     canonicalize_and_find_shape_problems,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_api.studies.trial_summaries_and_best_trials import convert_whole_float_to_int
+from vertex_api.studies.trial_results import convert_whole_float_to_int
 
 from .commented_yaml_rendering import CommentedFields
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
-from vertex_api.validation.shape_validation_and_canonicalization import get_value_at_path_or_none
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..schema import config_types, interpolation
 from .package_declaration_rules import find_package_violations

@@ -8,7 +8,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation_and_canonicalization import format_path
+from vertex_api.validation.shape_validation import format_path
 
 from ..errors import SubmitFailed
 from ..runtime.api_target_and_emulator_start import Target

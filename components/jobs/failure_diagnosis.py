@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex_api.client_errors import VertexError
-from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.resource_names import ResourceName
-from vertex_api.studies.trial_summaries_and_best_trials import (
+from vertex_api.studies.trial_results import (
     count_ended_trials,
     find_trial_ids_by_unreported_metric,
     list_ever_reported_metric_ids,
     list_trial_summaries,
 )
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target_and_emulator_start import Target
 from .capacity_advice import iterate_capacity_alternative_lines_of_job

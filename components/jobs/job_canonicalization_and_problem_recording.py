@@ -10,7 +10,7 @@ from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.problem_limit import take_one_more_than_shown
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..runtime.calls_once_outputs_are_known import has_output
 from ..runtime.foundation_protocol import Foundation

@@ -6,9 +6,9 @@ from typing import Any
 
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target_and_emulator_start import Target
 from .recovery.job_labels_and_list_filter import build_stack_filter

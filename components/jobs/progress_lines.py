@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
-from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
-from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary_or_none
+from vertex_api.studies.metrics import parse_objectives
+from vertex_api.studies.trial_results import count_ended_trials, find_best_trial_summary_or_none
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0

@@ -9,11 +9,11 @@ from pulumi.output import Unknown
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
-from vertex_api.studies.trial_summaries_and_best_trials import count_ended_trials, find_best_trial_summary_or_none
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
+from vertex_api.studies.trial_results import count_ended_trials, find_best_trial_summary_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
-from vertex_api.validation.shape_validation_and_canonicalization import get_value_at_path_or_none
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..runtime import api_target_and_emulator_start
 from ..runtime.api_target_and_emulator_start import Target, translate_api_errors

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from vertex_api.client_errors import RateLimited, Unavailable
-from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName

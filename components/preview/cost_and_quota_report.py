@@ -8,7 +8,7 @@ import pulumi
 
 from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota_by_metric
-from vertex_api.estimates.persistent_resource_cost_and_quota import estimate_max_persistent_resource_quota_by_metric
+from vertex_api.estimates.persistent_resources import estimate_max_persistent_resource_quota_by_metric
 from vertex_api.estimates.price_table import is_price_old
 
 from ..schedules.schedule_cost_rendering_and_parsing import render_schedule_cost_lines

@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.estimates.granted_quota_and_shortages import QuotaShortage, find_quota_shortages
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
+from vertex_api.estimates.quota_shortages import QuotaShortage, find_quota_shortages
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..runtime.quota_table_rendering_and_parsing import format_granted_amount, render_quota_table_lines_summed_over_jobs

@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
 from vertex_api.estimates.needed_quota import estimate_quota_by_metric
-from vertex_api.estimates.persistent_resource_cost_and_quota import (
+from vertex_api.estimates.persistent_resources import (
     estimate_max_persistent_resource_cost,
     estimate_max_persistent_resource_quota_by_metric,
 )

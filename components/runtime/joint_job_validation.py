@@ -8,7 +8,7 @@ import pulumi
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation_and_canonicalization import format_path
+from vertex_api.validation.shape_validation import format_path
 
 from ..errors import DeclarationErrors, Problem
 from .calls_once_outputs_are_known import call_now_or_when_known

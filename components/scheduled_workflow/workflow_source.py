@@ -10,14 +10,14 @@ from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import build_parent
-from vertex_api.schedules.run_ids_and_placeholders import (
+from vertex_api.schedules.run_placeholders import (
     JOB_LABEL,
     RESULTS_TABLE,
     RUN_ID,
     SCHEDULE_LABEL,
     list_result_references,
 )
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from . import best_trial_steps

@@ -12,7 +12,7 @@ def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetim
     """Return the next three times of a schedule by the clocks of its zone, as one line."""
     # Imported here and below, because most stacks have no schedules.
     from vertex_api.schedules.cron import iterate_times
-    from vertex_api.schedules.time_zone_names_and_clock_changes import get_time_zone
+    from vertex_api.schedules.time_zones import get_time_zone
 
     zone = get_time_zone(time_zone)
     times = [

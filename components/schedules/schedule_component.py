@@ -9,10 +9,10 @@ import pulumi
 
 from vertex_api.job_kinds import Kind
 from vertex_api.job_results.result_names_and_values import list_available_result_names
-from vertex_api.schedules.schedule_request_types import Overlap, ScheduleRequest
+from vertex_api.schedules.schedule_request import Overlap, ScheduleRequest
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.shape_validation import (
     canonicalize_and_find_shape_problems,
     format_path,
 )

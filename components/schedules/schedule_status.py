@@ -9,11 +9,11 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.job_kinds import KINDS
-from vertex_api.job_results.pipeline_with_attached_tuning_job import TUNING_JOB
+from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_results.result_names_and_values import MODEL_DIR, build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
-from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
+from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.job_fetching_with_tuning_jobs_of_pipelines import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target_and_emulator_start

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 
 from . import config_types, interpolation
 

@@ -116,7 +116,7 @@ def _require_valid_cron(text: str) -> str:
 
 
 def _require_valid_time_zone(text: str) -> str:
-    from vertex_api.schedules.time_zone_names_and_clock_changes import describe_time_zone_problem_or_none
+    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
 
     _raise_if_problem(describe_time_zone_problem_or_none(text))
     return text

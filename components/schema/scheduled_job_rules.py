@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
+from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation_and_canonicalization import MUST_BE_OBJECT, format_path
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, format_path
 
 from ..errors import Problem
 from . import yaml_documents

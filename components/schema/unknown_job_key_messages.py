@@ -6,7 +6,7 @@ from vertex_api import types
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.message_fields import get_fields_by_name
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation_and_canonicalization import unknown_field_text
+from vertex_api.validation.shape_validation import unknown_field_text
 
 from . import config_types
 from .declared_job import LIFECYCLE_KEY, SPEC_KEY

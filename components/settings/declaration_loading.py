@@ -9,7 +9,7 @@ from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.problem_limit import has_too_many
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation_and_canonicalization import MUST_BE_OBJECT
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 
 from ..errors import Problem
 from ..schema import field_types

@@ -12,7 +12,7 @@ from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     canonicalize_and_find_shape_problems,
     get_value_at_path_or_none,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
-from vertex_api.validation.shape_validation_and_canonicalization import get_value_at_path_or_none
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..jobs.recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
 from .image_builder_rules import find_stack_builder_violations

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.catalog.timeout_and_boot_disk_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
+from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
 from vertex_api.estimates.cost import Cost
 from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import join_with_or

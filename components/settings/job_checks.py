@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from vertex_api.validation.job_validation import find_problems_of_resolved_values
 from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
-from vertex_api.validation.shape_and_rule_validation import find_problems_of_resolved_values
 
 from ..images.image_declaration_rules import find_bare_image_name_violations
 from ..jobs.adopted_job_lookup_and_checks import RERUN_MESSAGE, find_adoption_violation_messages

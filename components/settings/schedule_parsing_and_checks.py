@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..jobs.dependency_checks_and_model_dir_resolution import JobViolation, ResultReferences
 from ..jobs.result_reference_parsing_and_fetching import split_at_known_job_or_first_dot

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
-from vertex_api.estimates.persistent_resource_cost_and_quota import estimate_max_persistent_resource_cost
+from vertex_api.estimates.persistent_resources import estimate_max_persistent_resource_cost
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 
 from ..errors import DeclarationErrors, Problem

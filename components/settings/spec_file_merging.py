@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.validation.problem_limit import take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..errors import Problem
 from ..schema import config_types

@@ -6,8 +6,8 @@ import pytest
 
 from tests.corpus.discovery import broken
 from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.message_conversion import convert_int64_to_strings
 from vertex_api.types import CustomJob
-from vertex_api.unknown_field_removal_and_scalar_conversion import convert_int64_to_strings
 
 JOB = convert_int64_to_strings(CustomJob, custom_job())
 POOL = ("jobSpec", "workerPoolSpecs", 0)

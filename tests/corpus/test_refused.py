@@ -15,8 +15,8 @@ from tests.corpus.specs import converted
 RULES = (
     "vertex_api/validation/rules/*.py",
     "vertex_api/scalar_types.py",
-    "vertex_api/validation/shape_validation_and_canonicalization.py",
-    "vertex_api/validation/pipeline_validation_and_canonicalization.py",
+    "vertex_api/validation/shape_validation.py",
+    "vertex_api/validation/pipeline_validation.py",
     "components/ai_platform_training/legacy_job_validation.py",
     "components/settings/gcp_stack_rules.py",
     "components/settings/declaration_parsing.py",

@@ -20,9 +20,9 @@ from tests.corpus.test_accepted import CLEAN, GROUND, checked
 from tests.standins.workflows.executions import Workflow
 from tests.vertex_emulator.fakes import Clock, Machine
 from vertex_api.job_kinds import Kind
-from vertex_api.schedules.run_ids_and_placeholders import JOB_LABEL, SCHEDULE_LABEL
+from vertex_api.schedules.run_placeholders import JOB_LABEL, SCHEDULE_LABEL
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.shape_validation_and_canonicalization import get_value_at_path_or_none
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError

@@ -11,11 +11,11 @@ import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
-from vertex_api.validation import pipeline_validation_and_canonicalization
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.validation import pipeline_validation
 from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.shape_validation import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
 )
@@ -72,10 +72,7 @@ def problems(case: Case) -> list[FieldProblem]:
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if (
-        kind == TRAINING_PIPELINE
-        and pipeline_validation_and_canonicalization.build_validated_pipeline_with_problems(job).headline
-    ):
+    if kind == TRAINING_PIPELINE and pipeline_validation.build_validated_pipeline_with_problems(job).headline:
         return True
     return bool(canonicalize_and_find_shape_problems(kind.typed_dict, job)[1])
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import LOCATION, custom_job, tuning_job, tuning_job_spec
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import TUNING_TASK
+from vertex_api.training_pipelines.backing_job import TUNING_TASK
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Ending, PipelineProgress, Trial
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 

@@ -1,5 +1,5 @@
 from tests.vertex_emulator.running import RunningEmulator, labelled, line_of, pool, until
-from vertex_api.studies.trial_summaries_and_best_trials import find_best_trial_summary_or_none as best_trial
+from vertex_api.studies.trial_results import find_best_trial_summary_or_none as best_trial
 
 REPORT = """
 import json, os, sys, time

@@ -10,12 +10,12 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
-from vertex_api.catalog.timeout_and_boot_disk_defaults import (
+from vertex_api.catalog.job_spec_defaults import (
     DEFAULT_TIMEOUT,
     get_boot_disk_type_and_size,
     get_explicit_timeout_duration_or_none,
 )
+from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
 from vertex_api.estimates.price_table import HOURS_PER_MONTH, Prices
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec

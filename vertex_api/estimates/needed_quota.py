@@ -7,8 +7,8 @@ samples, as they have been quoted in public up to 2026-11. For what none of them
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vertex_api.catalog.job_spec_defaults import get_boot_disk_type_and_size
 from vertex_api.catalog.machines import find_machine_or_none
-from vertex_api.catalog.timeout_and_boot_disk_defaults import get_boot_disk_type_and_size
 from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.job_results.pipeline_with_attached_tuning_job import (
+from vertex_api.job_results.pipeline_results import (
     get_attached_tuning_job_or_declared_backing_job,
     get_backing_job_and_model_names_by_result,
     is_pipeline,
 )
-from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
-from vertex_api.studies.trial_summaries_and_best_trials import (
+from vertex_api.studies.metrics import parse_objectives
+from vertex_api.studies.trial_results import (
     find_best_trial_summary_or_none,
     find_pareto_front_summaries,
     find_trial_ids_by_unreported_metric,
@@ -43,7 +43,7 @@ def build_job_results(job: Job) -> dict[str, Any]:
     A failed job has an `error`. `modelDir` of a tuning job is that of its best trial. With several objectives,
     `paretoTrials` are those that no other trial beats in all of them. `unreported` has, by metric, the ids of trials
     that ended without it. A pipeline has the results of the job that it runs, and `backingJob` and `model`. Trials are
-    rows as `vertex_api.studies.trial_summaries_and_best_trials` makes them.
+    rows as `vertex_api.studies.trial_results` makes them.
     """
     result: dict[str, Any] = {"state": job["state"]}
     if "error" in job:

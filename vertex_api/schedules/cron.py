@@ -15,7 +15,7 @@ from itertools import islice, pairwise, takewhile
 from cronsim import CronSim, CronSimError
 
 from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.schedules.time_zone_names_and_clock_changes import get_time_zone, iterate_hours_of_clock_changes
+from vertex_api.schedules.time_zones import get_time_zone, iterate_hours_of_clock_changes
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

@@ -11,18 +11,18 @@ from typing import Any, cast
 
 from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
+from vertex_api.training_pipelines.backing_job import (
     convert_backing_job_path_to_pipeline_path,
     get_backing_job_kind,
 )
-from vertex_api.validation import pipeline_validation_and_canonicalization
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import (
+from vertex_api.validation import pipeline_validation
+from vertex_api.validation.job_validation import (
     ValuePredicate,
     canonicalize_job_and_find_problems,
     never_unresolved,
 )
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_validation import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
     get_value_at_path_or_none,
@@ -48,9 +48,7 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(
-            get_backing_job_kind(named), pipeline_validation_and_canonicalization.build_backing_job(named)
-        )
+        return CanonicalSpec(get_backing_job_kind(named), pipeline_validation.build_backing_job(named))
 
     @property
     def study_spec(self) -> Mapping[str, Any] | None:
@@ -101,7 +99,7 @@ def canonicalize_spec_and_find_problems(
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    for_pipeline = pipeline_validation_and_canonicalization.canonicalize_declared_pipeline_and_find_problems
+    for_pipeline = pipeline_validation.canonicalize_declared_pipeline_and_find_problems
     validate = for_pipeline if kind == TRAINING_PIPELINE else partial(canonicalize_job_and_find_problems, kind)
     fields, problems = validate(named, is_unresolved_value=is_unresolved_value)
     if problems:
@@ -116,7 +114,7 @@ def canonicalize_stored_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpe
     """
     named = {_NAME: kind.type, **job}
     if kind == TRAINING_PIPELINE:
-        fields = pipeline_validation_and_canonicalization.canonicalize_pipeline_and_drop_unknown_fields(named)
+        fields = pipeline_validation.canonicalize_pipeline_and_drop_unknown_fields(named)
     else:
         fields, _ = canonicalize_and_find_shape_problems(kind.typed_dict, named, output_only="drop")
     return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api.validation.message_schema_path_lookup import Schema, require_schema_node, resolve_reference
+from vertex_api.validation.message_schema import Schema, require_schema_node, resolve_reference
 from vertex_api.validation.rules import KeyPath
 
 _CONSEQUENCES = {

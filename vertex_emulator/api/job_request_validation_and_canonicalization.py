@@ -6,15 +6,15 @@ from typing import Any
 
 from vertex_api.catalog.output_directories import get_output_directories_by_variable
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
+from vertex_api.training_pipelines.backing_job import (
     convert_backing_job_path_to_pipeline_path,
     get_backing_job_kind,
 )
-from vertex_api.validation import pipeline_validation_and_canonicalization
+from vertex_api.validation import pipeline_validation
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.replicas.nfs_and_lustre_folders import iterate_shared_folder_field_problems
@@ -38,11 +38,11 @@ def validate_and_canonicalize_request(
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation_and_canonicalization.build_validated_pipeline_with_problems(body, output_only="drop")
+    parsed = pipeline_validation.build_validated_pipeline_with_problems(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = get_backing_job_kind(parsed.spec)
-        job = pipeline_validation_and_canonicalization.build_backing_job(parsed.spec)
+        job = pipeline_validation.build_backing_job(parsed.spec)
         unsupported = _find_region_uri_and_unsupported_field_problems(kind, region, job, buckets_folder)
         problems = [
             FieldProblem(convert_backing_job_path_to_pipeline_path(kind, each.path), each.message)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api import types
+from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.rules.text_formats import STORAGE_URI
-from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
 from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_operation_and_build_reply
 from vertex_emulator.database import Database

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from vertex_api import types
+from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.rules import Violation, uploaded_model
-from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.field_masks import apply_read_mask, parse_read_mask
 from vertex_emulator.api.list_request_and_page import ListRequest, build_list_reply
 from vertex_emulator.api.model_lookup import (

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api import types
+from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.rules import uploaded_model
-from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.field_masks import parse_update_mask
 from vertex_emulator.api.model_lookup import find_version_or_none, require_all_versions_and_named_one
 from vertex_emulator.database import Database, Transaction

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_kind
-from vertex_api.validation import pipeline_validation_and_canonicalization
+from vertex_api.training_pipelines.backing_job import get_backing_job_kind
+from vertex_api.validation import pipeline_validation
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.nfs_and_lustre_folders import SharedFolder, describe_nesting_problem, list_shared_folders
@@ -33,7 +33,7 @@ def _iterate_shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[Sha
     if kind == TRAINING_PIPELINE:
         kind, spec = (
             get_backing_job_kind(spec),
-            pipeline_validation_and_canonicalization.build_backing_job(spec),
+            pipeline_validation.build_backing_job(spec),
         )
     for pool in spec[kind.spec_field]["workerPoolSpecs"]:
         yield from list_shared_folders(pool)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.job_kinds import Kind
-from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from vertex_api.job_kinds import KINDS
 from vertex_api.job_states import SUCCEEDED_STATES, strip_state_prefix
 from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.schedule_request_types import ScheduledJob
+from vertex_api.schedules.schedule_request import ScheduledJob
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
@@ -43,7 +43,7 @@ class RunAdvancer:
 
     def _submit_job_or_end_run(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
         # Imported here, as all that only an emulator with schedules needs.
-        from vertex_api.schedules.run_ids_and_placeholders import (
+        from vertex_api.schedules.run_placeholders import (
             copy_with_results,
             copy_with_run_id,
             list_result_references,

@@ -7,9 +7,9 @@ from typing import Any, Literal, Required
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import Boolean, String
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
 from vertex_api.types import Message
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.shape_validation import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
 )
@@ -67,8 +67,8 @@ def parse_schedule_request(
 def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
     # Imported here because an emulator without schedules needs no rules of cron.
     from vertex_api.schedules.cron import describe_cron_problem_or_none
-    from vertex_api.schedules.run_ids_and_placeholders import list_result_references
-    from vertex_api.schedules.time_zone_names_and_clock_changes import describe_time_zone_problem_or_none
+    from vertex_api.schedules.run_placeholders import list_result_references
+    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
 
     if problem := describe_cron_problem_or_none(fields["cron"]):
         yield FieldProblem(("cron",), problem)
@@ -93,7 +93,7 @@ def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]
 def _validate_job_body_unless_it_has_references(
     jobs: JobMethods, location: Location, index: int, job: ScheduledJob
 ) -> None:
-    from vertex_api.schedules.run_ids_and_placeholders import copy_with_run_id, list_result_references
+    from vertex_api.schedules.run_placeholders import copy_with_run_id, list_result_references
 
     if list_result_references(job.body):
         return

@@ -1,6 +1,6 @@
 """The deadlines of a custom job: its timeout with the ending that it causes, and until when a queued job waits."""
 
-from vertex_api.catalog.timeout_and_boot_disk_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
+from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
 from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, Ending, Job
 from vertex_emulator.timestamps import now_ns

@@ -12,7 +12,7 @@ from itertools import chain
 from math import inf, isfinite
 from typing import Any
 
-from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
+from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search import Measurement
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.catalog.timeout_and_boot_disk_defaults import copy_with_boot_disks
+from vertex_api.catalog.job_spec_defaults import copy_with_boot_disks
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.job_queue_statements import QueuedJob

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.studies.trial_summaries_and_best_trials import find_best_trial_summary_or_none
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_kind
-from vertex_api.validation.pipeline_validation_and_canonicalization import build_backing_job
+from vertex_api.studies.trial_results import find_best_trial_summary_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_kind
+from vertex_api.validation.pipeline_validation import build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial

@@ -8,7 +8,7 @@ from typing import Any
 
 from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.job_kinds import Kind
-from vertex_api.validation.shape_validation_and_canonicalization import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 
 MAX_REPLICAS = 100
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import SnapshotInvalid

@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.catalog.output_directories import get_output_directories_by_variable
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_kind
+from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
-from vertex_api.studies.trial_summaries_and_best_trials import find_pareto_front_summaries, list_trial_summaries
+from vertex_api.studies.metrics import parse_metrics
+from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job
 from vertex_emulator.resource_json import build_time_fields, serialize_job
 from vertex_emulator.web_page.trials_with_thinned_measurements import ThinnedTrial

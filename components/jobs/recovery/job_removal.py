@@ -8,7 +8,7 @@ from vertex_api.client_errors import InvalidRequest, NotFound
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ...errors import SubmitFailed
 

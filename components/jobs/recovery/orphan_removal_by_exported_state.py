@@ -11,7 +11,7 @@ from vertex_api.client import JobClient
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName, build_parent
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ...runtime.api_target_and_emulator_start import Target
 from .job_labels_and_list_filter import MARK_LABEL, build_stack_filter

@@ -6,7 +6,7 @@ import pytest
 
 from components.ai_platform_training.converted_field_origins import find_legacy_path_or_none
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation_and_canonicalization import format_path
+from vertex_api.validation.shape_validation import format_path
 
 POOL = ("jobSpec", "workerPoolSpecs")
 TYPES = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 1}

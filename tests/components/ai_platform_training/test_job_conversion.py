@@ -12,7 +12,7 @@ from components.ai_platform_training.job_conversion import convert_job_to_declar
 from components.cli import main
 from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())

@@ -8,7 +8,7 @@ from components.jobs.actual_values_of_declared_fields import select_actual_value
 from components.schema.interpolation import resolve_known_references_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 
 SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")

@@ -20,7 +20,7 @@ from tests.vertex_emulator.api.input_fields import is_set
 from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK, TUNING_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems, canonicalize_stored_spec
 
 __all__ = ["server"]  # the fixture

@@ -13,7 +13,7 @@ from tests.components.fakes import Ground
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.schedules.run_ids_and_placeholders import RUN_ID
+from vertex_api.schedules.run_placeholders import RUN_ID
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 GROUND = Ground(job_labels={"team": "vision"}, job_spec_defaults={"serviceAccount": "a@p.iam.gserviceaccount.com"})

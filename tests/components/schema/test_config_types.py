@@ -13,7 +13,7 @@ from components.images.training_image import DEFAULT_PLATFORM
 from components.schema import config_types
 from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 SECTIONS = {

@@ -12,7 +12,7 @@ from components.schema.yaml_documents import (
     parse_document_value,
 )
 from vertex_api.scalar_types import String
-from vertex_api.validation.shape_validation_and_canonicalization import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 
 class Texts(TypedDict, total=False):

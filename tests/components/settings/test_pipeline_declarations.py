@@ -7,7 +7,7 @@ import pytest
 
 from tests.components.projects import INCLUDING, load, problems
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK, TUNING_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 
 PIPELINE = """\
 vars: {epochs: 5, port: 8080}

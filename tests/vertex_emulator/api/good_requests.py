@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.vertex_emulator.api.input_fields import Names, input_fields, sample
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_api.types import Model
 
 ABSENT_IMAGE = "127.0.0.1:9/absent:1"

@@ -11,7 +11,7 @@ from tests.vertex_api.jobs import ABSENT, edited
 from tests.vertex_emulator.api.good_requests import GOOD, fields_of
 from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, split_type_and_annotations
 from vertex_api.job_kinds import Kind
-from vertex_api.validation.shape_validation_and_canonicalization import format_path
+from vertex_api.validation.shape_validation import format_path
 from vertex_emulator.errors import to_snake_case
 
 Path = tuple[str | int, ...]

@@ -12,10 +12,10 @@ import pytest
 from tests.vertex_emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
 from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_api.catalog.timeout_and_boot_disk_defaults import copy_with_boot_disks
+from vertex_api.catalog.job_spec_defaults import copy_with_boot_disks
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_validation_and_canonicalization
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation import pipeline_validation
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.rejected_and_approximated_fields import REJECTED_FIELDS
 
@@ -52,9 +52,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation_and_canonicalization.build_validated_pipeline_with_problems(
-            body, output_only="drop"
-        ).spec
+        return pipeline_validation.build_validated_pipeline_with_problems(body, output_only="drop").spec
     return canonicalize_job_and_find_problems(kind, body, output_only="drop")[0]
 
 

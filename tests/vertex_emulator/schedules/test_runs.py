@@ -20,8 +20,8 @@ from tests.vertex_emulator.scheduling.steps import inject
 from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
 from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.run_ids_and_placeholders import copy_with_run_id
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import TUNING_TASK
+from vertex_api.schedules.run_placeholders import copy_with_run_id
+from vertex_api.training_pipelines.backing_job import TUNING_TASK
 from vertex_emulator.schedules.due_run_creation_and_missed_times import add_all_runs_until
 
 DAY_NS = 86_400 * 10**9

@@ -12,7 +12,7 @@ from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
 from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
 from tests.vertex_emulator.scheduling.steps import inject
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK, TUNING_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 

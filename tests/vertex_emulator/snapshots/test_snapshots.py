@@ -18,7 +18,7 @@ from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
 from tests.vertex_emulator.test_data_folder import nest_folders
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database.records import SUCCEEDED, Replica

@@ -11,7 +11,7 @@ from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.web_page.test_job_view import create, emulator
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.errors import ApiError
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules.text_formats import TextFormat
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
 
 _KEY = TextFormat.from_template("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _MAX_NAME_LENGTH = 128

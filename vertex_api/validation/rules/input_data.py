@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules.text_formats import STORAGE_URI, TextFormat
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
 
 _ONEOFS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),

@@ -14,7 +14,7 @@ from vertex_api.validation.rules.text_formats import (
     TENSORBOARD,
     TextFormat,
 )
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
 
 _SERVICE_ACCOUNT = TextFormat(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
 from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation
+from vertex_api.validation.rules.violations import KeyPath, Violation
 
 RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
 """Machine types that need a reservation (Google's page on configuring compute resources)."""

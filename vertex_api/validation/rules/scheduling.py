@@ -11,7 +11,7 @@ from vertex_api.validation.rules.machine_spec import (
     find_machine_violations,
     get_accelerator_and_count,
 )
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation
+from vertex_api.validation.rules.violations import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600
 _H100_AND_NEWER = ("NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB", "NVIDIA_H200_141GB", "NVIDIA_B200")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
 

@@ -9,7 +9,7 @@ from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import common_fields, uploaded_model_oneofs
 from vertex_api.validation.rules.container_and_package_specs import find_environment_violations
 from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation
+from vertex_api.validation.rules.violations import KeyPath, Violation
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
 _MAX_VARIABLES = 200

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.message_fields import get_fields_by_name
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation
+from vertex_api.validation.rules.violations import KeyPath, Violation
 
 ONEOFS = {
     "Examples": ("nearestNeighborSearchConfig", "presets"),

@@ -7,7 +7,7 @@ from vertex_api.catalog import reduction_server
 from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.validation.rules import container_and_package_specs, machine_spec
-from vertex_api.validation.rules.violation_type_and_unset_fields import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
 
 MAX_POOLS = 4
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 
 SPEC = "jobSpec"
 POOLS = "jobSpec.workerPoolSpecs"

@@ -8,9 +8,9 @@ from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from tests.vertex_api.validation.rules.breaking import pool
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.rules import likely_mistakes
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import format_path
+from vertex_api.validation.shape_validation import format_path
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 REDUCTION = pool(containerSpec={"imageUri": reduction_server.get_image_uri("us-central1")})

@@ -7,7 +7,7 @@ import pytest
 from tests.vertex_api.jobs import ABSENT, edited, tuning_job
 from tests.vertex_api.validation.rules.breaking import said_of_tuning_job
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 
 
 @pytest.mark.parametrize("field", ["maxTrialCount", "parallelTrialCount"])

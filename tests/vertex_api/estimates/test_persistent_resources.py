@@ -11,7 +11,7 @@ from tests.vertex_api.estimates.test_cost import N1_STANDARD_4, POOLS, REGION, S
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
 from vertex_api.estimates.needed_quota import estimate_quota_by_metric as needs_of_a_job
-from vertex_api.estimates.persistent_resource_cost_and_quota import (
+from vertex_api.estimates.persistent_resources import (
     estimate_max_persistent_resource_cost,
     estimate_max_persistent_resource_quota_by_metric,
 )

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vertex_api.schedules.time_zone_names_and_clock_changes import (
+from vertex_api.schedules.time_zones import (
     describe_time_zone_problem_or_none,
     iterate_hours_of_clock_changes,
 )

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from vertex_api.schedules.run_ids_and_placeholders import (
+from vertex_api.schedules.run_placeholders import (
     RUN_ID,
     RUN_ID_LENGTH,
     build_run_id,
@@ -10,7 +10,7 @@ from vertex_api.schedules.run_ids_and_placeholders import (
     copy_with_run_id,
     list_result_references,
 )
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
 
 BODY = {
     "displayName": f"train-{RUN_ID}",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.studies.trial_summaries_and_best_trials import (
+from vertex_api.studies.trial_results import (
     build_trial_summary,
     count_ended_trials,
     find_best_trial_summary_or_none,

@@ -7,7 +7,11 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
+from vertex_api.message_conversion import (
+    convert_scalars_in_string_fields_to_texts,
+    copy_without_unknown_fields,
+)
+from vertex_api.training_pipelines.backing_job import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
     INPUTS_FIELD,
@@ -20,18 +24,14 @@ from vertex_api.training_pipelines.backing_job_kind_and_conversion import (
     convert_task_inputs_to_job,
     get_backing_job_kind,
 )
-from vertex_api.unknown_field_removal_and_scalar_conversion import (
-    convert_scalars_in_string_fields_to_texts,
-    copy_without_unknown_fields,
-)
 from vertex_api.validation import rules
-from vertex_api.validation.shape_and_rule_validation import (
+from vertex_api.validation.job_validation import (
     ValuePredicate,
     extract_valid_part,
     find_problems_of_valid_part,
     never_unresolved,
 )
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     FieldProblem,
     OutputOnlyPolicy,

@@ -7,14 +7,14 @@ from typing import Any
 
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
-from vertex_api.validation.message_schema_path_lookup import get_json_schema
+from vertex_api.validation.message_schema import get_json_schema
 from vertex_api.validation.misshapen_part_removal_and_consequences import (
     RemovalConsequences,
     remove_or_replace_part_in_place,
 )
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.shape_validation import (
     FieldProblem,
     OutputOnlyPolicy,
     canonicalize_and_find_shape_problems,

@@ -1,5 +1,5 @@
 from vertex_api import types
-from vertex_api.unknown_field_removal_and_scalar_conversion import (
+from vertex_api.message_conversion import (
     convert_int64_to_strings,
     convert_scalars_in_string_fields_to_texts,
     copy_without_unknown_fields,

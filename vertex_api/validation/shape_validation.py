@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.message_schema_path_lookup import (
+from vertex_api.validation.message_schema import (
     find_nested_path_texts_containing,
     get_json_schema,
     get_settable_field_schemas,

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import CUSTOM_TASK, TUNING_TASK, get_backing_job_kind
-from vertex_api.validation.pipeline_validation_and_canonicalization import (
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK, get_backing_job_kind
+from vertex_api.validation.pipeline_validation import (
     ValidatedPipeline,
     build_backing_job,
     build_validated_pipeline_with_problems,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job_kind_and_conversion import get_backing_job_resource_name_or_none
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 Job = Mapping[str, Any]

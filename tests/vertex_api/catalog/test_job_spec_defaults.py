@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.catalog.timeout_and_boot_disk_defaults import (
+from vertex_api.catalog.job_spec_defaults import (
     copy_with_boot_disks,
     get_boot_disk_type_and_size,
     get_explicit_timeout_duration_or_none,

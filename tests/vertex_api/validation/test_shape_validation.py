@@ -6,8 +6,8 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.shape_validation_and_canonicalization import (
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.shape_validation import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
     format_path,

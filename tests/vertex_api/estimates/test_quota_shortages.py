@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.estimates.granted_quota_and_shortages import (
+from vertex_api.estimates.quota_shortages import (
     UNLIMITED,
     QuotaShortage,
     find_quota_shortages,
