@@ -17,8 +17,8 @@ from .jobs.completion_resource import Completion
 from .jobs.dependency_cycles_and_levels import compute_level_by_job
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.result_reference_parsing_and_fetching import split_at_known_job_or_first_dot
-from .runtime.calls_once_outputs_are_known import call_now_or_when_known
 from .runtime.foundation_protocol import Foundation
+from .runtime.output_apply import call_now_or_when_known
 from .schedules.schedule_component import JobTemplate, Schedule
 from .schema import interpolation
 from .schema.declared_job import DeclaredJob

@@ -8,7 +8,7 @@ from vertex_api.client_errors import RateLimited, Unavailable, VertexError
 
 from ..errors import BuildFailed
 from ..runtime.engine_cancellation import wait_for_cancellation
-from ..runtime.engine_liveness_and_exit_watcher import raise_unless_engine_is_alive
+from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from .build_log_from_cloud_logging import BuildLog
 from .build_request import ImageBuild, build_request_body, can_reuse_layers, compute_build_tag, get_uri_without_tag
 from .cloud_build_and_logging_client import Build, CloudBuildClient

@@ -18,8 +18,8 @@ from ..cloud_build.refusal_and_failure_explanations import (
 )
 from ..errors import BuildFailed, ContextUnusable
 from ..files.reproducible_tar_archives import ArchiveEntries
-from ..runtime.cloud_storage_and_emulator_buckets import CloudStorage
 from ..runtime.engine_cancellation import wait_for_cancellation
+from ..runtime.object_stores import CloudStorage
 from .build_context import BuildContext
 from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
 from .google_registry_digest_lookup import RegistryApi

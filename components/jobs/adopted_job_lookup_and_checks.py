@@ -11,7 +11,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import format_path
 
 from ..errors import SubmitFailed
-from ..runtime.api_target_and_emulator_start import Target
+from ..runtime.api_target import Target
 from ..schema import interpolation
 from ..schema.interpolation import Tables
 from .actual_values_of_declared_fields import is_equivalent, replace_secrets_with_references

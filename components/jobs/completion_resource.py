@@ -12,8 +12,8 @@ from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
-from ..runtime import api_target_and_emulator_start
-from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
+from ..runtime import api_target
+from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
@@ -50,7 +50,7 @@ class CompletionProvider(Provider):
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
                 if ledger := get_submitted_jobs_cache().get_current_ledger_or_none(props["owner"]):
-                    api = api_target_and_emulator_start.resolve_target_and_start_emulator(props["parent"])
+                    api = api_target.resolve_target_and_start_emulator(props["parent"])
                     undeclared = find_pulumi_names_of_undeclared_active_jobs(api, ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error

@@ -10,7 +10,7 @@ from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
-from ..runtime.api_target_and_emulator_start import Target
+from ..runtime.api_target import Target
 from .recovery.job_labels_and_list_filter import build_stack_filter
 
 Job = Mapping[str, Any]

@@ -11,9 +11,9 @@ from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
-from ..runtime.calls_once_outputs_are_known import call_now_or_when_known
-from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
+from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
+from ..runtime.output_apply import call_now_or_when_known
 from ..schema import config_types, interpolation
 from .adopted_job_lookup_and_checks import expand_to_resource_name
 from .job_canonicalization_and_problem_recording import canonicalize_spec_and_lifecycle_and_record_problems

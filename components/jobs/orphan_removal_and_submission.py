@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..runtime.api_target_and_emulator_start import Target
-from ..runtime.engine_liveness_and_exit_watcher import raise_unless_engine_is_alive
+from ..runtime.api_target import Target
+from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.job_digests import compute_idempotency_token

@@ -15,8 +15,8 @@ from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..runtime import api_target_and_emulator_start
-from ..runtime.api_target_and_emulator_start import Target, translate_api_errors
+from ..runtime import api_target
+from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from .actual_values_of_declared_fields import select_actual_values_of_declared_fields
@@ -90,7 +90,7 @@ class JobProvider(Provider):
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(f"{inputs.pulumi_name}: not read"):
-            api = api_target_and_emulator_start.resolve_target_and_start_emulator(inputs.parent)
+            api = api_target.resolve_target_and_start_emulator(inputs.parent)
             try:
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
@@ -114,14 +114,14 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         with translate_api_errors(f"{inputs.pulumi_name}: not deleted"):
-            client = api_target_and_emulator_start.resolve_target_and_start_emulator(inputs.parent).client
+            client = api_target.resolve_target_and_start_emulator(inputs.parent).client
             remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
 
     def _adopt_find_or_submit_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(inputs.error_prefix):
-            api = api_target_and_emulator_start.resolve_target_and_start_emulator(inputs.parent)
+            api = api_target.resolve_target_and_start_emulator(inputs.parent)
             result_values = fetch_result_values_by_reference(api, inputs)
             tables = inputs.build_reference_tables(result_values)
             if inputs.adopted_job:

@@ -9,7 +9,7 @@ from vertex_api.client_errors import InvalidRequest, NotFound, PermissionDenied,
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..runtime.api_target_and_emulator_start import Target
+from ..runtime.api_target import Target
 
 _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 """The service's text for a training pipeline (Google's notebooks)."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..runtime import api_target_and_emulator_start
-from ..runtime.submission_count_pace_and_messages import get_submission_pacing
+from ..runtime import api_target
+from ..runtime.submission_pacing import get_submission_pacing
 from ..schema.declared_job import get_deletion_policy
 
 
@@ -24,5 +24,5 @@ def record_submissions_and_print_total_if_last_and_slow(
         )
     job_name = new_inputs["owner"].rpartition("/")[2]
     get_submission_pacing().record_and_print_total_if_last_and_slow(
-        job_name, submissions, api_target_and_emulator_start.get_submission_pace_or_none(new_inputs["parent"])
+        job_name, submissions, api_target.get_submission_pace_or_none(new_inputs["parent"])
     )

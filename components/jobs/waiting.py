@@ -12,8 +12,8 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
-from ..runtime import api_target_and_emulator_start
-from ..runtime.engine_liveness_and_exit_watcher import raise_unless_engine_is_alive
+from ..runtime import api_target
+from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
 from .job_fetching_with_tuning_jobs_of_pipelines import (
@@ -53,7 +53,7 @@ def print_progress_until_all_succeed_and_get_results(
         if missing := pending.keys() - latest.keys():
             raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
         if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-            api = api_target_and_emulator_start.resolve_target_and_start_emulator(api_parent)
+            api = api_target.resolve_target_and_start_emulator(api_parent)
             reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
             raise TrainingFailed("\n".join(reports))
         if all(map(_has_ended, jobs.values())):
@@ -79,7 +79,7 @@ def _raise_if_overdue(
     """Raise TrainingFailed if a pending job, of those by resource name, misses its deadline."""
     overdue = [name for name in pending_resource_names_by_job if deadlines_by_job.get(name, inf) <= waited_seconds]
     if overdue:
-        links = api_target_and_emulator_start.resolve_target_and_start_emulator(api_parent).links
+        links = api_target.resolve_target_and_start_emulator(api_parent).links
         pages = {
             name: links.get_job_page_url(ResourceName.parse(pending_resource_names_by_job[name])) for name in overdue
         }
@@ -91,7 +91,7 @@ def fetch_existing_jobs_with_tuning_jobs_in_pipelines(
     parent: str, project_and_stack_name: str, job_ids_by_name: Mapping[str, str]
 ) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
-    api = api_target_and_emulator_start.resolve_target_and_start_emulator(parent)
+    api = api_target.resolve_target_and_start_emulator(parent)
     jobs = fetch_existing_jobs_by_api_name(api, project_and_stack_name, set(job_ids_by_name.values()))
     existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
     return fetch_and_attach_tuning_jobs_to_copies(api, project_and_stack_name, existing)

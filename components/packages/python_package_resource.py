@@ -10,9 +10,9 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.cached_digests import get_short_digests_or_none_if_many
-from ..runtime.cloud_storage_and_emulator_buckets import get_object_store
-from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
+from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
+from ..runtime.object_stores import get_object_store
 from ..runtime.provider_base import Provider
 from ..schema import config_types
 from .source_distribution_and_declaration_rules import SourceDistribution

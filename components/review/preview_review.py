@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..runtime.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
+from ..runtime.quota_table import parse_granted_amount_texts_by_metric
 from .before_and_after_estimates import (
     StackSide,
     Submissions,

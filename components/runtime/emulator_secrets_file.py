@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from . import emulator_start_and_stop
+from . import emulator_process
 
 FILE_NAME = "secrets.json"
 """As in vertex_emulator/data_folder.py: `{PROJECT: {SECRET: VALUE}}`."""
@@ -14,7 +14,7 @@ _LOCK_NAME = "secrets.lock"
 
 def replace_project_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
     """Write the secrets of a Google Cloud project in place of its present ones. The emulator need not run."""
-    folder = emulator_start_and_stop.get_data_folder()
+    folder = emulator_process.get_data_folder()
     file = folder / FILE_NAME
     if not values_by_name and not file.exists():
         return

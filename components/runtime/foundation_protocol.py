@@ -7,7 +7,7 @@ import pulumi
 
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
-from .joint_job_validation import ProgramJobs
+from .program_job_validation import ProgramJobs
 
 
 class Foundation(Protocol):

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 
 from . import engine_cancellation
-from .engine_liveness_and_exit_watcher import start_engine_watcher
-from .submission_count_pace_and_messages import CONFIG_KEY, get_submission_pacing
+from .engine_watcher import start_engine_watcher
+from .submission_pacing import CONFIG_KEY, get_submission_pacing
 
 
 class Provider(dynamic.ResourceProvider):

@@ -11,10 +11,10 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..errors import SubmitFailed
-from ..runtime.api_target_and_emulator_start import LOCAL_PREFIX
-from ..runtime.calls_once_outputs_are_known import call_now_or_when_known, get_item_now_or_when_known
-from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
-from ..runtime.emulator_start_and_requests import start_emulator_and_request_or_none
+from ..runtime.api_target import LOCAL_PREFIX
+from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.emulator_requests import start_emulator_and_request_or_none
+from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
 from ..runtime.provider_base import Provider
 
 _IDENTITY = ("parent", "scheduleId")

@@ -27,9 +27,9 @@ from ..jobs.job_resources import (
     TrainingPipeline,
     TrainingPipelineArgs,
 )
-from ..runtime.calls_once_outputs_are_known import call_now_or_when_known
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.joint_job_validation import format_kind_and_name
+from ..runtime.output_apply import call_now_or_when_known
+from ..runtime.program_job_validation import format_kind_and_name
 from ..schema import config_types, field_types, scheduled_job_rules
 from .next_times_rendering import render_next_times_line
 from .scheduled_job_requests import build_schedule_id, build_scheduled_jobs

@@ -16,10 +16,10 @@ from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHE
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.job_fetching_with_tuning_jobs_of_pipelines import fetch_tuning_job_of_pipeline_or_same_job
-from ..runtime import api_target_and_emulator_start
-from ..runtime.api_target_and_emulator_start import Target, translate_api_errors
-from ..runtime.calls_once_outputs_are_known import call_now_or_when_known, get_item_now_or_when_known
-from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
+from ..runtime import api_target
+from ..runtime.api_target import Target, translate_api_errors
+from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
 from ..runtime.provider_base import Provider
 from .next_times_rendering import find_next_time_text_or_none
 from .scheduled_job_requests import build_job_label_value
@@ -87,7 +87,7 @@ def build_run_status(run_id: str, jobs: Iterable[Job], expected_job_names: Itera
 def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a schedule, by one list call for each collection of its jobs. Raises SubmitFailed."""
     with translate_api_errors(f"{props['scheduleId']}: its runs are not read"):
-        api = api_target_and_emulator_start.resolve_target_and_start_emulator(props["parent"])
+        api = api_target.resolve_target_and_start_emulator(props["parent"])
         filter_ = f'labels.{SCHEDULE_LABEL}="{props["scheduleId"]}"'
         jobs = [
             job

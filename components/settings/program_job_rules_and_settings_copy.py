@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
 from ..errors import Problem
-from ..runtime.joint_job_validation import JobKey, format_kind_and_name
+from ..runtime.program_job_validation import JobKey, format_kind_and_name
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks

@@ -12,7 +12,7 @@ from ..preview.cost_and_quota_report import show_cost
 from ..preview.quota_check import check_quotas
 from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.joint_job_validation import JobKey
+from ..runtime.program_job_validation import JobKey
 from ..settings.program_job_rules_and_settings_copy import copy_settings_with_program_jobs
 from ..settings.settings import Settings
 from .local import LocalFoundation

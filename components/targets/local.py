@@ -12,10 +12,10 @@ from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ..jobs.recovery.ledger import Ledger
-from ..runtime import emulator_secrets_file, emulator_start_and_stop
-from ..runtime.api_target_and_emulator_start import LOCAL_PREFIX
-from ..runtime.dynamic_resource_with_recovered_outputs import DynamicResource
-from ..runtime.joint_job_validation import ProgramJobs
+from ..runtime import emulator_process, emulator_secrets_file
+from ..runtime.api_target import LOCAL_PREFIX
+from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schedules.emulator_schedule import EmulatorSchedule
 from ..schema import config_types
@@ -32,7 +32,7 @@ class EmulatorProcessProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         _replace_project_secrets(props, props.get("secrets"))
-        emulator_start_and_stop.start_emulator_unless_running(_build_serve_options(props))
+        emulator_process.start_emulator_unless_running(_build_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -40,7 +40,7 @@ class EmulatorProcessProvider(Provider):
         if olds.get("project", news.get("project")) != news.get("project"):
             _replace_project_secrets(olds, None)
         if _build_serve_options(olds) != _build_serve_options(news):
-            emulator_start_and_stop.stop_emulator_and_print_outcome()
+            emulator_process.stop_emulator_and_print_outcome()
         return super().update(_id, olds, news)
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -49,7 +49,7 @@ class EmulatorProcessProvider(Provider):
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         _replace_project_secrets(props, None)
-        emulator_start_and_stop.stop_emulator_and_print_outcome(only_if_idle=True)
+        emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
 
 
 class Emulator(DynamicResource, module="vertex", name="Emulator"):

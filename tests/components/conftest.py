@@ -8,9 +8,9 @@ import pytest
 
 from components.jobs import waiting
 from components.jobs.recovery import job_removal
-from components.runtime import api_target_and_emulator_start
-from components.runtime.api_target_and_emulator_start import LOCAL_PREFIX, Target
-from components.runtime.page_links_and_log_commands import EmulatorLinks
+from components.runtime import api_target
+from components.runtime.api_target import LOCAL_PREFIX, Target
+from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
 
@@ -24,7 +24,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     def connect(parent: str) -> Target:
         return Target(client, parent.removeprefix(LOCAL_PREFIX), links)
 
-    monkeypatch.setattr(api_target_and_emulator_start, "resolve_target_and_start_emulator", connect)
+    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", connect)
     start_new_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client

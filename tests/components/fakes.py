@@ -10,8 +10,8 @@ import pulumi
 from google.protobuf import json_format
 
 from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from components.runtime.joint_job_validation import ProgramJobs
-from components.runtime.submission_count_pace_and_messages import get_submission_pacing
+from components.runtime.program_job_validation import ProgramJobs
+from components.runtime.submission_pacing import get_submission_pacing
 from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind

@@ -209,7 +209,7 @@ class Project:
         command = [
             sys.executable,
             "-c",
-            "from components.runtime.emulator_start_and_stop import start_emulator_unless_running as start; start()",
+            "from components.runtime.emulator_process import start_emulator_unless_running as start; start()",
         ]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()

@@ -23,11 +23,11 @@ from pulumi import dynamic
 from vertex_api import __version__
 from vertex_api.job_kinds import KINDS
 
-from ...runtime import api_target_and_emulator_start
-from ...runtime.api_target_and_emulator_start import translate_api_errors
-from ...runtime.dynamic_resource_with_recovered_outputs import DynamicResource
+from ...runtime import api_target
+from ...runtime.api_target import translate_api_errors
+from ...runtime.dynamic_resource_base import DynamicResource
 from ...runtime.provider_base import Provider
-from ...runtime.submission_count_pace_and_messages import get_submission_pacing
+from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
 from .job_labels_and_list_filter import MARK_LABEL, build_stack_filter
@@ -120,7 +120,7 @@ def _remove_orphans_with_marks(
     """
     with translate_api_errors("jobs of an interrupted run: not removed"):
         api, jobs_cache = (
-            api_target_and_emulator_start.resolve_target_and_start_emulator(parent),
+            api_target.resolve_target_and_start_emulator(parent),
             get_submitted_jobs_cache(),
         )
         for collection in sorted({*collections}):

@@ -13,7 +13,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 
-from ...runtime.api_target_and_emulator_start import Target
+from ...runtime.api_target import Target
 from . import job_digests
 from .job_labels_and_list_filter import MARK_LABEL, TOKEN_LABEL, build_stack_filter
 

@@ -10,8 +10,8 @@ from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
 from ...jobs.recovery.ledger import Ledger
-from ...runtime.api_target_and_emulator_start import CLOUD_PREFIX
-from ...runtime.joint_job_validation import ProgramJobs
+from ...runtime.api_target import CLOUD_PREFIX
+from ...runtime.program_job_validation import ProgramJobs
 from ...schedules.schedule_status import ScheduleStatus
 from ...schema import config_types
 from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id

@@ -15,7 +15,7 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 from vertex_api.validation.shape_validation import format_path
 
 from ...errors import DeclarationErrors, Problem
-from ...runtime.calls_once_outputs_are_known import call_now_or_when_known
+from ...runtime.output_apply import call_now_or_when_known
 from ...scheduled_workflow.workflow_source import (
     MAX_REDELIVERY_WINDOW,
     WorkflowPlace,

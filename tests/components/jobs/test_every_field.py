@@ -9,8 +9,8 @@ import yaml
 
 from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
 from components.jobs.job_resources import copy_with_defaults_and_output_folder
-from components.runtime import api_target_and_emulator_start
-from components.runtime.page_links_and_log_commands import EmulatorLinks
+from components.runtime import api_target
+from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
 from tests.components.projects import INCLUDING, load
@@ -58,8 +58,8 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """A server that Google's client sends its requests to, and that takes them all."""
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
-    at = api_target_and_emulator_start.Target(RestClient(Endpoint.for_server(url)), PARENT, EmulatorLinks(url))
-    monkeypatch.setattr(api_target_and_emulator_start, "resolve_target_and_start_emulator", lambda parent: at)
+    at = api_target.Target(RestClient(Endpoint.for_server(url)), PARENT, EmulatorLinks(url))
+    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api
 

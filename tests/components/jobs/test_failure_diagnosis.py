@@ -10,8 +10,8 @@ from components.jobs.failure_diagnosis import (
     find_likely_causes,
     iterate_unreported_metric_lines,
 )
-from components.runtime import api_target_and_emulator_start
-from components.runtime.page_links_and_log_commands import EmulatorLinks
+from components.runtime import api_target
+from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import FakeClient
 from tests.vertex_api.jobs import custom_job
 from vertex_api import client_errors
@@ -28,7 +28,7 @@ CALL = (
 
 
 def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
-    at = api_target_and_emulator_start.Target(api, PARENT, EmulatorLinks("http://127.0.0.1:1"))
+    at = api_target.Target(api, PARENT, EmulatorLinks("http://127.0.0.1:1"))
     return build_failure_report(at, "digits", job).splitlines()
 
 

@@ -8,7 +8,7 @@ from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
 from components.jobs.recovery.ledger import LedgerProvider
 from components.jobs.refusal_explanations import build_quota_refusal_message
-from components.runtime.submission_count_pace_and_messages import get_submission_pacing
+from components.runtime.submission_pacing import get_submission_pacing
 from tests.components.fakes import FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api import client_errors

@@ -11,7 +11,7 @@ from components.jobs.result_reference_parsing_and_fetching import (
     fetch_result_values_by_reference,
     split_at_known_job_or_first_dot,
 )
-from components.runtime import api_target_and_emulator_start
+from components.runtime import api_target
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
@@ -49,7 +49,7 @@ def done(api: FakeClient) -> FakeClient:
 
 
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
-    at = api_target_and_emulator_start.resolve_target_and_start_emulator(f"//local/{PARENT}")
+    at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
     return fetch_result_values_by_reference(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 

@@ -10,8 +10,8 @@ import pytest
 from components.errors import UploadFailed
 from components.packages.python_package_resource import PythonPackageProvider
 from components.packages.source_distribution_and_declaration_rules import SourceDistribution
-from components.runtime import cloud_storage_and_emulator_buckets
-from components.runtime.api_target_and_emulator_start import CLOUD_PREFIX, LOCAL_PREFIX
+from components.runtime import object_stores
+from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
 
@@ -81,7 +81,7 @@ def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
         storage.objects[key] = b"theirs"
-        cloud_storage_and_emulator_buckets.CloudStorage().create_object_if_missing(given["uri"], io.BytesIO(b"ours"))
+        object_stores.CloudStorage().create_object_if_missing(given["uri"], io.BytesIO(b"ours"))
         assert storage.objects == {key: b"theirs"}
 
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import pytest
 
 from components.errors import EmulatorFailed
-from components.runtime import emulator_start_and_stop
+from components.runtime import emulator_process
 from components.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint_or_none
 from vertex_api.client import Endpoint
 
@@ -82,12 +82,12 @@ def test_server_on_stale_port_gets_no_request(
     data: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(data))
-    monkeypatch.setattr(emulator_start_and_stop, "_FOLDER", tmp_path / "no-emulator-here")
+    monkeypatch.setattr(emulator_process, "_FOLDER", tmp_path / "no-emulator-here")
     package = tmp_path / "no-emulator-here" / "vertex_emulator"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()  # comes before any that PYTHONPATH has
     with pytest.raises(EmulatorFailed, match="does not start"):
-        emulator_start_and_stop.start_emulator_unless_running()
+        emulator_process.start_emulator_unless_running()
     (data / "lock").unlink()
     assert find_running_endpoint_or_none(data) is None
     assert server.authorizations == []

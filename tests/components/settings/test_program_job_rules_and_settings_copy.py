@@ -10,7 +10,7 @@ import pytest
 
 from components import CustomJob, HyperparameterTuningJob, TrainingImage
 from components.errors import DeclarationErrors
-from components.runtime.joint_job_validation import ProgramJobs
+from components.runtime.program_job_validation import ProgramJobs
 from components.settings.program_job_rules_and_settings_copy import ProgramJobRules, copy_settings_with_program_jobs
 from components.settings.settings import Settings
 from tests.components.fakes import Ground

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.runtime import emulator_start_and_stop
+from components.runtime import emulator_process
 from components.runtime.emulator_secrets_file import FILE_NAME
 from components.targets.local import EmulatorProcessProvider
 from vertex_api.client import Endpoint
@@ -25,9 +25,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         done.append(("started", *options))
         return Endpoint.for_server("http://127.0.0.1:1")
 
-    monkeypatch.setattr(emulator_start_and_stop, "start_emulator_unless_running", start)
+    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", start)
     monkeypatch.setattr(
-        emulator_start_and_stop, "stop_emulator_and_print_outcome", lambda **how: done.append(("stopped", how))
+        emulator_process, "stop_emulator_and_print_outcome", lambda **how: done.append(("stopped", how))
     )
     return done
 

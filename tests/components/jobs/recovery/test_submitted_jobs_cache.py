@@ -9,7 +9,7 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
 from components.jobs.recovery.submitted_jobs_cache import SubmittedJobsCache, get_submitted_jobs_cache
-from components.runtime import api_target_and_emulator_start
+from components.runtime import api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
 from vertex_api import client_errors
@@ -141,7 +141,7 @@ def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
     job = SubmittedJobsCache().find_equivalent_usable_job_or_none(
-        api_target_and_emulator_start.resolve_target_and_start_emulator(f"//local/{PARENT}"),
+        api_target.resolve_target_and_start_emulator(f"//local/{PARENT}"),
         CUSTOM_JOB,
         "team/dev",
         "t",

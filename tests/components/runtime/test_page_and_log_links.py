@@ -1,6 +1,6 @@
-"""Links by target. What a target resolves to is in test_api_target_and_emulator_start.py."""
+"""Links by target. What a target resolves to is in test_api_target.py."""
 
-from components.runtime.page_links_and_log_commands import GoogleCloudLinks
+from components.runtime.page_and_log_links import GoogleCloudLinks
 from vertex_api.resource_names import ResourceName
 
 

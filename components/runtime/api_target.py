@@ -12,9 +12,9 @@ from vertex_api.client import Endpoint, JobClient, RestClient
 from vertex_api.client_errors import VertexError
 
 from ..errors import SubmitFailed
-from . import emulator_start_and_stop
-from .page_links_and_log_commands import EmulatorLinks, GoogleCloudLinks
-from .submission_count_pace_and_messages import get_submission_pacing
+from . import emulator_process
+from .page_and_log_links import EmulatorLinks, GoogleCloudLinks
+from .submission_pacing import get_submission_pacing
 
 LOCAL_PREFIX = "//local/"
 """The prefix of full resource names on this machine."""
@@ -38,7 +38,7 @@ def resolve_target_and_start_emulator(full_location_name: str) -> Target:
     Starts the emulator if the target is local and it is not running.
     """
     if full_location_name.startswith(LOCAL_PREFIX):
-        endpoint = emulator_start_and_stop.start_emulator_unless_running()
+        endpoint = emulator_process.start_emulator_unless_running()
         parent = full_location_name.removeprefix(LOCAL_PREFIX)
         return Target(_get_or_create_client(endpoint, full_location_name), parent, EmulatorLinks(endpoint.jobs))
     if full_location_name.startswith(CLOUD_PREFIX):
@@ -74,7 +74,7 @@ def translate_api_errors(error_prefix: str) -> Iterator[None]:
 def _get_or_create_client(endpoint: Endpoint, full_location_name: str) -> JobClient:
     is_local = full_location_name.startswith(LOCAL_PREFIX)
     # An emulator that has been killed starts again, at the same port.
-    before_retry = emulator_start_and_stop.start_emulator_unless_running if is_local else lambda: None
+    before_retry = emulator_process.start_emulator_unless_running if is_local else lambda: None
     return RestClient(
         endpoint,
         RetryingCaller(get_submission_pace_or_none(full_location_name), before_retry, partial(print, flush=True)),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ..errors import SubmitFailed
-from . import emulator_start_and_stop
+from . import emulator_process
 from .emulator_discovery import DIRECT_OPENER
 
 _ANSWER_SECONDS = 60
@@ -20,7 +20,7 @@ def start_emulator_and_request_or_none(
 
     `path` stands below `/vertex_emulator/`. Raises SubmitFailed, as one line: `<error_prefix>: <what it answered>`.
     """
-    endpoint = emulator_start_and_stop.start_emulator_unless_running()
+    endpoint = emulator_process.start_emulator_unless_running()
     headers = {"Content-Type": "application/json"}
     if endpoint.token:
         headers["Authorization"] = f"Bearer {endpoint.token}"

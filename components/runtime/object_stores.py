@@ -12,8 +12,8 @@ from typing import IO, Any, Protocol
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import UploadFailed
-from . import emulator_start_and_stop
-from .api_target_and_emulator_start import LOCAL_PREFIX
+from . import emulator_process
+from .api_target import LOCAL_PREFIX
 
 
 class ObjectStore(Protocol):
@@ -51,13 +51,13 @@ class EmulatorBuckets:
                     shutil.copyfileobj(content, file)
                 os.replace(temporary, uri.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
-            path = emulator_start_and_stop.get_data_folder() / "gcs" / uri.removeprefix("gs://")
+            path = emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
             raise UploadFailed(f"{uri} cannot be written to {path}: {error.strerror}") from error
 
     @contextmanager
     def _open_parent_folder_descriptor(self, object_uri: str, *, creates_missing: bool) -> Iterator[int]:
         """Yield a descriptor of the folder of an object. Raises OSError, also for a link that a container created."""
-        buckets = emulator_start_and_stop.get_data_folder() / "gcs"
+        buckets = emulator_process.get_data_folder() / "gcs"
         if creates_missing:
             with suppress(FileExistsError):
                 buckets.parent.mkdir(mode=0o700, parents=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime.engine_liveness_and_exit_watcher import is_engine_alive, raise_unless_engine_is_alive
+from components.runtime.engine_watcher import is_engine_alive, raise_unless_engine_is_alive
 
 
 def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,8 +39,8 @@ def test_a_slow_engine_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_provider_ends_soon_after_its_engine() -> None:
     following = """
 import time
-from components.runtime import engine_liveness_and_exit_watcher
-engine_liveness_and_exit_watcher.start_engine_watcher()
+from components.runtime import engine_watcher
+engine_watcher.start_engine_watcher()
 print("follows", flush=True)
 time.sleep(60)
 """

@@ -11,7 +11,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import format_path
 
 from ..errors import DeclarationErrors, Problem
-from .calls_once_outputs_are_known import call_now_or_when_known
+from .output_apply import call_now_or_when_known
 
 JobKey = tuple[str, str]
 """The type of a job (CustomJob) and its name: what tells the jobs of a program apart."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import EmulatorFailed
-from components.runtime import emulator_start_and_stop
+from components.runtime import emulator_process
 from components.runtime.emulator_discovery import find_running_endpoint_or_none
 
 # What is asked of the emulator: `start` leaves a process that holds the lock, answers on /healthz with its marker and
@@ -70,7 +70,7 @@ EMULATOR = """
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The emulator's folder, in a project whose emulator is the one above; all that was started is ended."""
-    monkeypatch.setattr(emulator_start_and_stop, "_FOLDER", tmp_path / "project")
+    monkeypatch.setattr(emulator_process, "_FOLDER", tmp_path / "project")
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
     for name in ("http_proxy", "HTTP_PROXY", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
@@ -90,7 +90,7 @@ def write_emulator(folder: Path, text: str) -> None:
 
 
 def start() -> str:
-    return emulator_start_and_stop.start_emulator_unless_running().jobs
+    return emulator_process.start_emulator_unless_running().jobs
 
 
 def started(data: Path) -> list[int]:
@@ -113,17 +113,17 @@ def test_a_started_emulator_is_found_again(data: Path) -> None:
 def test_it_listens_on_the_requested_port(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    assert emulator_start_and_stop.start_emulator_unless_running([f"--port={port}"]).jobs == f"http://127.0.0.1:{port}"
+    assert emulator_process.start_emulator_unless_running([f"--port={port}"]).jobs == f"http://127.0.0.1:{port}"
 
 
 def test_it_gets_no_environment_variables_of_pulumi(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", '{"vertex-training:secrets": "hunter2"}')
-    emulator_start_and_stop.start_emulator_unless_running()
+    emulator_process.start_emulator_unless_running()
     assert endpoint(data)["pulumi"] == []
 
 
 def test_one_that_was_killed_is_started_again(data: Path) -> None:
-    emulator_start_and_stop.start_emulator_unless_running()
+    emulator_process.start_emulator_unless_running()
     (pid,) = started(data)
     os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 10
@@ -148,51 +148,51 @@ def test_it_is_reached_without_the_configured_proxy(data: Path, monkeypatch: pyt
 def test_a_failed_start_quotes_the_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('vertex-emulator: the port is taken\\n')")
     with pytest.raises(EmulatorFailed) as failure:
-        emulator_start_and_stop.start_emulator_unless_running()
+        emulator_process.start_emulator_unless_running()
     assert str(failure.value) == "the emulator does not start: the port is taken"
 
 
 def test_a_failed_start_may_have_any_encoding(data: Path) -> None:
     write_emulator(data.parent, r"import sys; sys.stderr.buffer.write(b'caf\xe9 closed\n'); sys.exit(1)")
     with pytest.raises(EmulatorFailed, match="closed"):
-        emulator_start_and_stop.start_emulator_unless_running()
+        emulator_process.start_emulator_unless_running()
 
 
 def test_stopping_ends_it(data: Path) -> None:
-    emulator_start_and_stop.start_emulator_unless_running()
-    emulator_start_and_stop.stop_emulator_and_print_outcome()
+    emulator_process.start_emulator_unless_running()
+    emulator_process.stop_emulator_and_print_outcome()
     assert find_running_endpoint_or_none(data) is None
 
 
 def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = start()
     (data / "busy").touch()
-    emulator_start_and_stop.stop_emulator_and_print_outcome(only_if_idle=True)
+    emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
     assert capsys.readouterr().out == "goes on: 2 jobs are active\n"
     assert start() == url
     (data / "busy").unlink()
-    emulator_start_and_stop.stop_emulator_and_print_outcome(only_if_idle=True)
+    emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
     assert find_running_endpoint_or_none(data) is None
 
 
 def test_a_failed_stop_quotes_the_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('Docker does not answer')")
     with pytest.raises(EmulatorFailed, match=r"^the emulator does not stop: Docker does not answer$"):
-        emulator_start_and_stop.stop_emulator_and_print_outcome()
+        emulator_process.stop_emulator_and_print_outcome()
 
 
 def test_the_environment_can_move_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VERTEX_EMULATOR_DATA", raising=False)
-    assert emulator_start_and_stop.get_data_folder() == tmp_path / ".emulator"
+    assert emulator_process.get_data_folder() == tmp_path / ".emulator"
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", "elsewhere")
-    assert emulator_start_and_stop.get_data_folder() == tmp_path / "elsewhere"
+    assert emulator_process.get_data_folder() == tmp_path / "elsewhere"
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", "")
-    assert emulator_start_and_stop.get_data_folder() == tmp_path / ".emulator"
+    assert emulator_process.get_data_folder() == tmp_path / ".emulator"
 
 
 def test_the_project_s_emulator_runs_with_this_python(data: Path) -> None:
-    assert emulator_start_and_stop._build_emulator_command("serve") == [
+    assert emulator_process._build_emulator_command("serve") == [
         sys.executable,
         "-m",
         "vertex_emulator",

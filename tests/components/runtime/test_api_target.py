@@ -3,7 +3,7 @@
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime import api_target_and_emulator_start, emulator_start_and_stop
+from components.runtime import api_target, emulator_process
 from vertex_api.client import Endpoint
 from vertex_api.resource_names import ResourceName
 
@@ -19,12 +19,12 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def start() -> Endpoint:
         return Endpoint.for_server(urls.pop(0) if len(urls) > 1 else urls[0])
 
-    monkeypatch.setattr(emulator_start_and_stop, "start_emulator_unless_running", start)
+    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", start)
     return urls
 
 
 def test_a_local_name_resolves_to_the_emulator(urls: list[str]) -> None:
-    at = api_target_and_emulator_start.resolve_target_and_start_emulator(f"//local/{PARENT}")
+    at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     assert at.parent == PARENT
     assert at.links.get_job_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
     assert at.links.get_log_command_or_pipeline_page_url(NAME) == "vertex-emulator logs 7"
@@ -32,9 +32,7 @@ def test_a_local_name_resolves_to_the_emulator(urls: list[str]) -> None:
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
     urls.append("http://127.0.0.1:2")
-    first, second, third = (
-        api_target_and_emulator_start.resolve_target_and_start_emulator(f"//local/{PARENT}") for _ in range(3)
-    )
+    first, second, third = (api_target.resolve_target_and_start_emulator(f"//local/{PARENT}") for _ in range(3))
     links = [at.links.get_job_page_url(NAME) for at in (first, second)]
     assert links == [f"http://127.0.0.1:{port}/jobs/customJobs/7" for port in (1, 2)]
     assert first.client is not second.client
@@ -44,7 +42,7 @@ def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
 @pytest.mark.parametrize("parent", ["//storage.googleapis.com/projects/p/locations/r", PARENT, ""])
 def test_a_target_of_another_version_is_rejected(urls: list[str], parent: str) -> None:
     with pytest.raises(SubmitFailed) as failure:
-        api_target_and_emulator_start.resolve_target_and_start_emulator(parent)
+        api_target.resolve_target_and_start_emulator(parent)
     assert str(failure.value).startswith(f'"{parent}" in the state is of no target that this version knows')
 
 
@@ -52,13 +50,11 @@ CLOUD_PARENT = "projects/acme/locations/europe-west4"
 
 
 def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in api_target_and_emulator_start.ENDPOINT_VARIABLES:
+    for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     seen: list[Endpoint] = []
-    monkeypatch.setattr(
-        api_target_and_emulator_start, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint)
-    )
-    at = api_target_and_emulator_start.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    monkeypatch.setattr(api_target, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint))
+    at = api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint("https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com")]
     assert at.parent == CLOUD_PARENT
     name = ResourceName.parse("projects/123/locations/europe-west4/hyperparameterTuningJobs/7")
@@ -70,10 +66,8 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
 
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Endpoint] = []
-    monkeypatch.setattr(
-        api_target_and_emulator_start, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint)
-    )
-    for variable in api_target_and_emulator_start.ENDPOINT_VARIABLES:
+    monkeypatch.setattr(api_target, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint))
+    for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.setenv(variable, "http://127.0.0.1:1/")
-    api_target_and_emulator_start.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint.for_server("http://127.0.0.1:1")]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from components.runtime import submission_count_pace_and_messages
-from components.runtime.submission_count_pace_and_messages import (
+from components.runtime import submission_pacing
+from components.runtime.submission_pacing import (
     SubmissionCount,
     SubmissionPacing,
     render_pace_line,
@@ -42,7 +42,7 @@ def test_progress_is_told_with_what_is_known() -> None:
 
 
 def test_the_key_is_one_of_the_stack_file() -> None:
-    assert submission_count_pace_and_messages.CONFIG_KEY.startswith(f"{NAMESPACE}:")
+    assert submission_pacing.CONFIG_KEY.startswith(f"{NAMESPACE}:")
 
 
 def test_the_stack_overrides_the_pace_of_its_target() -> None:
@@ -79,7 +79,7 @@ def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFi
 
 def test_waits_are_told_once_a_minute(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(submission_count_pace_and_messages, "time", clock)
+    monkeypatch.setattr(submission_pacing, "time", clock)
     monkeypatch.setattr("vertex_api.calls.submission_pace.time", clock)
     pace = SubmissionPacing().get_pace_or_none(LOCATION, 60)
     assert pace
