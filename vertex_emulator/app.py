@@ -44,7 +44,7 @@ from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
-from vertex_emulator.web_page.shell_or_logs_command_page import ShellCommandPage
+from vertex_emulator.web_page.shell_command_page import ShellCommandPage
 
 _log = logging.getLogger("vertex_emulator.http")
 

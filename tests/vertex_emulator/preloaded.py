@@ -19,9 +19,9 @@ _CONTEXT.set_forkserver_preload(
         "vertex_emulator.server",
         "vertex_emulator.cli.main",
         "vertex_emulator.cli.env_command",
-        "vertex_emulator.cli.inject_options_and_command",
+        "vertex_emulator.cli.inject_command",
         "vertex_emulator.cli.logs_command",
-        "vertex_emulator.cli.prune_command_with_or_without_emulator",
+        "vertex_emulator.cli.prune_command",
         "vertex_emulator.cli.status_stop_reset_commands",
         __name__,
     ]

@@ -16,7 +16,7 @@ from vertex_emulator.event_files.event_file_search import list_event_files
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
-from vertex_emulator.replicas.debugpy_injection_by_python_path import require_debugpy_folder
+from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
 from vertex_emulator.timestamps import format_time_without_zero_fraction, now_ns

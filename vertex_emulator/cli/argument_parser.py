@@ -9,8 +9,8 @@ from typing import Any
 from vertex_api import __version__
 from vertex_api.catalog.emulator_container_defaults import LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS, EPILOG
-from vertex_emulator.cli.inject_options_and_command import add_inject_parser
-from vertex_emulator.cli.schedules_options_and_command import add_schedules_parser
+from vertex_emulator.cli.inject_command import add_inject_parser
+from vertex_emulator.cli.schedules_command import add_schedules_parser
 
 _DESCRIPTION = """\
 Vertex AI training on this machine. Jobs that you submit to the emulator run in Docker, in the

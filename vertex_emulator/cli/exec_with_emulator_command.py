@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import vertex_emulator.python_startup
-from vertex_emulator.cli.child_process_with_signal_forwarding import SignalForwarding
+from vertex_emulator.cli.detached_emulator import start_emulator_unless_running
 from vertex_emulator.cli.env_command import build_environment_variables
-from vertex_emulator.cli.start_command import start_emulator_unless_running
+from vertex_emulator.cli.signal_forwarding import SignalForwarding
 from vertex_emulator.cli.status_stop_reset_commands import count_unfinished_jobs, stop_emulator_and_describe
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.emulator_endpoint import Endpoint

@@ -8,8 +8,8 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from vertex_emulator.cli.abandoned_output import discard_further_output
 from vertex_emulator.cli.argument_parser import build_argument_parser
+from vertex_emulator.cli.broken_pipe import discard_further_output
 from vertex_emulator.cli.progress_line import ProgressLine
 from vertex_emulator.errors import EmulatorError
 
@@ -70,11 +70,11 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return run_command_with_emulator(options.data, options.project, options.region, options.argv)
         case "inject":
-            from vertex_emulator.cli.inject_options_and_command import inject_list_or_clear_faults_and_render_lines
+            from vertex_emulator.cli.inject_command import inject_list_or_clear_faults_and_render_lines
 
             return _print_lines_and_return_zero(inject_list_or_clear_faults_and_render_lines(options.data, options))
         case "schedules":
-            from vertex_emulator.cli.schedules_options_and_command import list_or_change_schedules_and_render_lines
+            from vertex_emulator.cli.schedules_command import list_or_change_schedules_and_render_lines
 
             return _print_lines_and_return_zero(list_or_change_schedules_and_render_lines(options.data, options))
         case "env":
@@ -95,7 +95,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return run_tensorboard(options.data, options.job, options.port)
         case "prune":
-            from vertex_emulator.cli.prune_command_with_or_without_emulator import prune_jobs_and_iterate_report_lines
+            from vertex_emulator.cli.prune_command import prune_jobs_and_iterate_report_lines
 
             question = f"Remove the output folders of the jobs in {options.data} that are removed?"
             if options.outputs and not options.dry_run and not _ask_to_confirm_unless_yes(options, question):
@@ -168,7 +168,7 @@ def _print_environment_lines(options: argparse.Namespace) -> None:
 
 
 def _start_emulator_and_iterate_environment_lines(options: argparse.Namespace) -> Iterator[str]:
-    from vertex_emulator.cli.start_command import start_emulator_unless_running
+    from vertex_emulator.cli.detached_emulator import start_emulator_unless_running
 
     emulator = start_emulator_unless_running(options.data, _build_serve_arguments(options))
     state = "runs already" if emulator.process is None else "is ready"

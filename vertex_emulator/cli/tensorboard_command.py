@@ -13,9 +13,9 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import quote
 
-from vertex_emulator.cli.abandoned_output import discard_further_output
-from vertex_emulator.cli.child_process_with_signal_forwarding import SignalForwarding
+from vertex_emulator.cli.broken_pipe import discard_further_output
 from vertex_emulator.cli.emulator_requests import send_request
+from vertex_emulator.cli.signal_forwarding import SignalForwarding
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError
 

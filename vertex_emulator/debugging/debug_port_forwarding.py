@@ -13,7 +13,7 @@ from vertex_emulator.debugging.connection_relay import relay_connection
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.http.peer_user import can_identify_local_users, find_user_id_of_peer
 from vertex_emulator.injected_faults import DEFAULT_DEBUG_PORT
-from vertex_emulator.replicas.debugpy_injection_by_python_path import CONTAINER_PORT, list_debugged_replicas
+from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, list_debugged_replicas
 from vertex_emulator.replicas.executor_protocol import Executor
 
 _HOST = "127.0.0.1"

@@ -2,21 +2,21 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.pruning.unreferenced_output_folders import (
-    find_base_output_uri_or_none,
-    split_into_unreferenced_and_referenced_uris,
-)
 
+_URI_OR_MOUNTED_PATH = re.compile(r"(?:gs://|/gcs/)([a-z0-9][^\"'\\\s,;]*)")
 _JOBS_AT_ONCE = 100  # so that requests in between do not wait long
 
 
@@ -57,7 +57,7 @@ def prune_jobs_and_get_report(
         outputs, kept = list[str](), list[str]()
         if removes_outputs:
             old_jobs = (transaction.get_job(job_id) for job_id in job_ids)
-            uris = (find_base_output_uri_or_none(job.spec) for job in old_jobs if job is not None)
+            uris = (_find_base_output_uri_or_none(job.spec) for job in old_jobs if job is not None)
             others = transaction.pruning.iterate_json_specs_of_models_schedules_and_other_jobs(set(job_ids))
             outputs, kept = split_into_unreferenced_and_referenced_uris(
                 (uri for uri in uris if uri is not None), others
@@ -73,6 +73,34 @@ def prune_jobs_and_get_report(
             objects, object_bytes = objects + 1, object_bytes + size
     trials = len(all_ids) - len(job_ids)
     return PruneReport(len(job_ids), trials, operations, log_bytes, objects, object_bytes, kept)
+
+
+def split_into_unreferenced_and_referenced_uris(
+    uris: Iterable[str], other_texts: Iterable[str]
+) -> tuple[list[str], list[str]]:
+    """Return the URIs to which no other text refers, and those to which one does, each in order.
+
+    A text refers to a folder by its URI or its path below /gcs, or by those of anything in it or of a folder above it.
+    A whole bucket is never unreferenced, and its name alone is no reference to what is in it.
+    """
+    referred = sorted({match[1].rstrip("/") for text in other_texts for match in _URI_OR_MOUNTED_PATH.finditer(text)})
+    names = set(referred)
+    unreferenced, kept = list[str](), list[str]()
+    for uri in sorted(set(uris)):
+        name = uri.removeprefix("gs://")
+        first_inside = bisect_left(referred, f"{name}/")
+        has_inside = first_inside < len(referred) and referred[first_inside].startswith(f"{name}/")
+        parts = name.split("/")
+        is_inside_other = any("/".join(parts[:end]) in names for end in range(2, len(parts) + 1))
+        (kept if has_inside or is_inside_other or len(parts) == 1 else unreferenced).append(uri)
+    return unreferenced, kept
+
+
+def _find_base_output_uri_or_none(spec: Mapping[str, Any]) -> str | None:
+    """Return the base output directory of a custom or tuning job without "/" at its end; `None` without one."""
+    job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
+    uri = job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
+    return uri or None
 
 
 def _delete_jobs_operations_and_files(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes 10 ms
 _URL = os.environ.get("STORAGE_EMULATOR_HOST", "")  # the emulator serves both
-_DEBUGGER = "VERTEX_EMULATOR_DEBUGGER"  # PORT,wait or PORT, as replicas/debugpy_injection_by_python_path.py sets it
+_DEBUGGER = "VERTEX_EMULATOR_DEBUGGER"  # PORT,wait or PORT, as replicas/debugpy_injection.py sets it
 _OLDEST_DEBUGGED = (3, 10)  # found by trying debugpy 1.8.22, whose metadata says 3.8
 _TOKEN_FILE = os.environ.get("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE")
 

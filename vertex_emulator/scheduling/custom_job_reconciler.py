@@ -14,11 +14,11 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
-from vertex_emulator.replicas import docker_log_size_counting
+from vertex_emulator.replicas import docker_log_size
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.debugpy_injection_by_python_path import add_debugger_to_spec_if_injected
+from vertex_emulator.replicas.debugpy_injection import add_debugger_to_spec_if_injected
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
-from vertex_emulator.replicas.replica_spec_and_folder_creation import make_folders_and_build_replica_spec
+from vertex_emulator.replicas.replica_preparation import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages, injected_fault_effects
 from vertex_emulator.scheduling.ending_or_restart import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
@@ -218,13 +218,13 @@ class CustomJobReconciler:
 
     def _iterate_log_and_warn_at_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
-        counter = docker_log_size_counting.DockerLogSizeCounter()
+        counter = docker_log_size.DockerLogSizeCounter()
         yield from counter.iterate_and_count(self.executor.iterate_log_lines(job.id, replica))
-        if counter.counted_bytes < docker_log_size_counting.MIN_LOG_LIMIT_BYTES:
+        if counter.counted_bytes < docker_log_size.MIN_LOG_LIMIT_BYTES:
             return
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
         if limit is not None and counter.counted_bytes >= limit:
-            text = docker_log_size_counting.render_log_limit_warning(replica.task_name, limit)
+            text = docker_log_size.render_log_limit_warning(replica.task_name, limit)
             with self.database.write_transaction() as transaction:
                 transaction.log_service_message(job.id, text, "WARNING")
 

@@ -32,7 +32,7 @@ from vertex_emulator.snapshots.archive_reading import (
     open_manifest_and_members,
     require_modification_time_ns,
 )
-from vertex_emulator.snapshots.free_space_check import FreeSpaceCheck
+from vertex_emulator.snapshots.import_space_check import FreeSpaceCheck
 from vertex_emulator.snapshots.imported_record_validation import validate_records
 from vertex_emulator.snapshots.progress import ReportProgress
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vertex_emulator.cli.start_command import start_emulator_unless_running
+from vertex_emulator.cli.detached_emulator import start_emulator_unless_running
 from vertex_emulator.cli.status_stop_reset_commands import (
     reset_keeping_buckets_and_describe,
     stop_emulator_and_describe,

@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.env_command import build_environment_variables
-from vertex_emulator.cli.inject_options_and_command import FAULTS_PATH
+from vertex_emulator.cli.inject_command import FAULTS_PATH
 from vertex_emulator.cli.logs_command import iterate_job_log_lines
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.injected_faults import InjectedFault

@@ -15,7 +15,7 @@ from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileT
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import build_time_fields, serialize_job, serialize_pipeline
 from vertex_emulator.web_page.study_view import build_study_view
-from vertex_emulator.web_page.trials_with_thinned_measurements import ThinnedTrials
+from vertex_emulator.web_page.thinned_measurements import ThinnedTrials
 
 
 @dataclass(frozen=True)

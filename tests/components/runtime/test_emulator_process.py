@@ -1,6 +1,6 @@
 """The emulator's process: started, found again, stopped, and its reason given where it does not start.
 
-How `vertex-emulator start` does its part: tests/vertex_emulator/cli/test_start_command.py.
+How `vertex-emulator start` does its part: tests/vertex_emulator/cli/test_detached_emulator.py.
 """
 
 import json

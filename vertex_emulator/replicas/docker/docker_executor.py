@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.replicas.container_settings import ContainerSettings
+from vertex_emulator.replicas.docker import container_options
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
-from vertex_emulator.replicas.docker.container_options import build_host_config, copy_environment_and_add_python_path
 from vertex_emulator.replicas.docker.container_status import build_replica_status
+from vertex_emulator.replicas.docker.container_to_host_firewall import ContainerToHostFirewall
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.docker_error_handling import (
     get_docker_error_text,
@@ -27,10 +29,8 @@ from vertex_emulator.replicas.docker.fixed_address_network import (
     ensure_network_and_get_subnet,
     map_hostnames_to_addresses,
 )
-from vertex_emulator.replicas.docker.host_firewall import HostFirewall
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_ids
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.security_log_and_egress_options import get_log_limit_bytes_or_none
 from vertex_emulator.replicas.executor_protocol import (
     ByteStream,
     HostResources,
@@ -38,7 +38,6 @@ from vertex_emulator.replicas.executor_protocol import (
     ReplicaSpec,
     ReplicaStatus,
 )
-from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 
 if TYPE_CHECKING:
     import docker
@@ -58,7 +57,7 @@ class DockerExecutor:
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
         self._images = ImagePuller(self._connect_and_call, on_pulled)
-        self._firewall = HostFirewall(self._connect_and_call, emulator_id)
+        self._firewall = ContainerToHostFirewall(self._connect_and_call, emulator_id)
         self._host: HostResources | None = None
 
     def ping(self) -> None:
@@ -127,7 +126,7 @@ class DockerExecutor:
         container: Any = None
         with ignore_api_errors(404):
             container = self._connect_and_call(lambda client: client.inspect_container(name))
-        return get_log_limit_bytes_or_none(container["HostConfig"]) if container else None
+        return container_options.get_log_limit_bytes_or_none(container["HostConfig"]) if container else None
 
     def connect_to_port(self, job_id: str, replica: Replica, port: int) -> ByteStream:
         name = self.get_container_name(job_id, replica)
@@ -194,10 +193,12 @@ class DockerExecutor:
                 name=name,
                 entrypoint=list(spec.command) if spec.command is not None else None,
                 command=list(spec.args) if spec.args is not None else None,
-                environment=copy_environment_and_add_python_path(client, spec),
+                environment=container_options.copy_environment_and_add_python_path(client, spec),
                 hostname=spec.hostname,
                 labels=self._build_job_labels(spec.job) | build_replica_labels(spec.replica),
-                host_config=build_host_config(client, spec, network, addresses_by_hostname, self._settings),
+                host_config=container_options.build_host_config(
+                    client, spec, network, addresses_by_hostname, self._settings
+                ),
                 **build_endpoint_options(client, network, address, mac_address),
             )
         except ImageNotFound as error:

@@ -9,9 +9,8 @@ from tests.vertex_emulator.jobs import IMAGE, custom_job, custom_job_spec, pool
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.replicas.debugpy_injection_by_python_path import (
+from vertex_emulator.replicas.debugpy_injection import (
     add_debugger_to_spec_if_injected,
-    build_environment_with_python_path,
     ensure_debugger_files_and_get_folder,
 )
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
@@ -59,18 +58,3 @@ def test_the_files_are_copied_once_and_readable_for_all(data: DataFolder) -> Non
     assert len(copied) > 100 and all(path.stat().st_mode & 0o444 == 0o444 for path in copied)
     assert ensure_debugger_files_and_get_folder(data) == folder
     assert [path.name for path in data.debugger.iterdir()] == [folder.name]
-
-
-@pytest.mark.parametrize(
-    ("environment", "image_environment", "python_path"),
-    [
-        ({}, None, "/startup"),
-        ({}, ["PATH=/bin", "PYTHONPATH=/image=1"], "/startup:/image=1"),
-        ({"PYTHONPATH": "/own:/more"}, ["PYTHONPATH=/image"], "/startup:/own:/more"),
-    ],
-)
-def test_python_path_keeps_the_container_s_or_image_s(
-    environment: dict[str, str], image_environment: list[str] | None, python_path: str
-) -> None:
-    spec = replace(SPEC, environment=environment, python_path="/startup")
-    assert build_environment_with_python_path(spec, {"Env": image_environment}) == {"PYTHONPATH": python_path}

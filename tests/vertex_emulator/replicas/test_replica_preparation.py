@@ -9,7 +9,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
-from vertex_emulator.replicas.replica_spec_and_folder_creation import make_folders_and_build_replica_spec
+from vertex_emulator.replicas.replica_preparation import make_folders_and_build_replica_spec
 
 HOST = HostResources(cpus=8, memory=64 << 30, gpus=("0", "1"))
 

@@ -1,6 +1,8 @@
-"""The spec of a replica's container: image, command, environment, mounts and host name."""
+"""The preparation of a replica: its packages are looked for, its folders made, and its container specified."""
 
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from vertex_api.catalog.output_directories import get_output_directories_by_variable
@@ -11,10 +13,7 @@ from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileT
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, build_pod_hostname
 from vertex_emulator.replicas.nfs_and_lustre_folders import make_folders_and_map_to_mount_points
-from vertex_emulator.replicas.package_container_spec_and_file_check import (
-    build_container_spec,
-    raise_unless_package_files_exist,
-)
+from vertex_emulator.replicas.package_container_spec import build_container_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.variable_expansion import ContainerTexts
@@ -32,7 +31,7 @@ def make_folders_and_build_replica_spec(
     pool = spec["workerPoolSpecs"][replica.pool]
     container = pool.get("containerSpec")
     if not container:
-        raise_unless_package_files_exist(pool["pythonPackageSpec"], data_folder.buckets)
+        _raise_unless_package_files_exist(pool["pythonPackageSpec"], data_folder.buckets)
         container = build_container_spec(pool["pythonPackageSpec"])
     texts = ContainerTexts.expand(container, build_service_environment(job, replica, metric_id))
     _make_output_folders(spec, data_folder)
@@ -65,3 +64,19 @@ def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> No
         except PermissionError as error:
             message = f"there is no {name}: the emulator's user may not write to {uri}; change the mode of its folder"
             raise ReplicaCannotStart(message) from error
+
+
+def _raise_unless_package_files_exist(package_spec: Mapping[str, Any], buckets_folder: Path) -> None:
+    """Raise ReplicaCannotStart, naming the URI, when a package is not in its bucket.
+
+    As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
+    """
+    tree = BucketFileTree(buckets_folder)
+    for uri in package_spec["packageUris"]:
+        try:
+            status = tree.find_file_or_folder_stat(uri)
+        except (InvalidBucketUri, PermissionError) as error:
+            raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
+        if status is None or not stat.S_ISREG(status.st_mode):
+            message = f"the package {uri} does not exist; put the file at {tree.build_local_path(uri)}"
+            raise ReplicaCannotStart(message)

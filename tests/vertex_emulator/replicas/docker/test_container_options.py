@@ -1,4 +1,4 @@
-"""Limits of containers: the bodies of requests, and what the real Docker makes of them."""
+"""Limits and PYTHONPATH of containers: the bodies of requests, and what the real Docker makes of them."""
 
 import docker
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
 from vertex_emulator.locations_and_ids import generate_id
+from vertex_emulator.replicas.docker.container_options import build_environment_with_python_path, build_limit_options
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec, ReplicaStatus, ResourceLimits
 
 CHIEF = Replica(0, 0)
@@ -75,3 +75,20 @@ def test_gpus_are_requested_by_name_from_their_driver(gpus: tuple[str, ...], dri
 
 def test_a_container_without_resources_has_no_limits() -> None:
     assert build_limit_options(ResourceLimits()) == {}
+
+
+@pytest.mark.parametrize(
+    ("environment", "image_environment", "python_path"),
+    [
+        ({}, None, "/startup"),
+        ({}, ["PATH=/bin", "PYTHONPATH=/image=1"], "/startup:/image=1"),
+        ({"PYTHONPATH": "/own:/more"}, ["PYTHONPATH=/image"], "/startup:/own:/more"),
+    ],
+)
+def test_python_path_keeps_the_container_s_or_image_s(
+    environment: dict[str, str], image_environment: list[str] | None, python_path: str
+) -> None:
+    spec = ReplicaSpec(
+        "42", CHIEF, IMAGE, None, None, environment, "host-x", "host", {}, ["host"], python_path="/startup"
+    )
+    assert build_environment_with_python_path(spec, {"Env": image_environment}) == {"PYTHONPATH": python_path}

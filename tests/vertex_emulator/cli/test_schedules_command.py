@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
-from vertex_emulator.cli.schedules_options_and_command import require_schedule
+from vertex_emulator.cli.schedules_command import require_schedule
 from vertex_emulator.errors import EmulatorError
 
 IDS = ("team_dev_nightly", "team_local_nightly", "team_local_weekly")

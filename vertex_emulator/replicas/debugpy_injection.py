@@ -6,14 +6,11 @@ kind of machine, only make it faster. It listens in the container alone, on an a
 
 import hashlib
 import importlib.util
-import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import vertex_emulator.python_startup
 from vertex_emulator.data_folder import DataFolder
@@ -50,14 +47,6 @@ def add_debugger_to_spec_if_injected(job: Job, spec: ReplicaSpec, data_folder: D
         read_only_mounts={str(ensure_debugger_files_and_get_folder(data_folder)): _FOLDER_IN_CONTAINER},
         python_path=f"{_FOLDER_IN_CONTAINER}/{_STARTUP}",
     )
-
-
-def build_environment_with_python_path(spec: ReplicaSpec, image_config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment of a container with the spec's folder before those that it, else its image, has."""
-    image_variables = dict(text.split("=", 1) for text in image_config.get("Env") or ())
-    inherited = spec.environment.get("PYTHONPATH", image_variables.get("PYTHONPATH", ""))
-    folders = [*([spec.python_path] if spec.python_path else []), *([inherited] if inherited else [])]
-    return {**spec.environment, "PYTHONPATH": os.pathsep.join(folders)}
 
 
 def ensure_debugger_files_and_get_folder(data_folder: DataFolder) -> Path:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.running import command
-from vertex_emulator.cli import start_command
-from vertex_emulator.cli.start_command import DetachedEmulator, start_emulator_unless_running
+from vertex_emulator.cli import detached_emulator
+from vertex_emulator.cli.detached_emulator import DetachedEmulator, start_emulator_unless_running
 from vertex_emulator.errors import StartError
 
 # It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
@@ -121,7 +121,7 @@ def test_a_failed_start_quotes_the_last_line_and_exit_code(data: Path) -> None:
 
 
 def test_an_emulator_without_answer_names_its_log(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_command, "_START_SECONDS", 0.5)
+    monkeypatch.setattr(detached_emulator, "_START_SECONDS", 0.5)
     with pytest.raises(StartError) as failure:
         start(data, "import time; time.sleep(60)")
     assert str(failure.value).endswith(f"its log is {data / 'emulator.log'}")

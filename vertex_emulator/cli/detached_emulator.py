@@ -1,4 +1,4 @@
-"""The command `start`: the emulator as a process of its own, which outlives whoever starts it.
+"""The emulator as a process of its own, which outlives whoever starts it: what the command `start` leaves running.
 
 It is detached, in a session of its own with all three streams redirected: otherwise a terminal or Pulumi's engine
 kills it together with its parent, or waits for its pipes to close.

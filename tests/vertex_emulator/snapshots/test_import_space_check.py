@@ -10,7 +10,7 @@ import pytest
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.snapshots.archive_format import Manifest
-from vertex_emulator.snapshots.free_space_check import FreeSpaceCheck
+from vertex_emulator.snapshots.import_space_check import FreeSpaceCheck
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 

@@ -1,14 +1,11 @@
-"""The conversion of a pythonPackageSpec to a containerSpec, and the check that its packages exist."""
+"""The containerSpec that runs a pythonPackageSpec: it installs the packages and runs their module."""
 
 import json
-import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.replicas.variable_expansion import escape_references
 
 # Not every image has its Python as python3; $0 is the source of the program.
@@ -27,22 +24,6 @@ def build_container_spec(package_spec: Mapping[str, Any]) -> dict[str, Any]:
         ],
     }
     return container | ({"env": package_spec["env"]} if "env" in package_spec else {})
-
-
-def raise_unless_package_files_exist(package_spec: Mapping[str, Any], buckets_folder: Path) -> None:
-    """Raise ReplicaCannotStart, naming the URI, when a package is not in its bucket.
-
-    As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
-    """
-    tree = BucketFileTree(buckets_folder)
-    for uri in package_spec["packageUris"]:
-        try:
-            status = tree.find_file_or_folder_stat(uri)
-        except (InvalidBucketUri, PermissionError) as error:
-            raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
-        if status is None or not stat.S_ISREG(status.st_mode):
-            message = f"the package {uri} does not exist; put the file at {tree.build_local_path(uri)}"
-            raise ReplicaCannotStart(message)
 
 
 @cache
