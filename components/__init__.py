@@ -22,9 +22,9 @@ if _typing.TYPE_CHECKING:
     from .preview.accelerator_availability_warnings import (
         warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
     )
-    from .preview.cost_and_quota_report import show_cost as show_cost
+    from .preview.cost_and_needed_quota import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
-    from .runner_of_programs_with_many_resources import run_program as run_program
+    from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
@@ -54,8 +54,8 @@ _MODULES = {
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation_with_preview_reports",
     "export_outputs": ".job_schedule_and_output_creation",
-    "run_program": ".runner_of_programs_with_many_resources",
-    "show_cost": ".preview.cost_and_quota_report",
+    "run_program": ".program_runner",
+    "show_cost": ".preview.cost_and_needed_quota",
     "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",
 }
 """By public name: the module that it is imported from when it is first used.

@@ -24,7 +24,7 @@ LAYERS = {
         (
             "images",
             "packages",
-            "runner_of_programs_with_many_resources",
+            "program_runner",
             "jobs.recovery",
             "ai_platform_training",
             "scheduled_workflow",

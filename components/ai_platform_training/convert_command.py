@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
 from ..schema.source_file import load_source_file_content_and_problems
-from .commented_yaml_rendering import render_comment_lines, render_yaml
+from .commented_yaml import render_comment_lines, render_yaml
 from .job_conversion import convert_job_to_declaration_and_find_problems
 
 _DESCRIPTION = """\

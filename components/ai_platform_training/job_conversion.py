@@ -19,7 +19,7 @@ from vertex_api.validation.shape_validation import (
 
 from ..schema.interpolation import map_texts
 from . import legacy_job_validation
-from .commented_yaml_rendering import CommentedFields
+from .commented_yaml import CommentedFields
 from .converted_field_origins import find_legacy_path_or_none
 from .legacy_api_types import Job, TrainingInput
 from .study_conversion import convert_study_spec, convert_trial_counts

@@ -4,7 +4,7 @@ from typing import Any
 
 from vertex_api.studies.trial_results import convert_whole_float_to_int
 
-from .commented_yaml_rendering import CommentedFields
+from .commented_yaml import CommentedFields
 
 DEFAULT_TAG = "training/hptuning/metric"
 _LIMITS = ("minValue", "maxValue")

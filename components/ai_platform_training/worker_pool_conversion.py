@@ -5,7 +5,7 @@ from typing import Any
 from vertex_api.scalar_types import quote_value
 
 from . import runtime_version_images
-from .commented_yaml_rendering import CommentedFields
+from .commented_yaml import CommentedFields
 from .machine_conversion import ROLES, Replicas, build_machine_spec_and_comments, list_replicas
 
 _PACKAGE = {"packageUris": ["gs://your-bucket/trainer-0.1.tar.gz"], "pythonModule": "trainer.task"}

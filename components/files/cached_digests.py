@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from .checked_and_pruned_cache_files import (
+from .cache_files import (
     get_cache_file_path,
     read_cache_file_or_none,
     try_to_write_cache_file_and_prune,

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from ..cloud_build.build_find_or_start_and_wait import BuildRun, get_built_digest_or_none
-from ..cloud_build.build_log_from_cloud_logging import BuildLog
+from ..cloud_build.build_and_log_client import Build, get_client
+from ..cloud_build.build_log import BuildLog
 from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
-from ..cloud_build.cloud_build_and_logging_client import Build, get_client
-from ..cloud_build.refusal_and_failure_explanations import (
+from ..cloud_build.build_run import BuildRun, get_built_digest_or_none
+from ..cloud_build.failure_explanations import (
     explain_failed_build,
     has_failed_in_dockerfile,
     may_have_failed_for_new_grant,

@@ -18,7 +18,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import config_types
 from .build_context import BuildContext, DockerfileContext
-from .builder_choice_and_options import create_cloud_build_input_or_none
+from .cloud_build_options import create_cloud_build_input_or_none
 from .cloud_builder import CloudBuilder
 from .docker_image_builders import get_buildx_or_classic_builder
 from .google_registry_digest_lookup import RegistryApi

@@ -12,8 +12,8 @@ from vertex_api.estimates.quota_shortages import QuotaShortage, find_quota_short
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..runtime.quota_table import format_granted_amount, render_quota_table_lines_summed_over_jobs
 from ..settings.settings import Settings
-from .cost_and_quota_report import estimate_quotas_by_job_and_metric
-from .granted_quota_lookup_by_gcp_provider import fetch_granted_quota_amounts
+from .cost_and_needed_quota import estimate_quotas_by_job_and_metric
+from .granted_quota_lookup import fetch_granted_quota_amounts
 
 MAX_NAMES = 3
 """How many of the jobs that need a quota a warning names."""

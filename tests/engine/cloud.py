@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from components.preview.granted_quota_lookup_by_gcp_provider import ENDPOINT_VARIABLE
+from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine.project import CHECKOUT, Project
 from tests.standins.gcp import server
 from tests.vertex_emulator.running import IMAGE, RunningEmulator

@@ -18,7 +18,7 @@ from typing import Any
 import docker
 import yaml
 
-from components.preview.granted_quota_lookup_by_gcp_provider import ENDPOINT_VARIABLE
+from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
 from vertex_emulator.cli.status_stop_reset_commands import (

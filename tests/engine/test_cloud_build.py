@@ -21,8 +21,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from components.cloud_build import build_find_or_start_and_wait, build_log_from_cloud_logging
-from components.cloud_build.cloud_build_and_logging_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from components.cloud_build import build_log, build_run
+from components.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed
 from components.images.cloud_builder import CloudBuilder
 from components.images.training_image import create_build_context
@@ -197,7 +197,7 @@ def test_an_edited_image_reuses_layers_of_the_last(
         for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
             monkeypatch.setenv(variable, service.url)
 
-        monkeypatch.setattr(build_find_or_start_and_wait, "FIRST_PAUSE_SECONDS", 0.2)
+        monkeypatch.setattr(build_run, "FIRST_PAUSE_SECONDS", 0.2)
 
         def build_and_forget(code: str) -> str:
             (context / "train.py").write_text(code)
@@ -231,7 +231,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", vertex.url)
     for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
         monkeypatch.setenv(variable, service.url)
-    monkeypatch.setattr(build_log_from_cloud_logging, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(build_log, "_RETRY_SECONDS", 0.0)
     subnet = "10.213.77"
     step = f"RUN hostname -I && hostname -I | grep -q '^{subnet}[.]' && touch /ok"
     (tmp_path / "Dockerfile").write_text(

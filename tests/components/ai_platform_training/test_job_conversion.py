@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.ai_platform_training.commented_yaml_rendering import CommentedFields, render_yaml
+from components.ai_platform_training.commented_yaml import CommentedFields, render_yaml
 from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
 from components.cli import main
 from components.settings.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 from typing_extensions import is_typeddict
 
 from components.ai_platform_training import legacy_api_types
-from components.ai_platform_training.commented_yaml_rendering import render_yaml
+from components.ai_platform_training.commented_yaml import render_yaml
 from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
 from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
 from components.ai_platform_training.runtime_version_images import (

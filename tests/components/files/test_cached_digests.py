@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.files import cached_digests, checked_and_pruned_cache_files, stat_signatures
+from components.files import cache_files, cached_digests, stat_signatures
 from components.files.cached_digests import get_cached_or_compute_file_digests
 from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 
@@ -211,7 +211,7 @@ def test_files_of_another_image_stay_cached(folder: Path, cache_folder: Path, re
 def test_the_oldest_cache_files_are_deleted(
     folder: Path, cache_folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checked_and_pruned_cache_files, "MAX_FILES", 2)
+    monkeypatch.setattr(cache_files, "MAX_FILES", 2)
     for name in ("two", "three", "four"):
         folder = folder.rename(folder.with_name(name))
         get_cached_or_compute_file_digests(folder, PATHS)

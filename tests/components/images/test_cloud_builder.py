@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from components.cloud_build import build_log_from_cloud_logging
-from components.cloud_build.cloud_build_and_logging_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from components.cloud_build import build_log
+from components.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed, ContextUnusable
 from components.images import cloud_builder
 from components.images.build_context import BuildContext, DockerfileContext
@@ -54,7 +54,7 @@ def service(
     """A service whose builds have ended when they are started."""
     for module in (engine_cancellation, cloud_builder):
         monkeypatch.setattr(module, "wait_for_cancellation", lambda seconds: False)
-    monkeypatch.setattr(build_log_from_cloud_logging, "READ_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(build_log, "READ_INTERVAL_SECONDS", 0.0)
     with cloud_build() as standin:
         for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
             monkeypatch.setenv(variable, standin.url)

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from components.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
-from components.preview.cost_and_quota_report import estimate_quotas_by_job_and_metric, show_cost
+from components.preview.cost_and_needed_quota import estimate_quotas_by_job_and_metric, show_cost
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 
 JOBS = """

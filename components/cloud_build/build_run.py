@@ -9,10 +9,10 @@ from vertex_api.client_errors import RateLimited, Unavailable, VertexError
 from ..errors import BuildFailed
 from ..runtime.engine_cancellation import wait_for_cancellation
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
-from .build_log_from_cloud_logging import BuildLog
+from .build_and_log_client import Build, CloudBuildClient
+from .build_log import BuildLog
 from .build_request import ImageBuild, build_request_body, can_reuse_layers, compute_build_tag, get_uri_without_tag
-from .cloud_build_and_logging_client import Build, CloudBuildClient
-from .refusal_and_failure_explanations import explain_refusal
+from .failure_explanations import explain_refusal
 
 ACTIVE_STATUSES = frozenset({"STATUS_UNKNOWN", "PENDING", "QUEUED", "WORKING"})
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 10.0

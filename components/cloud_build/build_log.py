@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from vertex_api.client_errors import VertexError
 
-from .cloud_build_and_logging_client import CloudBuildClient
+from .build_and_log_client import CloudBuildClient
 
 READ_INTERVAL_SECONDS = 10.0
 """Between two reads of one build's log: a project may read 60 times a minute (Cloud Logging's page on quotas)."""

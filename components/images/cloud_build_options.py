@@ -1,4 +1,4 @@
-"""The builder of an image: this machine, or Cloud Build with the options of the stack and of the image."""
+"""Whether Cloud Build builds an image, and its options: those of the stack, and those of the image."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

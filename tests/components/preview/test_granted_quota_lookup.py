@@ -12,8 +12,8 @@ from google.protobuf import struct_pb2
 from pulumi.runtime.proto import resource_pb2, resource_pb2_grpc
 
 from components.errors import GrantedQuotasUnknown
-from components.preview import granted_quota_lookup_by_gcp_provider
-from components.preview.granted_quota_lookup_by_gcp_provider import (
+from components.preview import granted_quota_lookup
+from components.preview.granted_quota_lookup import (
     ENDPOINT_VARIABLE,
     explain_unknown_quotas,
     fetch_granted_quota_amounts,
@@ -51,7 +51,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     server.start()
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = resource_pb2_grpc.ResourceMonitorStub(channel)
-        monkeypatch.setattr(granted_quota_lookup_by_gcp_provider, "get_monitor", lambda: stub)
+        monkeypatch.setattr(granted_quota_lookup, "get_monitor", lambda: stub)
         monkeypatch.setenv(ENDPOINT_VARIABLE, f"http://127.0.0.1:{port}/")
         yield engine
     engine.answering.set()
@@ -78,7 +78,7 @@ def test_a_wrong_name_differs_from_the_provider_s() -> None:
 
 def test_a_missing_answer_is_not_waited_for(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine.answering.clear()
-    monkeypatch.setattr(granted_quota_lookup_by_gcp_provider, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(granted_quota_lookup, "ANSWER_SECONDS", 0.01)
     with pytest.raises(GrantedQuotasUnknown, match="no answer within 0 s"):
         fetch_granted_quota_amounts("acme-dev", "us-east1", {L4})
 
@@ -101,7 +101,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(engine: Engine, monkeypatch: py
         raise OSError
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    monkeypatch.setattr(granted_quota_lookup_by_gcp_provider, "CONNECT_SECONDS", 0.01)
+    monkeypatch.setattr(granted_quota_lookup, "CONNECT_SECONDS", 0.01)
     with pytest.raises(GrantedQuotasUnknown, match="cannot be reached"):
         fetch_granted_quota_amounts("acme-dev", "us-east1", {L4})
     released.set()

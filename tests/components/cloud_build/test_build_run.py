@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from components.cloud_build.build_find_or_start_and_wait import (
+from components.cloud_build.build_and_log_client import CloudBuildClient
+from components.cloud_build.build_log import BuildLog
+from components.cloud_build.build_request import ImageBuild, compute_build_tag
+from components.cloud_build.build_run import (
     MAX_PAUSE_SECONDS,
     BuildRun,
     find_newest_other_image_in_repository_or_none,
 )
-from components.cloud_build.build_log_from_cloud_logging import BuildLog
-from components.cloud_build.build_request import ImageBuild, compute_build_tag
-from components.cloud_build.cloud_build_and_logging_client import CloudBuildClient
 from components.errors import BuildFailed
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
 from vertex_api.calls import retrying_caller

@@ -4,7 +4,7 @@ import re
 
 from vertex_api.client_errors import NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
 
-from .cloud_build_and_logging_client import Build
+from .build_and_log_client import Build
 
 _SETTING = "vertex-training:builder.cloudBuild"
 _DISABLED_API = re.compile(r"has not been used in project|it is disabled|SERVICE_DISABLED")
