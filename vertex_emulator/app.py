@@ -27,7 +27,7 @@ from vertex_emulator.api.unimplemented_or_not_found_errors import (
     build_unimplemented_or_not_found_error,
 )
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database, sqlite_error_descriptions
+from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.folder_copier import FolderCopier
@@ -124,19 +124,15 @@ class App:
                 transaction.set_setting("ready", format_time(now_ns()))
             self.executor.ping()
         except (sqlite3.Error, EmulatorError) as error:
-            reason = (
-                sqlite_error_descriptions.describe_database_error(error)
-                if isinstance(error, sqlite3.Error)
-                else str(error)
-            )
+            reason = sqlite_errors.describe_database_error(error) if isinstance(error, sqlite3.Error) else str(error)
             return JSONResponse({"status": "unavailable", "reason": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
 
 
 def _log_and_respond_with_database_error(request: Request, error: sqlite3.Error) -> Response:
     _log.error("%s %a: %s", request.method, request.url.path, error)
-    message = f"{sqlite_error_descriptions.describe_database_error(error)}. Nothing was changed."
-    if sqlite_error_descriptions.is_disk_full(error):
+    message = f"{sqlite_errors.describe_database_error(error)}. Nothing was changed."
+    if sqlite_errors.is_disk_full(error):
         return build_error_response(ApiError("RESOURCE_EXHAUSTED", message, http=507))
     return build_error_response(ApiError("UNAVAILABLE", message))
 

@@ -16,8 +16,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import (
     Database,
     Transaction,
-    job_and_trial_statements,
     job_queue_statements,
+    job_statements,
     model_statements,
     operation_statements,
 )
@@ -25,10 +25,10 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
-    cancellation_and_early_stop_requests,
     custom_job_deadlines,
     custom_job_reconciler,
     pipeline_reconciler,
+    stop_requests,
     study_reconciler,
 )
 from vertex_emulator.scheduling.scheduler import Scheduler
@@ -291,12 +291,12 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        cancellation_and_early_stop_requests,
+        stop_requests,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,
         custom_job_deadlines,
-        job_and_trial_statements,
+        job_statements,
         job_queue_statements,
         model_statements,
         operation_statements,

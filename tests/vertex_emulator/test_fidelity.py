@@ -10,7 +10,7 @@ import googleapiclient
 import pytest
 
 from tests.vertex_emulator.api.test_routes import SERVED
-from vertex_emulator.scheduling.rejected_and_approximated_fields import APPROXIMATED_FIELDS, REJECTED_FIELDS
+from vertex_emulator.scheduling.unsupported_fields import APPROXIMATED_FIELDS, REJECTED_FIELDS
 
 PREFIX = "GoogleCloudAiplatformV1"
 STATUSES = {"same", "approximated", "refused"}
@@ -79,7 +79,7 @@ def test_every_status_is_one_of_the_three(rows: dict[str, str]) -> None:
     assert set(rows.values()) <= STATUSES
 
 
-def test_rejected_and_approximated_fields_are_documented(rows: dict[str, str]) -> None:
+def test_unsupported_fields_are_documented(rows: dict[str, str]) -> None:
     assert {name: rows[name] for name in REJECTED_FIELDS} == dict.fromkeys(REJECTED_FIELDS, "refused")
     assert {name: rows[name] for name in APPROXIMATED_FIELDS} == dict.fromkeys(APPROXIMATED_FIELDS, "approximated")
 

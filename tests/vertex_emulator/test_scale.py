@@ -14,9 +14,9 @@ from tests.vertex_emulator.scheduling.steps import reports, submit_study
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request_and_page import ListRequest
-from vertex_emulator.database import Database, job_and_trial_statements
+from vertex_emulator.database import Database, job_statements, trial_statements
 from vertex_emulator.database.records import SUCCEEDED
-from vertex_emulator.scheduling import study_ending_and_early_stopping
+from vertex_emulator.scheduling import study_decisions
 from vertex_emulator.web_page.job_list import build_job_list_reply, parse_job_query
 
 FEW, MANY = 300, 3000
@@ -112,8 +112,8 @@ def test_a_study_reads_each_trial_a_few_times(
         use_clock(clock, monkeypatch)
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
-            parsed = count_calls(patch, "_parse_trial")
-            curves = count_calls(patch, "build_learning_curves_of_trial", study_ending_and_early_stopping)
+            parsed = count_calls(patch, "_parse_trial", trial_statements)
+            curves = count_calls(patch, "build_learning_curves_of_trial", study_decisions)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED
@@ -122,9 +122,7 @@ def test_a_study_reads_each_trial_a_few_times(
     assert reads[1] < 1.2 * reads[0] < 30
 
 
-def count_calls(
-    monkeypatch: pytest.MonkeyPatch, name: str, module: ModuleType = job_and_trial_statements
-) -> list[object]:
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str, module: ModuleType = job_statements) -> list[object]:
     """The arguments with which a function of a module is called from now on."""
     calls: list[object] = []
     function = getattr(module, name)

@@ -18,7 +18,7 @@ from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.replicas.nfs_and_lustre_folders import iterate_shared_folder_field_problems
-from vertex_emulator.scheduling import rejected_and_approximated_fields
+from vertex_emulator.scheduling import unsupported_fields
 
 
 def validate_and_canonicalize_request(
@@ -64,8 +64,8 @@ def _find_region_uri_and_unsupported_field_problems(
     )
     return [
         *(FieldProblem(path, message) for path, message in find_region_mismatches(spec, (field,), region)),
-        *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
-        *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
+        *unsupported_fields.find_rejected_field_problems(kind, spec),
+        *unsupported_fields.find_pool_size_problems(kind, spec),
         *iterate_shared_folder_field_problems(kind, spec),
         *next(filter(None, folder_problems), []),
         *_find_package_uri_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),

@@ -30,8 +30,8 @@ from vertex_emulator.resource_json import (
     serialize_operation,
     serialize_pipeline,
 )
-from vertex_emulator.scheduling import cancellation_and_early_stop_requests
-from vertex_emulator.scheduling.job_enqueueing_and_admission import admit_jobs_and_get_ids, enqueue_job
+from vertex_emulator.scheduling import stop_requests
+from vertex_emulator.scheduling.job_queue import admit_jobs_and_get_ids, enqueue_job
 from vertex_emulator.scheduling.model_upload import require_or_generate_model_id
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
@@ -124,7 +124,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
-            cancellation_and_early_stop_requests.request_cancellation_if_undecided(transaction, job_id)
+            stop_requests.request_cancellation_if_undecided(transaction, job_id)
         self.wake(job_id)
         return {}
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertex_emulator.database.changed_job_id_set_by_triggers import create_live_set_of_changed_job_ids
-from vertex_emulator.database.job_change_notifier import JobChangeNotifier
-from vertex_emulator.database.transaction_with_all_statements import Transaction
+from vertex_emulator.database.job_changes import JobChangeNotifier, create_live_set_of_changed_job_ids
+from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
 SCHEMA_VERSION = 5  # checkouts before the first release wrote 1 to 4

@@ -8,7 +8,7 @@ import logging
 import threading
 
 from vertex_emulator.database import Database
-from vertex_emulator.schedules.due_run_creation_and_missed_times import (
+from vertex_emulator.schedules.due_runs import (
     add_due_runs_and_skip_missed_times,
     get_next_time_or_none,
 )

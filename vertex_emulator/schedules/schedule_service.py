@@ -9,7 +9,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
 from vertex_emulator.errors import ApiError, TooManyScheduleTimes, build_not_found_error
 from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.schedules.due_run_creation_and_missed_times import (
+from vertex_emulator.schedules.due_runs import (
     add_all_runs_until,
     add_due_runs_and_skip_missed_times,
     describe_overlap_or_none,

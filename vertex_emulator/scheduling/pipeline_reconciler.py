@@ -20,13 +20,13 @@ from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileT
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
-from vertex_emulator.scheduling.cancellation_and_early_stop_requests import request_cancellation_if_undecided
-from vertex_emulator.scheduling.job_enqueueing_and_admission import enqueue_job
+from vertex_emulator.scheduling.job_queue import enqueue_job
 from vertex_emulator.scheduling.model_upload import store_model_version
-from vertex_emulator.scheduling.pipeline_input_variables import (
+from vertex_emulator.scheduling.pipeline_input_data import (
     build_input_variables_and_warnings,
     copy_with_input_variables,
 )
+from vertex_emulator.scheduling.stop_requests import request_cancellation_if_undecided
 from vertex_emulator.timestamps import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."

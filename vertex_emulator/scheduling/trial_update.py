@@ -5,7 +5,7 @@ from dataclasses import replace
 from vertex_api.studies.metrics import parse_objectives
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import hypertune_measurements
-from vertex_emulator.search.observation_and_measurement import parse_api_measurement, serialize_api_measurement
+from vertex_emulator.search.trial_results import parse_api_measurement, serialize_api_measurement
 
 
 def build_updated_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:

@@ -14,10 +14,10 @@ from vertex_api.studies.metrics import (
 )
 from vertex_api.types import StudySpec
 from vertex_emulator.search.loss_transforms import fill_missing_and_compress_outliers, scalarize_losses_by_trial
-from vertex_emulator.search.observation_and_measurement import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.parameter_space import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.random_search import create_seeded_generator, draw_random_point
+from vertex_emulator.search.trial_results import Observation
 
 # The time of a fit grows with the cube of the points.
 _MAX_FITTED_POINTS = 100

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log1p
 from statistics import median
 
-from vertex_emulator.search.observation_and_measurement import Observation
+from vertex_emulator.search.trial_results import Observation
 
 # The share of the plain sum that is added to the maximum, so that a trial that is worse in one objective and equal in
 # the others gets a larger loss (Knowles 2006).

@@ -17,7 +17,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.validation import pipeline_validation
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_emulator.errors import to_snake_case
-from vertex_emulator.scheduling.rejected_and_approximated_fields import REJECTED_FIELDS
+from vertex_emulator.scheduling.unsupported_fields import REJECTED_FIELDS
 
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
 # What only an emulated service behind the field could honour, besides what coverage.REFUSED names.

@@ -22,7 +22,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, KINDS
 from vertex_api.resource_names import ResourceName
 from vertex_api.schedules.run_placeholders import copy_with_run_id
 from vertex_api.training_pipelines.backing_job import TUNING_TASK
-from vertex_emulator.schedules.due_run_creation_and_missed_times import add_all_runs_until
+from vertex_emulator.schedules.due_runs import add_all_runs_until
 
 DAY_NS = 86_400 * 10**9
 NIGHT = "2026-11-22T02:00:00Z"

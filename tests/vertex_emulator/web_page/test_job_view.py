@@ -11,8 +11,8 @@ from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, t
 from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_emulator.database.job_and_trial_statements import JobAndTrialStatements
 from vertex_emulator.database.records import RUNNING, Replica
+from vertex_emulator.database.trial_statements import TrialStatements
 from vertex_emulator.web_page.job_view import JobViewBuilder
 
 
@@ -100,7 +100,7 @@ def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypa
     assert curves() == [[]]  # it runs
     emulator.run()
     assert curves() == [[0.5], [0.5], [0.5]]
-    monkeypatch.delattr(JobAndTrialStatements, "list_trial_measurements")
+    monkeypatch.delattr(TrialStatements, "list_trial_measurements")
     assert curves() == [[0.5], [0.5], [0.5]]
 
 

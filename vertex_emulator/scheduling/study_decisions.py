@@ -1,4 +1,4 @@
-"""Decides how and when a tuning job ends, by its trials and stopping conditions, and which trials stop early."""
+"""Decides whether a tuning job may start a trial, how and when it ends, and which of its trials stop early."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.search import EndedTrial, early_stopping, study_stopping
 from vertex_emulator.search.early_stopping import CurvesByObjective
-from vertex_emulator.search.observation_and_measurement import parse_api_measurement
+from vertex_emulator.search.trial_results import parse_api_measurement
 
 _CODE_FAILED_PRECONDITION = 9
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.scheduling.rejected_and_approximated_fields import (
+from vertex_emulator.scheduling.unsupported_fields import (
     find_pool_size_problems,
     find_rejected_field_problems,
     render_approximation_warnings,

@@ -1,4 +1,4 @@
-"""The enqueueing of a job, for a client or a training pipeline, and the admission: which jobs leave the queue next."""
+"""The queue of jobs: how a client's or a pipeline's job enters it, and which jobs leave it next (admission)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,9 +8,9 @@ from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, K
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.job_queue_statements import QueuedJob
 from vertex_emulator.database.records import PENDING, Job
-from vertex_emulator.database.service_log_texts import LAUNCH_TEXTS, PROVISIONING_TEXTS
+from vertex_emulator.database.service_messages import LAUNCH_TEXTS, PROVISIONING_TEXTS
 from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.scheduling.rejected_and_approximated_fields import render_approximation_warnings
+from vertex_emulator.scheduling.unsupported_fields import render_approximation_warnings
 
 
 def enqueue_job(

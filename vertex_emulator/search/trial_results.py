@@ -1,4 +1,4 @@
-"""What the search knows of a trial (an observation), and measurements with their form in the API."""
+"""The results of trials as the search sees them: measurements, with their form in the API, and observations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

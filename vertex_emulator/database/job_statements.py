@@ -1,4 +1,4 @@
-"""The statements on jobs, with their trials and service messages."""
+"""The statements on jobs of every kind, also on the jobs of trials."""
 
 import json
 import sqlite3
@@ -13,9 +13,9 @@ from vertex_api.job_kinds import CUSTOM_JOB, KINDS, Kind
 from vertex_emulator.database import records
 from vertex_emulator.database.injected_fault_statements import InjectedFaults
 from vertex_emulator.database.job_queue_statements import ACTIVE
-from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
-from vertex_emulator.database.service_log_texts import iterate_closing_severities_and_texts
-from vertex_emulator.database.statement_base import Statements, encode_values
+from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory
+from vertex_emulator.database.service_messages import ServiceMessageStatements, iterate_closing_severities_and_texts
+from vertex_emulator.database.statement_base import encode_values
 from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.timestamps import now_ns
@@ -25,8 +25,8 @@ _NO_RESTARTS = RestartHistory()
 _get_location = lru_cache(Location)  # a search reads thousands of jobs
 
 
-class JobAndTrialStatements(Statements):
-    """The statements on jobs of every kind, on trials, and on the service's messages in the logs of jobs."""
+class JobStatements(ServiceMessageStatements):
+    """The statements on jobs; the end of a job is logged as messages of the service."""
 
     def add_job_and_consume_fault(
         self,
@@ -132,33 +132,6 @@ class JobAndTrialStatements(Statements):
         """Delete a job with its trials, their jobs and its messages."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
-    def list_trials(self, study_id: str, except_numbers: Iterable[int] = ()) -> list[Trial]:
-        """List the trials of a tuning job by number, but for those with `except_numbers`."""
-        query = (
-            "SELECT * FROM trials WHERE study = ? AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number"
-        )
-        rows = self._connection.execute(query, (study_id, json.dumps(list(except_numbers))))
-        return [_parse_trial(row) for row in rows]
-
-    def list_trials_omitting_measurements(self, study_id: str) -> list[Trial]:
-        """List the trials of a tuning job by number, as if they had no measurements, which take most of the time."""
-        query = (
-            "SELECT study, number, state, parameters, job, started, ended, '[]' AS measurements, final,"
-            " infeasible_reason FROM trials WHERE study = ? ORDER BY number"
-        )
-        return [_parse_trial(row) for row in self._connection.execute(query, (study_id,))]
-
-    def list_trial_measurements(self, study_id: str, number: int) -> tuple[dict[str, Any], ...]:
-        """List the measurements of a trial."""
-        query = "SELECT measurements FROM trials WHERE study = ? AND number = ?"
-        row = self._connection.execute(query, (study_id, number)).fetchone()
-        return tuple(from_json(row["measurements"])) if row else ()
-
-    def count_ended_trials(self, study_id: str) -> int:
-        """Count the trials of a tuning job that have ended."""
-        query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
-        return int(self._connection.execute(query, (study_id,)).fetchone()[0])
-
     def list_trial_jobs(self, study_id: str) -> list[Job]:
         """List the jobs of a study's trials."""
         return [_parse_job(row) for row in self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study_id,))]
@@ -171,27 +144,6 @@ class JobAndTrialStatements(Statements):
             (study_id,),
         )
         return {row["id"]: _parse_job(row) for row in rows}
-
-    def add_trial(self, trial: Trial) -> None:
-        """Add a trial; add its job in the same transaction."""
-        names = ("study", "number", "state", "parameters", "job")
-        self._insert_row("trials", **{name: getattr(trial, name) for name in names})
-
-    def update_trial(self, trial: Trial) -> None:
-        """Write a trial's state, times and measurements."""
-        names = ("state", "started", "ended", "measurements", "final", "infeasible_reason")
-        values = encode_values(getattr(trial, name) for name in names)
-        query = f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE study = ? AND number = ?"
-        self._connection.execute(query, (*values, trial.study, trial.number))
-
-    def log_service_message(self, job_id: str, text: str, severity: str = "INFO") -> None:
-        """Add a message of the service to a job's log."""
-        self._insert_row("service_messages", job=job_id, at=now_ns(), severity=severity, text=text)
-
-    def list_service_messages(self, job_id: str) -> list[ServiceMessage]:
-        """List the service's messages in a job's log, oldest first."""
-        rows = self._connection.execute("SELECT * FROM service_messages WHERE job = ? ORDER BY sequence", (job_id,))
-        return [ServiceMessage(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
     def _require_job(self, job_id: str) -> Job:
         job = self.get_job(job_id)
@@ -217,13 +169,3 @@ def _parse_restart_history(text: str) -> RestartHistory:
     columns = from_json(text)
     failure = columns.pop("unnoticed_failure", None)  # absent in the database of an earlier checkout
     return RestartHistory(**columns, unnoticed_failure=UnnoticedFailure(**failure) if failure else None)
-
-
-def _parse_trial(row: sqlite3.Row) -> Trial:
-    # By position, as a page of studies has thousands: the columns of the table are the fields of the record.
-    study, number, state, parameters, job, started, ended, measurements, final, infeasible_reason = row
-    measurement_list = tuple(from_json(measurements))
-    final = from_json(final) if final else None
-    return Trial(
-        study, number, state, from_json(parameters), job, started, ended, measurement_list, final, infeasible_reason
-    )
