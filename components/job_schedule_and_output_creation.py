@@ -14,9 +14,9 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from .image_and_package_creation import Images, Packages
 from .jobs.completion_resource import Completion
-from .jobs.dependency_cycles_and_levels import compute_level_by_job
+from .jobs.dependency_graph import compute_level_by_job
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .jobs.result_reference_parsing_and_fetching import split_at_known_job_or_first_dot
+from .jobs.result_references import split_at_known_job_or_first_dot
 from .runtime.foundation_protocol import Foundation
 from .runtime.output_apply import call_now_or_when_known
 from .schedules.schedule_component import JobTemplate, Schedule

@@ -18,7 +18,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .recovery.orphan_removal_by_exported_state import find_pulumi_names_of_undeclared_active_jobs
+from .recovery.orphan_removal import find_pulumi_names_of_undeclared_active_jobs
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 
 UNDECLARED_MESSAGE = (

@@ -15,8 +15,8 @@ from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import call_now_or_when_known
 from ..schema import config_types, interpolation
-from .adopted_job_lookup_and_checks import expand_to_resource_name
-from .job_canonicalization_and_problem_recording import canonicalize_spec_and_lifecycle_and_record_problems
+from .adoption import expand_to_resource_name
+from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest

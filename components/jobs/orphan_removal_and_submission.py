@@ -9,8 +9,8 @@ from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.job_digests import compute_idempotency_token
-from .recovery.job_labels_and_list_filter import MARK_LABEL, build_labels
-from .recovery.orphan_removal_by_exported_state import remove_orphans_among_jobs
+from .recovery.job_labels import MARK_LABEL, build_labels
+from .recovery.orphan_removal import remove_orphans_among_jobs
 from .recovery.submitted_jobs_cache import SubmittedJobsCache
 from .refusal_explanations import reraise_refusals_with_remedies
 

@@ -19,21 +19,21 @@ from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
-from .actual_values_of_declared_fields import select_actual_values_of_declared_fields
-from .adopted_job_lookup_and_checks import (
+from .adoption import (
     RERUN_MESSAGE,
     fetch_and_verify_adopted_job,
     find_adoption_violation_messages,
     is_same_job,
 )
-from .job_fetching_with_tuning_jobs_of_pipelines import fetch_tuning_job_of_pipeline_or_same_job
+from .drift_comparison import select_actual_values_of_declared_fields
+from .job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
 from .progress_lines import describe_run_summary_change_or_none
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
-from .recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
+from .recovery.job_labels import find_reserved_or_excess_label_violations
 from .recovery.job_removal import remove_job
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from .result_reference_parsing_and_fetching import fetch_result_values_by_reference
+from .result_references import fetch_result_values_by_reference
 from .submission_recording_and_total_printing import record_submissions_and_print_total_if_last_and_slow
 
 

@@ -16,7 +16,7 @@ from ..runtime import api_target
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
-from .job_fetching_with_tuning_jobs_of_pipelines import (
+from .job_fetching import (
     fetch_and_attach_tuning_jobs_to_copies,
     fetch_existing_jobs_by_api_name,
 )

@@ -18,7 +18,7 @@ from vertex_api.validation.shape_validation import (
 )
 
 from ..errors import DeclarationErrors, Problem
-from ..jobs.job_canonicalization_and_problem_recording import canonicalize_spec_and_lifecycle_and_record_problems
+from ..jobs.job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
 from ..jobs.job_resources import (
     CustomJob,
     CustomJobArgs,

@@ -15,7 +15,7 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
-from ..jobs.job_fetching_with_tuning_jobs_of_pipelines import fetch_tuning_job_of_pipeline_or_same_job
+from ..jobs.job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.dynamic_resource_base import DynamicResource

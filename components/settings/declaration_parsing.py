@@ -20,7 +20,7 @@ from vertex_api.validation.shape_validation import (
 
 from ..errors import Problem
 from ..images.image_declaration_rules import find_image_violations
-from ..jobs.dependency_checks_and_model_dir_resolution import (
+from ..jobs.dependency_validation import (
     copy_jobs_with_model_dirs_and_referenced_jobs,
     find_dependency_and_deadline_violations,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..jobs.recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
+from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
 from .image_builder_rules import find_stack_builder_violations
 
 PERSISTENT_RESOURCE = "persistentResource"

@@ -6,8 +6,8 @@ from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
-from ..jobs.dependency_checks_and_model_dir_resolution import JobViolation, ResultReferences
-from ..jobs.result_reference_parsing_and_fetching import split_at_known_job_or_first_dot
+from ..jobs.dependency_validation import JobViolation, ResultReferences
+from ..jobs.result_references import split_at_known_job_or_first_dot
 from ..schema import config_types, interpolation
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names

@@ -10,7 +10,7 @@ import pytest
 from components import Completion, CustomJob, HyperparameterTuningJob, Images, Jobs, Packages
 from components.settings.settings import Settings
 from tests.components.fakes import Ground
-from tests.components.jobs.test_dependency_checks_and_model_dir_resolution import CUSTOM, after, jobs
+from tests.components.jobs.test_dependency_validation import CUSTOM, after, jobs
 from tests.components.jobs.test_provider import ARGS
 from tests.components.projects import INCLUDING, load
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph

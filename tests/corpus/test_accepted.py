@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import DeclarationErrors
-from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
+from components.jobs.drift_comparison import select_actual_values_of_declared_fields
 from components.jobs.job_resources import copy_with_defaults_and_output_folder
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.schema import interpolation

@@ -2,7 +2,7 @@
 
 import copy
 
-from components.jobs.recovery.job_labels_and_list_filter import MARK_LABEL
+from components.jobs.recovery.job_labels import MARK_LABEL
 from tests.engine.project import Project
 from tests.vertex_emulator.running import IMAGE
 

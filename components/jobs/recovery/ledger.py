@@ -30,8 +30,8 @@ from ...runtime.provider_base import Provider
 from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
-from .job_labels_and_list_filter import MARK_LABEL, build_stack_filter
-from .orphan_removal_by_exported_state import remove_orphans_among_jobs
+from .job_labels import MARK_LABEL, build_stack_filter
+from .orphan_removal import remove_orphans_among_jobs
 from .submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
 _FOR_PLANS = ("declarations", "packageVersion")

@@ -15,7 +15,7 @@ from vertex_api.resource_names import ResourceName
 
 from ...runtime.api_target import Target
 from . import job_digests
-from .job_labels_and_list_filter import MARK_LABEL, TOKEN_LABEL, build_stack_filter
+from .job_labels import MARK_LABEL, TOKEN_LABEL, build_stack_filter
 
 Job = Mapping[str, Any]
 JobSummary = Mapping[str, str]

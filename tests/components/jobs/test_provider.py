@@ -15,7 +15,7 @@ from components.jobs.provider import (
     JobProvider,
     TrainingPipelineProvider,
 )
-from components.jobs.recovery.job_labels_and_list_filter import TOKEN_LABEL
+from components.jobs.recovery.job_labels import TOKEN_LABEL
 from components.schema.interpolation import TENSORBOARD_NAME
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from components.jobs.provider import CustomJobProvider
-from components.jobs.recovery import orphan_removal_by_exported_state
+from components.jobs.recovery import orphan_removal
 from components.jobs.recovery.job_digests import compute_mark_label_value
-from components.jobs.recovery.job_labels_and_list_filter import build_labels
+from components.jobs.recovery.job_labels import build_labels
 from components.jobs.recovery.ledger import LedgerProvider
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
@@ -23,9 +23,7 @@ ledger, custom = LedgerProvider(), CustomJobProvider()
 def recorded(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The ids that the state records."""
     ids: set[str] = set()
-    monkeypatch.setattr(
-        orphan_removal_by_exported_state, "export_state_and_get_resource_ids_or_none", lambda stack: ids
-    )
+    monkeypatch.setattr(orphan_removal, "export_state_and_get_resource_ids_or_none", lambda stack: ids)
     return ids
 
 

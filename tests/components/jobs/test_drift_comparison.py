@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.actual_values_of_declared_fields import select_actual_values_of_declared_fields
+from components.jobs.drift_comparison import select_actual_values_of_declared_fields
 from components.schema.interpolation import resolve_known_references_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB

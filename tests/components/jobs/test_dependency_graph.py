@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.dependency_cycles_and_levels import compute_level_by_job, find_cycles
+from components.jobs.dependency_graph import compute_level_by_job, find_cycles
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import has_output
 from ..schema import config_types, field_types, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
-from .adopted_job_lookup_and_checks import RERUN_MESSAGE, find_adoption_violation_messages
-from .recovery.job_labels_and_list_filter import find_reserved_or_excess_label_violations
-from .result_reference_parsing_and_fetching import build_unknown_result_message, split_at_known_job_or_first_dot
+from .adoption import RERUN_MESSAGE, find_adoption_violation_messages
+from .recovery.job_labels import find_reserved_or_excess_label_violations
+from .result_references import build_unknown_result_message, split_at_known_job_or_first_dot
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",

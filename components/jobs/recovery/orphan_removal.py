@@ -14,7 +14,7 @@ from vertex_api.resource_names import ResourceName, build_parent
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ...runtime.api_target import Target
-from .job_labels_and_list_filter import MARK_LABEL, build_stack_filter
+from .job_labels import MARK_LABEL, build_stack_filter
 from .job_removal import remove_job
 from .submitted_jobs_cache import LedgerContents
 

@@ -9,8 +9,8 @@ from vertex_api.validation.rules import KeyPath
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
-from .dependency_cycles_and_levels import compute_level_by_job, find_cycles
-from .result_reference_parsing_and_fetching import (
+from .dependency_graph import compute_level_by_job, find_cycles
+from .result_references import (
     build_unknown_result_message,
     collect_result_references,
     split_at_known_job_or_first_dot,

@@ -11,7 +11,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target import Target
-from .recovery.job_labels_and_list_filter import build_stack_filter
+from .recovery.job_labels import build_stack_filter
 
 Job = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from .actual_values_of_declared_fields import is_equivalent, replace_secrets_with_references
+from .drift_comparison import is_equivalent, replace_secrets_with_references
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]

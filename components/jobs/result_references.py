@@ -12,7 +12,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
-from .job_fetching_with_tuning_jobs_of_pipelines import fetch_and_attach_tuning_jobs_to_copies
+from .job_fetching import fetch_and_attach_tuning_jobs_to_copies
 from .provider_inputs import JobInputs
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from components.jobs.recovery.job_labels_and_list_filter import build_labels, build_stack_filter
+from components.jobs.recovery.job_labels import build_labels, build_stack_filter
 
 
 @pytest.mark.parametrize("owner", ["team/dev/digits", "My.Team/Dev_1/a.b-c_d", f"{'p' * 70}/{'s' * 70}/{'n' * 70}"])

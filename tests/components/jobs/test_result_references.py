@@ -7,7 +7,7 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
 from components.jobs.provider_inputs import JobInputs
-from components.jobs.result_reference_parsing_and_fetching import (
+from components.jobs.result_references import (
     fetch_result_values_by_reference,
     split_at_known_job_or_first_dot,
 )
