@@ -25,7 +25,7 @@ from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database.records import Replica
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning
-from vertex_emulator.http.access_check_and_response_headers_middleware import VERSION_HEADER
+from vertex_emulator.http.security_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
 from vertex_emulator.scheduling.custom_job_deadlines import compute_timeout_deadline
 

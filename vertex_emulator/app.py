@@ -22,22 +22,20 @@ from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
-from vertex_emulator.api.unimplemented_or_not_found_errors import (
+from vertex_emulator.api.unserved_path_errors import (
     build_unimplemented_error,
     build_unimplemented_or_not_found_error,
 )
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.folder_copier import FolderCopier
-from vertex_emulator.gcs.routes.routes_error_handlers_and_upload_expiry import (
-    StorageRoutes,
-    find_xml_multipart_upload_error,
-)
-from vertex_emulator.http.access_check_and_response_headers_middleware import AccessCheckMiddleware
-from vertex_emulator.http.json_and_error_responses import build_error_response
-from vertex_emulator.http.token_creation_and_request_authentication import Access
+from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
+from vertex_emulator.gcs.routes.error_responses import find_xml_multipart_upload_error, get_error_handlers
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.http.authentication import Access
+from vertex_emulator.http.json_responses import build_error_response
+from vertex_emulator.http.security_middleware import SecurityMiddleware
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService
@@ -76,10 +74,9 @@ class App:
         """The loop of schedules, which the server starts."""
         return ScheduleLoop(self.database, self.job_service)
 
-    def build_asgi_app(self) -> AccessCheckMiddleware:
+    def build_asgi_app(self) -> SecurityMiddleware:
         """Return the ASGI application."""
         request_faults = InjectedRequestFaults(self.database)
-        storage = StorageRoutes(self.data.buckets, self.data.uploads, self.data.object_metadata)
         routes = [
             *build_routes(
                 self.job_service,
@@ -99,7 +96,7 @@ class App:
             ShellCommandPage(self.database, self.data.root).build_route(),
             Route("/healthz", self._respond_with_health),
             Route("/readyz", self._try_database_and_executor_and_respond_with_readiness),
-            *storage.delete_expired_uploads_and_build_routes(),
+            *open_stores_and_build_routes(self.data.buckets, self.data.uploads, self.data.object_metadata),
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
@@ -109,11 +106,11 @@ class App:
             ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _log_and_respond_with_database_error,
-            **storage.get_error_handlers(),
+            **get_error_handlers(),
             Exception: _log_and_respond_with_internal_error,
         }
         application = Starlette(routes=routes, exception_handlers=handlers)
-        return AccessCheckMiddleware(application, __version__, self.access, self.allowed_host)
+        return SecurityMiddleware(application, __version__, self.access, self.allowed_host)
 
     async def _respond_with_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})

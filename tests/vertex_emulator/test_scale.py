@@ -13,7 +13,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spe
 from tests.vertex_emulator.scheduling.steps import reports, submit_study
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.api.job_service import JobService
-from vertex_emulator.api.list_request_and_page import ListRequest
+from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, job_statements, trial_statements
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.scheduling import study_decisions

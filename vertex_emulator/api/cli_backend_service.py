@@ -13,7 +13,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder

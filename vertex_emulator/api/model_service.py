@@ -12,7 +12,7 @@ from vertex_api.validation.job_validation import canonicalize_message_and_find_p
 from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.api.field_masks import apply_read_mask, parse_read_mask
-from vertex_emulator.api.list_request_and_page import ListRequest, build_list_reply
+from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.model_lookup import (
     build_model_not_found_or_malformed_name_error,
     require_all_versions_and_named_one,
@@ -27,8 +27,8 @@ from vertex_emulator.errors import (
     build_invalid_argument_error,
 )
 from vertex_emulator.filters.expression_tree import matches
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_name_listing import has_objects
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
 

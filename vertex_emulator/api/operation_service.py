@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vertex_emulator.api.list_request_and_page import ListRequest, build_list_reply
+from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError

@@ -12,15 +12,18 @@ from vertex_api.job_kinds import KINDS
 from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
-from vertex_emulator.api.list_request_and_page import ListRequest
+from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.log_entry_listing_service import LogEntryListingService
 from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService
 from vertex_emulator.api.operation_service import OperationService
-from vertex_emulator.api.unimplemented_or_not_found_errors import build_unimplemented_or_not_found_error
+from vertex_emulator.api.unserved_path_errors import build_unimplemented_or_not_found_error
 from vertex_emulator.errors import AnswerLost
-from vertex_emulator.http.allowed_query_parameter_check import (
+from vertex_emulator.http.connection_with_peer_user import ABORT_CONNECTION
+from vertex_emulator.http.json_request_body import read_json_object
+from vertex_emulator.http.json_responses import respond_with_json_from_thread
+from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
@@ -28,9 +31,6 @@ from vertex_emulator.http.allowed_query_parameter_check import (
     WAIT_PARAMETERS,
     get_checked_camel_case_query,
 )
-from vertex_emulator.http.json_and_error_responses import respond_with_json_from_thread
-from vertex_emulator.http.json_request_body import read_json_object
-from vertex_emulator.http.token_creation_and_request_authentication import ABORT_CONNECTION
 from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.schedules.schedule_service import ScheduleService

@@ -9,7 +9,7 @@ from vertex_emulator.event_files.event_file_search import EventFile, list_event_
 from vertex_emulator.event_files.scalar_events import iterate_scalars
 from vertex_emulator.event_files.tfrecord_reader import read_complete_records
 from vertex_emulator.event_files.thinned_curve import ThinnedCurve
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 MAX_TAGS = 500  # of one run
 

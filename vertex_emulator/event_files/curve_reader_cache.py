@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from vertex_emulator.event_files.curve_reader import CurveReader
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 MAX_READERS = 128
 MAX_BYTES_PER_READ = 2_000_000  # some 45,000 points, 0.3 s

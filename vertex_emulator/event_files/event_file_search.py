@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
 MAX_ENTRIES = 5000  # of one folder

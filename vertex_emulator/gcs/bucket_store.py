@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
 
 _BATCH = 10_000
 

@@ -8,9 +8,9 @@ from io import FileIO
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
 from vertex_emulator.gcs.object_name_listing import iterate_object_names
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 _BATCH_BYTES = 1 << 20
 

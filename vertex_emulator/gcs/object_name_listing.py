@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.gs_uri import MAX_OBJECT_NAME_BYTES, MAX_PARTS, is_utf8_encodable, parse_gs_uri_parts
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 # The first holds a page of names, so that a folder is read once for it; the last bounds the memory of longer walks.
 _FIRST_BATCH, _MAX_BATCH = 2_000, 100_000

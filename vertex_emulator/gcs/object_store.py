@@ -12,12 +12,12 @@ from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_file_operations_without_links import NotRegularFile
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata, guess_content_type_or_default
+from vertex_emulator.gcs.object_metadata import ObjectMetadata, guess_content_type_or_default
 from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
 from vertex_emulator.gcs.stored_object import StoredObject
+from vertex_emulator.gcs.symlink_safe_bucket_files import NotRegularFile
 from vertex_emulator.timestamps import now_ns
 
 NO_FIELDS: Mapping[str, Any] = {}

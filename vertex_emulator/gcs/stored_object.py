@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import (
+from vertex_emulator.gcs.object_metadata import (
     NO_METADATA,
     ObjectMetadata,
     guess_content_type_or_default,

@@ -80,6 +80,14 @@ class Uploads:
     folder: Path
     objects: ObjectStore
 
+    @classmethod
+    def open_and_delete_expired(cls, folder: Path, objects: ObjectStore) -> "Uploads":
+        """Open the uploads of a folder, and delete those that are older than `EXPIRY_SECONDS`."""
+        for path in folder.iterdir():
+            if time.time() - path.stat().st_mtime > EXPIRY_SECONDS:
+                path.unlink()
+        return cls(folder, objects)
+
     def create(self, bucket: str, name: str, expected: Mapping[str, str], fields: Mapping[str, Any]) -> Upload:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
@@ -146,9 +154,3 @@ class Uploads:
         """Delete an upload."""
         upload.partial.unlink(missing_ok=True)
         upload.record_path.unlink(missing_ok=True)
-
-    def delete_expired(self) -> None:
-        """Delete all uploads that are older than `EXPIRY_SECONDS`."""
-        for path in self.folder.iterdir():
-            if time.time() - path.stat().st_mtime > EXPIRY_SECONDS:
-                path.unlink()

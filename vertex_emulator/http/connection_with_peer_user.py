@@ -6,7 +6,11 @@ from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vertex_emulator.http.peer_user import find_user_id_of_peer
-from vertex_emulator.http.token_creation_and_request_authentication import ABORT_CONNECTION, PEER_USER_ID
+
+PEER_USER_ID = "peer_user_id"
+"""The key of a connection's user id in `scope["state"]`."""
+ABORT_CONNECTION = "abort_connection"
+"""The key in `scope["state"]` of a function that cuts a request's connection at once."""
 
 
 class IdentifiedConnection(H11Protocol):

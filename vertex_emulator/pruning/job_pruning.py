@@ -13,8 +13,8 @@ from typing import Any
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 _URI_OR_MOUNTED_PATH = re.compile(r"(?:gs://|/gcs/)([a-z0-9][^\"'\\\s,;]*)")
 _JOBS_AT_ONCE = 100  # so that requests in between do not wait long

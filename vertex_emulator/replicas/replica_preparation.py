@@ -9,7 +9,7 @@ from vertex_api.catalog.output_directories import get_output_directories_by_vari
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, build_pod_hostname
 from vertex_emulator.replicas.nfs_and_lustre_folders import make_folders_and_map_to_mount_points

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 _SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")

@@ -16,8 +16,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.object_name_listing import has_objects
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.scheduling.job_queue import enqueue_job

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.json_and_error_responses import build_error_response
+from vertex_emulator.http.json_responses import build_error_response
 from vertex_emulator.locations_and_ids import derive_project_number
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.secret_manager.secret_values import SecretValues

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree, NotRegularFile
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable, parse_gs_uri_parts
+from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree, NotRegularFile
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, is_link_within_bucket
 from vertex_emulator.snapshots.archive_writing import ArchiveEntry
 from vertex_emulator.snapshots.progress import ReportProgress

@@ -16,10 +16,10 @@ from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
-from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import build_object_uri
+from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import ObjectMetadata, parse_object_fields
+from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
 from vertex_emulator.snapshots.archive_format import (
     BUCKETS_PREFIX,
     DATABASE_PREFIX,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
+from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
 from vertex_emulator.timestamps import format_time
 
 MAX_LISTED = 1000

@@ -11,7 +11,7 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import build_time_fields, serialize_job, serialize_pipeline
 from vertex_emulator.web_page.study_view import build_study_view

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, job_change_events, job_list

@@ -8,7 +8,7 @@ from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
-from vertex_emulator.api.list_request_and_page import ListRequest
+from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters.parser import parse_filter_unless_empty
 

@@ -10,7 +10,7 @@ import googleapiclient
 import pytest
 
 from tests.vertex_emulator.running import RunningEmulator
-from vertex_emulator.api.unimplemented_or_not_found_errors import is_method_of_vertex_ai
+from vertex_emulator.api.unserved_path_errors import is_method_of_vertex_ai
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}

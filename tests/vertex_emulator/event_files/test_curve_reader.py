@@ -11,7 +11,7 @@ from tests.vertex_emulator.event_files.events import LOG, add_to_file, plain, ra
 from vertex_emulator.event_files import curve_reader
 from vertex_emulator.event_files.curve_reader import CurveReader
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 NAME = "events.out.tfevents.1.host"
 

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.routes_error_handlers_and_upload_expiry import StorageRoutes
+from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
+from vertex_emulator.gcs.routes.error_responses import get_error_handlers
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:
@@ -25,10 +26,9 @@ class ServedStorage:
     """A server on two folders below `root`; another one on the same root is one that was restarted."""
 
     def __init__(self, root: Path) -> None:
-        storage = StorageRoutes(root / "gcs", root / "uploads", root / "objects.db")
         app = Starlette(
-            routes=storage.delete_expired_uploads_and_build_routes(),
-            exception_handlers={ApiError: _refusal, **storage.get_error_handlers()},
+            routes=open_stores_and_build_routes(root / "gcs", root / "uploads", root / "objects.db"),
+            exception_handlers={ApiError: _refusal, **get_error_handlers()},
         )
         listener = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))

@@ -6,10 +6,10 @@ import pytest
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
 

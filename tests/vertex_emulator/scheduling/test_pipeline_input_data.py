@@ -6,7 +6,7 @@ import pytest
 from tests.vertex_emulator.jobs import pool
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_emulator.api.job_request_validation_and_canonicalization import validate_and_canonicalize_request
+from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
 from vertex_emulator.errors import ApiError
 from vertex_emulator.scheduling.pipeline_input_data import (
     InputData,

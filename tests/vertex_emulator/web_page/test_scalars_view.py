@@ -14,7 +14,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.errors import ApiError
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.web_page import scalars_view
 
 __all__ = ["emulator"]

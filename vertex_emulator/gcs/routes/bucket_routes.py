@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_bucket, serialize_list_without_empty_fields
-from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import get_base_url, get_checked_query
+from vertex_emulator.gcs.routes.request_checks import get_base_url, get_checked_query
 from vertex_emulator.http.json_request_body import read_json_object
 
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import parse_object_fields, patch_object_fields
+from vertex_emulator.gcs.object_metadata import parse_object_fields, patch_object_fields
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.preconditions import (
     PRECONDITIONS,
@@ -26,7 +26,7 @@ from vertex_emulator.gcs.preconditions import (
     raise_unless_preconditions_hold,
 )
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_list_without_empty_fields, serialize_object
-from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import (
+from vertex_emulator.gcs.routes.request_checks import (
     get_base_url,
     get_bucket_and_object_name_or_refuse_acl_method,
     get_checked_query,

@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import parse_object_fields
+from vertex_emulator.gcs.object_metadata import parse_object_fields
 from vertex_emulator.gcs.preconditions import PRECONDITIONS
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
-from vertex_emulator.gcs.routes.multipart_parser import MultipartParser
-from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import (
+from vertex_emulator.gcs.routes.multipart_upload_parser import MultipartParser
+from vertex_emulator.gcs.routes.request_checks import (
     get_base_url,
     get_checked_query,
     raise_if_disconnected,

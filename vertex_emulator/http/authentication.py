@@ -11,11 +11,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from vertex_emulator.errors import ApiError, StartError
+from vertex_emulator.http.connection_with_peer_user import PEER_USER_ID
 
-PEER_USER_ID = "peer_user_id"
-"""The key of a connection's user id in `scope["state"]`."""
-ABORT_CONNECTION = "abort_connection"
-"""The key in `scope["state"]` of a function that cuts a request's connection at once."""
 _TOKEN_BYTES = 32
 _BEARER = "bearer "
 

@@ -9,18 +9,18 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.host_parsing_and_loopback_check import (
+from vertex_emulator.http.authentication import Access
+from vertex_emulator.http.hosts import (
     find_host_of_bare_url,
     is_loopback_host,
     parse_ip_address_or_none,
 )
-from vertex_emulator.http.json_and_error_responses import build_error_response
-from vertex_emulator.http.token_creation_and_request_authentication import Access
+from vertex_emulator.http.json_responses import build_error_response
 
 VERSION_HEADER = "x-vertex-emulator"
 
 
-class AccessCheckMiddleware:
+class SecurityMiddleware:
     """ASGI middleware that accepts requests of those who have `access`, to loopback names only.
 
     With `allowed_host`, requests may be to it and to any address too.

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.bucket_file_operations_without_links import BucketFileTree
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import (
+from vertex_emulator.gcs.object_metadata import (
     MAX_CUSTOM_METADATA_BYTES,
     parse_object_fields,
     patch_object_fields,
 )
+from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_store import ObjectStore
+from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 FIELDS = {"contentType": "text/x", "metadata": {"a": "1", "b": "2"}}
 

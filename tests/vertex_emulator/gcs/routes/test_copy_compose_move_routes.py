@@ -12,7 +12,7 @@ import pytest
 from tests.vertex_emulator.gcs.served import ServedStorage
 from vertex_emulator.gcs import object_store
 from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
-from vertex_emulator.gcs.routes.copy_compose_and_move_routes import CopyCall, parse_copy_call_or_none
+from vertex_emulator.gcs.routes.copy_compose_move_routes import CopyCall, parse_copy_call_or_none
 
 OBJECTS = "/storage/v1/b/bucket/o"
 ONE = {"name": "y.txt"}

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.routes.error_responses import raise_unimplemented
 
 _SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
 _ACCESS_RULES = re.compile(r"/storage/v1/b/[^/]+/o/[^/]+/(?:acl(?:/[^/]+)?|iam(?:/testPermissions)?)")
@@ -42,10 +42,3 @@ async def raise_if_disconnected(request: Request) -> None:
     """Raise ClientDisconnect if the client, whose whole body has arrived, has left."""
     if await request.is_disconnected():
         raise ClientDisconnect
-
-
-def raise_unimplemented(request: Request) -> Response:
-    """Raise the error for a method that the API has, or may have, and this emulator does not."""
-    call = f"{request.method} {request.url.path}"
-    message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
-    raise ApiError("UNIMPLEMENTED", message)

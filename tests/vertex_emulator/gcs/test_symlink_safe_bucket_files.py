@@ -15,8 +15,8 @@ import pytest
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_file_operations_without_links import ROOT, BucketFileTree
 from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
+from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.multipart_parser import MultipartParser
+from vertex_emulator.gcs.routes.multipart_upload_parser import MultipartParser
 
 HEADER = 'multipart/related; boundary="==b=="'
 META = b'--==b==\r\ncontent-type: application/json\r\n\r\n{"name": "n"}\r\n'

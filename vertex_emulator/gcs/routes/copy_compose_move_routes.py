@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.object_metadata_parsing_and_patching import parse_object_fields
+from vertex_emulator.gcs.object_metadata import parse_object_fields
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.preconditions import (
     PRECONDITIONS,
@@ -26,12 +26,12 @@ from vertex_emulator.gcs.preconditions import (
 )
 from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
 from vertex_emulator.gcs.routes.compose_body_parser import parse_composition
-from vertex_emulator.gcs.routes.request_query_path_and_connection_checks import (
+from vertex_emulator.gcs.routes.error_responses import raise_unimplemented
+from vertex_emulator.gcs.routes.request_checks import (
     get_base_url,
     get_checked_query,
     get_encoded_path,
     raise_if_disconnected,
-    raise_unimplemented,
 )
 from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.gcs.upload_sessions import Uploads
