@@ -1,4 +1,4 @@
-"""Conflicts of a new job's mounts with those of unfinished jobs; replicas/nfs_and_lustre_folders.py says why."""
+"""Conflicts of a new job's mounts with those of unfinished jobs; replicas/nfs_and_lustre_mounts.py says why."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_api.validation import pipeline_validation
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError
-from vertex_emulator.replicas.nfs_and_lustre_folders import SharedFolder, describe_nesting_problem, list_shared_folders
+from vertex_emulator.replicas.nfs_and_lustre_mounts import SharedFolder, describe_nesting_problem, list_shared_folders
 
 
 def raise_if_folders_nest_with_unfinished_jobs(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:

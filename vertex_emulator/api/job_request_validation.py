@@ -17,7 +17,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
-from vertex_emulator.replicas.nfs_and_lustre_folders import iterate_shared_folder_field_problems
+from vertex_emulator.replicas.nfs_and_lustre_mounts import iterate_shared_folder_field_problems
 from vertex_emulator.scheduling import unsupported_fields
 
 

@@ -7,7 +7,7 @@ from tests.vertex_emulator.jobs import custom_job_spec, pool
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas.nfs_and_lustre_folders import (
+from vertex_emulator.replicas.nfs_and_lustre_mounts import (
     iterate_shared_folder_field_problems,
     make_folders_and_map_to_mount_points,
 )

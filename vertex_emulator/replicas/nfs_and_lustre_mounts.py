@@ -1,4 +1,6 @@
-"""The folders that stand for NFS shares and Lustre file systems: `nfs/SERVER/PATH` and `lustre/IP/FILESYSTEM`.
+"""The nfsMounts and lustreMounts of worker pools: their problems, and the folders that stand for them.
+
+The folder of a share is `nfs/SERVER/PATH` or `lustre/IP/FILESYSTEM` in the data folder.
 
 A container may replace folders in a share by symbolic links, and Docker follows links in what it mounts. So no share is
 mounted that lies within another one which an unfinished job mounts.
