@@ -6,17 +6,17 @@ from benchmarks import (
     api_call_counts,
     context_digest_time,
     emulator_performance,
+    emulator_with_large_database,
     gcloud_local_run,
-    many_jobs_and_long_study,
-    preview_review_size_and_time,
+    preview_review_performance,
     preview_time,
     pulumi_with_thousand_jobs,
     search_quality,
 )
 
 _MODULES = (
-    *(context_digest_time, preview_time, preview_review_size_and_time, api_call_counts, pulumi_with_thousand_jobs),
-    *(emulator_performance, many_jobs_and_long_study, gcloud_local_run, search_quality),
+    *(context_digest_time, preview_time, preview_review_performance, api_call_counts, pulumi_with_thousand_jobs),
+    *(emulator_performance, emulator_with_large_database, gcloud_local_run, search_quality),
 )
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
-from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, measure_medians_alternately, render_row
+from benchmarks.measurements import measure_call_seconds, measure_medians_alternately, render_row
 
 PROGRAM = ["python3", "-c", "pass"]
 # A trial without a measurement would have failed; a plain run writes the same line somewhere else.

@@ -11,14 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.emulator_process import run_emulator_without_free_capacity
-from benchmarks.job_and_noop_resource_programs import (
-    Cost,
-    build_short_job_spec,
-    create_noop_program,
-    create_our_program,
-    run_and_measure_command,
-    yield_cost_rows,
-)
+from benchmarks.job_and_noop_programs import build_short_job_spec, create_noop_program, create_our_program
+from benchmarks.measurements import Cost, run_and_measure_command, yield_cost_rows
 from tools.setup.checkout_folders import CHECKOUT
 
 JOBS = 1_000

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, render_row
-from benchmarks.synthetic_study_definitions import STUDIES, SyntheticStudy
+from benchmarks.measurements import measure_call_seconds, render_row
+from benchmarks.synthetic_studies import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, require_next_parameters
 
 TRIALS = 50

@@ -14,8 +14,8 @@ from tools.setup.debootstrap_image import (
     build_image,
     copy_certificates_and_pip_settings,
 )
-from tools.setup.program_running_within_time_limit import CommandFailed, SetupError
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
 OUTPUT = ProgressOutput(io.StringIO())

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.setup.container_pip_settings import parse_pip_options, render_container_pip_conf
-from tools.setup.program_running_within_time_limit import CommandFailed
+from tools.setup.subprocess_runner import CommandFailed
 
 CERT = "cert = /etc/ssl/certs/ca-certificates.crt"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debian_packages, programs_for_tests
-from tools.setup.program_running_within_time_limit import CommandFailed
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed
 
 Program = Callable[[str | Path, str], Path]
 ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS]

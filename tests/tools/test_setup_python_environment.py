@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debian_packages, python_environment
-from tools.setup.program_running_within_time_limit import CommandFailed, SetupError
 from tools.setup.progress_output import ProgressOutput
 from tools.setup.python_environment import (
     PROMPT,
@@ -20,6 +19,7 @@ from tools.setup.python_environment import (
     describe_if_ready,
     set_up_and_describe,
 )
+from tools.setup.subprocess_runner import CommandFailed, SetupError
 
 OUTPUT = ProgressOutput(io.StringIO())
 

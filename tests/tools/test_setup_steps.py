@@ -10,12 +10,12 @@ from tools.setup import __main__ as setup
 from tools.setup import (
     base_image,
     console_scripts,
-    docker_daemon_installation_and_start,
-    pulumi_engine_search_and_installation,
+    docker_daemon,
+    pulumi_engine,
     python_environment,
 )
-from tools.setup.program_running_within_time_limit import SetupError
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import SetupError
 
 Program = Callable[[str | Path, str], Path]
 
@@ -85,9 +85,8 @@ def test_an_unknown_step_lists_the_known_ones(
 def test_env_prints_only_shell_code_on_stdout(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        setup.shell_exports_and_state_backend, "create_backend_and_render_exports", lambda: "export A=b\n"
-    )
+    monkeypatch.setattr(setup.state_backend, "create_local_backend_unless_chosen", lambda: {"A": "b"})
+    monkeypatch.setattr(setup.shell_exports, "render_shell_exports", lambda variables: f"export A={variables['A']}\n")
     asked = steps(missing=("pulumi", "docker", "image"))
     assert setup.main(["env"]) == 0
     assert asked == ["pulumi"]
@@ -125,8 +124,8 @@ def test_a_finished_setup_uses_only_local_programs(
     for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
         program(name, note)
     for step in (
-        pulumi_engine_search_and_installation,
-        docker_daemon_installation_and_start,
+        pulumi_engine,
+        docker_daemon,
         base_image,
         python_environment,
     ):

@@ -17,15 +17,16 @@ from typing import Protocol
 from tools.setup import (
     base_image,
     console_scripts,
-    docker_daemon_installation_and_start,
+    docker_daemon,
     programs_for_tests,
-    pulumi_engine_search_and_installation,
+    pulumi_engine,
     python_environment,
-    shell_exports_and_state_backend,
+    shell_exports,
+    state_backend,
 )
 from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.program_running_within_time_limit import SetupError
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import SetupError
 
 
 class Step(Protocol):
@@ -41,8 +42,8 @@ class Step(Protocol):
 STEPS: dict[str, Step] = {
     "python": python_environment,
     "commands": console_scripts,
-    "pulumi": pulumi_engine_search_and_installation,
-    "docker": docker_daemon_installation_and_start,
+    "pulumi": pulumi_engine,
+    "docker": docker_daemon,
     "image": base_image,
     "test": programs_for_tests,
 }
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if names == [ENV]:
             run_steps(ENV_STEPS, ProgressOutput(sys.stderr), report_found=False)
-            print(shell_exports_and_state_backend.create_backend_and_render_exports(), end="")
+            print(shell_exports.render_shell_exports(state_backend.create_local_backend_unless_chosen()), end="")
         else:
             run_steps(names or USER_STEPS, ProgressOutput(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user

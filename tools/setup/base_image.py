@@ -3,8 +3,8 @@
 import json
 
 from tools.setup import debootstrap_image
-from tools.setup.program_running_within_time_limit import CommandFailed, SetupError, run_program
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed, SetupError, run_program
 
 TAG = "python:3.11-slim-bookworm"
 LABEL = "vertex-training.made-with"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tools.setup.program_running_within_time_limit import CommandFailed
+from tools.setup.subprocess_runner import CommandFailed
 
 CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 INDEXES = ("index-url", "extra-index-url")

@@ -3,8 +3,8 @@
 import os
 import shutil
 
-from tools.setup.program_running_within_time_limit import run_program
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import run_program
 
 UPDATE_LIMIT_SECONDS = 180
 INSTALL_LIMIT_SECONDS = 600

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tools.setup import debian_packages
 from tools.setup.container_pip_settings import CA_BUNDLE, build_container_pip_conf_and_extra_certificates
-from tools.setup.program_running_within_time_limit import CommandFailed, run_program
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed, run_program
 
 RELEASE = "bookworm"
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")

@@ -3,8 +3,8 @@
 import shutil
 
 from tools.setup import debian_packages
-from tools.setup.program_running_within_time_limit import CommandFailed
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed
 
 # Debian's package of each program.
 PACKAGES = {

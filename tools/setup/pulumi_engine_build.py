@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 from tools.setup.checkout_folders import CHECKOUT
-from tools.setup.program_running_within_time_limit import CommandFailed, run_program
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed, run_program
 
 ENGINE_MODULE = CHECKOUT / "tools" / "engine"
 LANGUAGE_MODULE = CHECKOUT / "tools" / "language"

@@ -12,8 +12,8 @@ from typing import Any
 
 from tools.setup import debian_packages
 from tools.setup.checkout_folders import REQUIREMENTS, VENV
-from tools.setup.program_running_within_time_limit import CommandFailed, SetupError, run_program
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import CommandFailed, SetupError, run_program
 
 STAMP = VENV / "setup.json"
 PYTHON = VENV / "bin" / "python"

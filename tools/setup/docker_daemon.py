@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tools.setup import debian_packages
 from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.program_running_within_time_limit import (
+from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import (
     CommandFailed,
     SecondsCallback,
     SetupError,
     render_last_lines,
     run_program,
 )
-from tools.setup.progress_output import ProgressOutput
 
 PACKAGE = "docker.io"
 LOCAL_ENDPOINTS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")

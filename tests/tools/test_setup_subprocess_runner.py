@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.program_running_within_time_limit import CommandFailed, run_program
+from tools.setup.subprocess_runner import CommandFailed, run_program
 
 
 def test_run_returns_only_standard_output() -> None:

@@ -1,21 +1,17 @@
-"""Two programs with as many resources, one of jobs and one of dynamic resources that do nothing, and their costs."""
+"""Two Pulumi programs with as many resources: one of jobs, and one of dynamic resources that do nothing."""
 
 import json
 import os
-import resource
 import shutil
-import statistics
 import subprocess
-import time
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
-from benchmarks.paired_timing_and_row_rendering import render_row
-from tools.setup import shell_exports_and_state_backend
+from benchmarks.measurements import Cost, run_and_measure_command
+from tools.setup import shell_exports
 from tools.setup.checkout_folders import CHECKOUT, VENV
 
 PARENT = "projects/local/locations/us-central1"
@@ -44,17 +40,6 @@ class Noop(dynamic.Resource, module="benchmark", name="Noop"):
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What a command costs: seconds on the clock, and seconds of the processors that its processes used."""
-
-    clock: float
-    processor: float
-
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.clock + other.clock, self.processor + other.processor)
-
-
-@dataclass(frozen=True)
 class Program:
     """A project with a stack `benchmark` and a state of its own."""
 
@@ -77,36 +62,7 @@ class Program:
         # Python keeps what it has compiled, as it does by default.
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         backend = {"PULUMI_BACKEND_URL": f"file://{self.root}/state", "PULUMI_CONFIG_PASSPHRASE": ""}
-        return {**inherited, **shell_exports_and_state_backend.DEFAULTS, **backend}
-
-
-def run_and_measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
-    """Run a command and return what it costs with its child processes."""
-    before, begin = _get_child_processor_seconds(), time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    clock = time.perf_counter() - begin
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return Cost(clock, _get_child_processor_seconds() - before)
-
-
-def yield_cost_rows(
-    case: str, count: int, ours: Sequence[Cost], noop: Sequence[Cost], bare: Sequence[Cost] = (), *, max_ratio: float
-) -> Iterator[str]:
-    """Yield a line for each side and one for the median ratio of runs that were made in turn.
-
-    The sides are `count` jobs, as many resources that do nothing, and the bare calls that are added to those.
-    """
-    yield _render_medians(f"{case}, {count:,} jobs", ours)
-    yield _render_medians(f"{case}, {count:,} no-op resources", noop)
-    if bare:
-        yield _render_medians(f"{count:,} bare calls, with the client of Google", bare)
-    others = [noop_cost + calls for noop_cost, calls in zip(noop, bare, strict=True)] if bare else noop
-    pairs = list(zip(ours, others, strict=True))
-    clock = statistics.median(our_cost.clock / other.clock for our_cost, other in pairs)
-    processor = statistics.median(our_cost.processor / other.processor for our_cost, other in pairs)
-    note = f"of processor time {processor:.2f}"
-    yield render_row(f"{case}, {count:,} jobs, ratio", clock, "", max_ratio, note=note)
+        return {**inherited, **shell_exports.DEFAULTS, **backend}
 
 
 def create_our_program(folder: Path, job_count: int) -> Program:
@@ -146,14 +102,3 @@ def build_short_job_spec(index: int) -> dict[str, Any]:
     container = {"imageUri": "localhost/benchmark/trainer:1", "args": [f"--seed={index}"]}
     machine = {"machineType": "n1-standard-4"}
     return {"workerPoolSpecs": [{"machineSpec": machine, "replicaCount": 1, "containerSpec": container}]}
-
-
-def _render_medians(name: str, costs: Sequence[Cost]) -> str:
-    processor = statistics.median(cost.processor for cost in costs)
-    note = f"{processor:.2f} s of the processors; median of {len(costs)}, alternating"
-    return render_row(name, statistics.median(cost.clock for cost in costs), "s", note=note)
-
-
-def _get_child_processor_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

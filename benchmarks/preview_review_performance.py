@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from benchmarks.paired_timing_and_row_rendering import measure_call_seconds, render_row
+from benchmarks.measurements import measure_call_seconds, render_row
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.preview_document import PreviewDocument
 from components.review.preview_review import build_review

@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 
 from tools.setup.checkout_folders import REQUIREMENTS
-from tools.setup.program_running_within_time_limit import CommandFailed, SetupError
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.pulumi_engine import (
+    ENGINE_VERSION,
+    Engine,
+    describe_if_ready,
+    find_usable_engine_or_none,
+    get_cached_engine_bin_folder,
+    install_and_get_installer_name_and_engine,
+    parse_version_or_none,
+)
 from tools.setup.pulumi_engine_build import (
     ENGINE_MODULE,
     PKG,
@@ -21,15 +29,7 @@ from tools.setup.pulumi_engine_build import (
     read_min_go_version,
     replace_language_host_with_wrapper_script,
 )
-from tools.setup.pulumi_engine_search_and_installation import (
-    ENGINE_VERSION,
-    Engine,
-    describe_if_ready,
-    find_usable_engine_or_none,
-    get_cached_engine_bin_folder,
-    install_and_get_installer_name_and_engine,
-    parse_version_or_none,
-)
+from tools.setup.subprocess_runner import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
 OUTPUT = ProgressOutput(io.StringIO())

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from tools.setup import docker_daemon_installation_and_start
-from tools.setup.docker_daemon_installation_and_start import (
+from tools.setup import docker_daemon
+from tools.setup.docker_daemon import (
     DockerSetup,
     describe_docker_setup_obstacle_or_none,
     describe_if_ready,
     set_up_and_describe,
     start_daemon_and_describe,
 )
-from tools.setup.program_running_within_time_limit import SetupError
 from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocess_runner import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]
@@ -97,8 +97,8 @@ def no_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
         started.append(REAL_POPEN(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr(docker_daemon_installation_and_start, "SYSTEMD", tmp_path / "no-systemd")
-    monkeypatch.setattr(docker_daemon_installation_and_start.subprocess, "Popen", popen)
+    monkeypatch.setattr(docker_daemon, "SYSTEMD", tmp_path / "no-systemd")
+    monkeypatch.setattr(docker_daemon.subprocess, "Popen", popen)
     yield
     for process in started:
         process.terminate()
@@ -133,7 +133,7 @@ def test_an_ended_daemon_is_quoted_with_its_log(program: Program, tmp_path: Path
 def test_a_silent_daemon_is_stopped_and_reported(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(docker_daemon_installation_and_start, "START_LIMIT_SECONDS", 0.5)
+    monkeypatch.setattr(docker_daemon, "START_LIMIT_SECONDS", 0.5)
     program("docker", SILENT)
     program("dockerd", "echo waiting; exec /bin/sleep 60")
     with pytest.raises(SetupError, match=r"did not answer within 0\.5 s"):
@@ -143,7 +143,7 @@ def test_a_silent_daemon_is_stopped_and_reported(
 def test_systemd_starts_the_daemon_where_it_runs(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(docker_daemon_installation_and_start, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(docker_daemon, "SYSTEMD", tmp_path)
     program("docker", ANSWERS)
     program("systemctl", f'echo "$@" > {tmp_path}/asked')
     assert start_daemon_and_describe(OUTPUT).endswith("started with systemctl")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tools.setup import pulumi_engine_build, python_environment
 from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.program_running_within_time_limit import CommandFailed, SetupError, run_program
 from tools.setup.progress_output import ProgressOutput
 from tools.setup.pulumi_engine_build import LANGUAGE_HOST
+from tools.setup.subprocess_runner import CommandFailed, SetupError, run_program
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version
 MIN_VERSION = (3, 216, 0)  # since then a dynamic resource whose job drifted is shown in previews and repaired

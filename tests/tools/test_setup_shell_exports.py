@@ -1,20 +1,14 @@
 """What `make env` prints, as a shell understands it."""
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tools.setup import shell_exports_and_state_backend
-from tools.setup.pulumi_engine_search_and_installation import ENGINE_VERSION, get_cached_engine_bin_folder
-from tools.setup.shell_exports_and_state_backend import (
-    build_local_backend_and_default_passphrase_variables,
-    create_backend_and_render_exports,
-    has_state_backend,
-    prepend_to_path,
-)
+from tools.setup import shell_exports, state_backend
+from tools.setup.pulumi_engine import ENGINE_VERSION, get_cached_engine_bin_folder
+from tools.setup.shell_exports import prepend_to_path
 
 ODD = "it's a $HOME `folder`"
 VARIABLES = (
@@ -39,14 +33,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
     program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
     folder = tmp_path / "checkouts" / ODD
     folder.mkdir(parents=True)
-    monkeypatch.setattr(shell_exports_and_state_backend, "CHECKOUT", folder)
-    monkeypatch.setattr(shell_exports_and_state_backend, "VENV", folder / ".venv")
-    monkeypatch.setattr(shell_exports_and_state_backend, "LOCAL_STATE", folder / ".pulumi-state")
+    monkeypatch.setattr(state_backend, "CHECKOUT", folder)
+    monkeypatch.setattr(shell_exports, "VENV", folder / ".venv")
+    monkeypatch.setattr(state_backend, "LOCAL_STATE", folder / ".pulumi-state")
     return folder
 
 
 def test_exports_survive_odd_folder_names(checkout: Path) -> None:
-    seen = _evaluate(create_backend_and_render_exports())
+    seen = _evaluate(_render_exports())
     assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{get_cached_engine_bin_folder()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
     assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
@@ -56,19 +50,19 @@ def test_exports_survive_odd_folder_names(checkout: Path) -> None:
 
 
 def test_the_exports_are_nothing_but_exports(checkout: Path) -> None:
-    assert all(line.startswith("export ") for line in create_backend_and_render_exports().splitlines())
+    assert all(line.startswith("export ") for line in _render_exports().splitlines())
 
 
 def test_an_engine_on_path_adds_no_folder(checkout: Path, program: Callable[[str | Path, str], Path]) -> None:
     folder = program("pulumi", "echo v3.300.0").parent
     program("pulumi-language-python", "")
-    assert _evaluate(create_backend_and_render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
+    assert _evaluate(_render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
 
 
 def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://ours")
     monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "false")
-    printed = create_backend_and_render_exports()
+    printed = _render_exports()
     assert "PULUMI_BACKEND_URL" not in printed
     assert "PASSPHRASE" not in printed
     assert "PLUGIN_ACQUISITION" not in printed
@@ -82,30 +76,8 @@ def test_path_is_prepended_without_repetition() -> None:
     )
 
 
-def test_a_backend_is_recognised_where_pulumi_itself_looks(tmp_path: Path) -> None:
-    project, home = tmp_path / "Pulumi.yaml", {"PULUMI_HOME": str(tmp_path)}
-    assert not has_state_backend(home, project)
-    assert has_state_backend(home | {"PULUMI_BACKEND_URL": "s3://ours"}, project)
-    assert has_state_backend(home | {"PULUMI_ACCESS_TOKEN": "pul-1"}, project)
-    project.write_text("name: x\nbackend:\n  url: gs://ours\n")
-    assert has_state_backend(home, project)
-    project.write_text("name: x\ndescription: a backend: of sorts\n")
-    assert not has_state_backend(home, project)
-    (tmp_path / "credentials.json").write_text(json.dumps({"current": "gs://ours"}))
-    assert has_state_backend(home, project)
-
-
-@pytest.mark.parametrize("content", ["", "{}", '{"current": ""}', "[]", "not JSON"])
-def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> None:
-    (tmp_path / "credentials.json").write_text(content)
-    assert not has_state_backend({"PULUMI_CREDENTIALS_PATH": str(tmp_path)}, tmp_path / "Pulumi.yaml")
-
-
-@pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
-def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
-    assert build_local_backend_and_default_passphrase_variables({name: "x"}, Path("/state")) == {
-        "PULUMI_BACKEND_URL": "file:///state?metadata=skip"
-    }
+def _render_exports() -> str:
+    return shell_exports.render_shell_exports(state_backend.create_local_backend_unless_chosen())
 
 
 def _evaluate(code: str) -> dict[str, str]:
