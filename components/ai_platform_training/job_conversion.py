@@ -5,17 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.job_validation import (
-    ValidPart,
-    canonicalize_job_and_find_problems,
-    extract_valid_part,
-)
+from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     FieldProblem,
     canonicalize_and_find_shape_problems,
 )
+from vertex_api.validation.valid_part import ValidPart, extract_valid_part
 
 from ..schema.interpolation import map_texts
 from . import legacy_job_validation

@@ -10,12 +10,12 @@ from math import isfinite
 from typing import Any
 
 from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
+from vertex_api.catalog.machines import get_accelerator_and_count
 from vertex_api.estimates.cost import Cost
 from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 
 from ..errors import ImageRefused
 from ..schema import interpolation

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 from vertex_api.estimates import price_table
-from vertex_api.estimates.cost import get_valid_price_names_by_kind
+from vertex_api.estimates.price_table import get_valid_price_names_by_kind
 from vertex_api.estimates.regional_availability import REGIONS
 from vertex_api.name_suggestions import find_closest_name_or_none, suggestion_or_known_names_text
 from vertex_api.validation.rules import Violation

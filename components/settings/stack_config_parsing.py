@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.validation.job_validation import extract_valid_part, find_problems_of_valid_part
+from vertex_api.validation.job_validation import find_problems_of_valid_part
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.validation.valid_part import extract_valid_part
 
 from ..schema import config_types
 from . import gcp_stack_rules, guardrail_checks

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,20 @@ def get_machines_by_name() -> Mapping[str, Machine]:
     """Return all machine types by name."""
     gpu_and_cpu_machines = (*_iterate_machines_without_builtin_gpus(), *_iterate_machines_with_builtin_gpus())
     return {each.name: each for each in (*gpu_and_cpu_machines, *_iterate_tpu_machines())}
+
+
+def get_accelerator_and_count(spec: Mapping[str, Any]) -> tuple[str | None, int]:
+    """Return the type and the number of the accelerators of a MachineSpec, None and 0 if it has none."""
+    kind = spec.get("acceleratorType")
+    return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
+
+
+def get_accelerator_and_count_per_machine(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
+    """Return the type and the number of the accelerators of each machine of a pool, those of its type included."""
+    if not machine.can_omit_accelerator and len(machine.gpus) == 1:
+        ((kind, counts),) = machine.gpus.items()
+        return kind, counts[0]
+    return get_accelerator_and_count(pool.get("machineSpec", {}))
 
 
 _FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (

@@ -3,8 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
-from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
+from vertex_api.catalog.machines import (
+    Machine,
+    find_machine_or_none,
+    get_accelerator_and_count_per_machine,
+    get_machines_by_name,
+)
 from vertex_api.estimates.regional_availability import find_required_accelerators, get_regions_by_accelerator
 from vertex_api.validation.rules.scheduling import find_scheduling_violations
 

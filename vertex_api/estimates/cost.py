@@ -6,7 +6,6 @@ and flexible start are shown at the price on demand, which has always been above
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from math import isinf
 from typing import Any
 
@@ -15,18 +14,16 @@ from vertex_api.catalog.job_spec_defaults import (
     get_boot_disk_type_and_size,
     get_explicit_timeout_duration_or_none,
 )
-from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
-from vertex_api.estimates.price_table import HOURS_PER_MONTH, Prices
+from vertex_api.catalog.machines import (
+    Machine,
+    find_machine_or_none,
+    get_accelerator_and_count,
+    get_accelerator_and_count_per_machine,
+)
+from vertex_api.estimates.price_table import HOURS_PER_MONTH, TPU_PRICE_NAMES, Prices, get_price_family
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
-from vertex_api.validation.rules.worker_pools import DISK_TYPES
 
-TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
-"""What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
-
-# Families that Compute Engine prices apart from the family that begins their name.
-_SEPARATE_FAMILIES = {"a3-megagpu": "A3-MEGA", "a3-ultragpu": "A3-ULTRA"}
 _BOARD_CORES = 8
 _DISCOUNTED_STRATEGIES = {"SPOT": "spot", "FLEX_START": "flex-start"}
 
@@ -77,23 +74,6 @@ def estimate_cost_of_priced_parts(spec: CanonicalSpec, region: str, prices: Pric
     )
 
 
-@cache
-def get_valid_price_names_by_kind() -> Mapping[str, frozenset[str]]:
-    """Return the names that a price can have, by kind of price."""
-    machines = get_machines_by_name().values()
-    families = frozenset(_get_price_family(each.name) for each in machines if not each.is_tpu)
-    accelerators = frozenset(TPU_PRICE_NAMES.values()).union(*(each.accelerator_counts_by_type for each in machines))
-    return {"vcpu": families, "gb": families, "accelerator": accelerators, "disk": frozenset(DISK_TYPES)}
-
-
-def get_accelerator_and_count_per_machine(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
-    """Return the type and the number of the accelerators of each machine of a pool, those of its type included."""
-    if not machine.can_omit_accelerator and len(machine.gpus) == 1:
-        ((kind, counts),) = machine.gpus.items()
-        return kind, counts[0]
-    return get_accelerator_and_count(pool.get("machineSpec", {}))
-
-
 @dataclass
 class _RecordingPriceLookup:
     """Looks up prices in one region, and records what has none, with the dates of the others and notes on them."""
@@ -116,8 +96,8 @@ class _RecordingPriceLookup:
         elif machine.is_tpu:
             usd += self._get_hourly_tpu_price_or_zero(machine, spec)
         else:
-            usd += self._get_hourly_part_price_or_zero("vcpu", _get_price_family(name), machine.vcpus, name)
-            usd += self._get_hourly_part_price_or_zero("gb", _get_price_family(name), machine.memory_gb, name)
+            usd += self._get_hourly_part_price_or_zero("vcpu", get_price_family(name), machine.vcpus, name)
+            usd += self._get_hourly_part_price_or_zero("gb", get_price_family(name), machine.memory_gb, name)
             kind, count = get_accelerator_and_count_per_machine(pool, machine)
             usd += self._get_hourly_part_price_or_zero("accelerator", kind, count) if kind else 0.0
         return usd
@@ -143,10 +123,6 @@ class _RecordingPriceLookup:
         if "unconfirmed" in price.source:
             self.notes[f"the price of {name} is unconfirmed"] = None
         return price.usd * amount
-
-
-def _get_price_family(machine_type: str) -> str:
-    return _SEPARATE_FAMILIES.get(machine_type.rpartition("-")[0], machine_type.partition("-")[0].upper())
 
 
 def _list_pricing_notes(job_spec: Mapping[str, Any]) -> list[str]:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.job_spec_defaults import get_boot_disk_type_and_size
-from vertex_api.catalog.machines import find_machine_or_none
-from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
+from vertex_api.catalog.machines import find_machine_or_none, get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"

@@ -12,12 +12,20 @@ from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 
+from vertex_api.catalog.machines import get_machines_by_name
+from vertex_api.validation.rules.worker_pools import DISK_TYPES
+
 FILE = Path(__file__).with_name("prices.json")
 KINDS = ("vcpu", "gb", "accelerator", "disk")
 HOURS_PER_MONTH = 730
 """A month, as disks are billed."""
 MAX_AGE = timedelta(days=90)
 """Older prices are reported as old."""
+TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
+"""What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
+
+# Families that Compute Engine prices apart from the family that begins their name.
+_SEPARATE_FAMILIES = {"a3-megagpu": "A3-MEGA", "a3-ultragpu": "A3-ULTRA"}
 
 
 @dataclass(frozen=True)
@@ -60,3 +68,17 @@ def parse_prices(json_text: str) -> Prices:
 def load_prices() -> Prices:
     """Return the prices of `prices.json`."""
     return parse_prices(FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def get_valid_price_names_by_kind() -> Mapping[str, frozenset[str]]:
+    """Return the names that a price can have, by kind of price."""
+    machines = get_machines_by_name().values()
+    families = frozenset(get_price_family(each.name) for each in machines if not each.is_tpu)
+    accelerators = frozenset(TPU_PRICE_NAMES.values()).union(*(each.accelerator_counts_by_type for each in machines))
+    return {"vcpu": families, "gb": families, "accelerator": accelerators, "disk": frozenset(DISK_TYPES)}
+
+
+def get_price_family(machine_type: str) -> str:
+    """Return the machine family that the vCPUs and the memory of a machine type are priced by."""
+    return _SEPARATE_FAMILIES.get(machine_type.rpartition("-")[0], machine_type.partition("-")[0].upper())

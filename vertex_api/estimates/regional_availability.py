@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine_or_none
-from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerator_and_count_per_machine
+from vertex_api.catalog.machines import find_machine_or_none, get_accelerator_and_count_per_machine
+from vertex_api.estimates.price_table import TPU_PRICE_NAMES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 AS_OF = "2026-11-21"

@@ -27,7 +27,6 @@ from vertex_api.training_pipelines.backing_job import (
 from vertex_api.validation import rules
 from vertex_api.validation.job_validation import (
     ValuePredicate,
-    extract_valid_part,
     find_problems_of_valid_part,
     never_unresolved,
 )
@@ -37,6 +36,7 @@ from vertex_api.validation.shape_validation import (
     OutputOnlyPolicy,
     canonicalize_and_find_shape_problems,
 )
+from vertex_api.validation.valid_part import extract_valid_part
 
 _TASK_TITLES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
 

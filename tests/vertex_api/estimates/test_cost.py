@@ -7,8 +7,8 @@ import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
 from vertex_api.catalog.machines import get_machines_by_name
-from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts, get_valid_price_names_by_kind
-from vertex_api.estimates.price_table import Price, load_prices
+from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
+from vertex_api.estimates.price_table import Price, get_valid_price_names_by_kind, load_prices
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.validation.canonical_spec import CanonicalSpec
 

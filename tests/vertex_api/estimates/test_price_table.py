@@ -2,8 +2,7 @@
 
 from datetime import date
 
-from vertex_api.estimates.cost import get_valid_price_names_by_kind
-from vertex_api.estimates.price_table import KINDS, is_price_old, load_prices
+from vertex_api.estimates.price_table import KINDS, get_valid_price_names_by_kind, is_price_old, load_prices
 
 
 def test_every_price_has_a_date_and_a_source() -> None:

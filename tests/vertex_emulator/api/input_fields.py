@@ -9,7 +9,7 @@ from typing_extensions import is_typeddict
 
 from vertex_api import scalar_types
 from vertex_api.message_fields import split_type_and_annotations
-from vertex_api.validation.rules.uploaded_model_oneofs import ONEOFS
+from vertex_api.validation.rules.uploaded_model import ONEOFS
 
 Names = tuple[str, ...]
 

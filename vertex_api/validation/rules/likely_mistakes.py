@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog import reduction_server
+from vertex_api.catalog.machines import get_accelerator_and_count
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import study_parameters
-from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 from vertex_api.validation.rules.violations import KeyPath, Violation
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")

@@ -4,7 +4,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, find_machine_or_none, get_machines_by_name
+from vertex_api.catalog.machines import (
+    Machine,
+    find_machine_or_none,
+    get_accelerator_and_count,
+    get_machines_by_name,
+)
 from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violations import KeyPath, Violation
@@ -13,12 +18,6 @@ RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
 """Machine types that need a reservation (Google's page on configuring compute resources)."""
 _PARTITION = TextFormat(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
-
-
-def get_accelerator_and_count(spec: Mapping[str, Any]) -> tuple[str | None, int]:
-    """Return the type and the number of the accelerators of a MachineSpec, None and 0 if it has none."""
-    kind = spec.get("acceleratorType")
-    return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
 
 
 def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

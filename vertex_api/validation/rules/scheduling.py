@@ -3,14 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine_or_none
+from vertex_api.catalog.machines import find_machine_or_none, get_accelerator_and_count
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.rules.machine_spec import (
-    RESERVATION_ONLY_MACHINES,
-    find_machine_violations,
-    get_accelerator_and_count,
-)
+from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, find_machine_violations
 from vertex_api.validation.rules.violations import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600

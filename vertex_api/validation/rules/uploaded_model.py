@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api import types
+from vertex_api.message_fields import get_fields_by_name
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules import common_fields, uploaded_model_oneofs
+from vertex_api.validation.rules import common_fields
 from vertex_api.validation.rules.container_and_package_specs import find_environment_violations
 from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
 from vertex_api.validation.rules.violations import KeyPath, Violation
@@ -15,17 +16,49 @@ _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
 _MAX_VARIABLES = 200
 _PORTS = range(1, 65_536)
 _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
+ONEOFS = {
+    "Examples": ("nearestNeighborSearchConfig", "presets"),
+    "ExplanationMetadataOutputMetadata": ("indexDisplayNameMapping", "displayNameMappingKey"),
+    "ExplanationParameters": (
+        "sampledShapleyAttribution",
+        "integratedGradientsAttribution",
+        "xraiAttribution",
+        "examples",
+    ),
+    "ModelBaseModelSource": ("modelGardenSource", "genieSource"),
+    "Probe": ("exec", "httpGet", "grpc", "tcpSocket"),
+    "SmoothGradConfig": ("noiseSigma", "featureNoiseSigma"),
+}
+"""The oneofs of the messages below a Model, by name (Google's client, aiplatform_v1): JSON schemas do not show them.
+
+At most one field of each may be set. Those of jobs have rules of their own.
+"""
 
 
 def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a canonical Model (discovery document, Model)."""
     yield from common_fields.find_common_field_violations(model, at)
-    yield from uploaded_model_oneofs.find_doubly_set_oneofs(types.Model, model, at)
+    yield from _find_doubly_set_oneofs(types.Model, model, at)
     yield from STORAGE_URI.find_violations_if_set(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
         yield from _find_serving_container_violations(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
         yield from _find_version_alias_violations(alias, (*at, "versionAliases", index))
+
+
+def _find_doubly_set_oneofs(message_type: Any, message: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    """Find messages, at any depth, in which two fields of one of `ONEOFS` are set."""
+    fields = [name for name in ONEOFS.get(message_type.__name__, ()) if name in message]
+    if len(fields) > 1:
+        yield (*at, fields[1]), f"cannot be set beside {fields[0]}"
+    for name, field in get_fields_by_name(message_type).items():
+        if field.message_type is not None and name in message:
+            child = message[name]
+            if field.cardinality == "one":
+                yield from _find_doubly_set_oneofs(field.message_type, child, (*at, name))
+            else:
+                for key, entry in enumerate(child) if field.cardinality == "list" else child.items():
+                    yield from _find_doubly_set_oneofs(field.message_type, entry, (*at, name, key))
 
 
 def find_version_alias_change_violations(merge_request: Mapping[str, Any]) -> Iterator[Violation]:

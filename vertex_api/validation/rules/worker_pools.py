@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog import reduction_server
-from vertex_api.catalog.machines import find_machine_or_none
+from vertex_api.catalog.machines import find_machine_or_none, get_accelerator_and_count
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.validation.rules import container_and_package_specs, machine_spec
 from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
@@ -89,7 +89,7 @@ def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: K
     if index != reduction_server.POOL_INDEX:
         place = f"workerPoolSpecs[{reduction_server.POOL_INDEX}]"
         yield (*at, "containerSpec", "imageUri"), f"Reduction Server runs in {place}, with {{}} for a pool left out"
-    if machine_spec.get_accelerator_and_count(pool.get("machineSpec", {})) != (None, 0):
+    if get_accelerator_and_count(pool.get("machineSpec", {})) != (None, 0):
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
 
 
