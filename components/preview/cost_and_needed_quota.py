@@ -11,7 +11,7 @@ from vertex_api.estimates.needed_quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK
 from vertex_api.estimates.persistent_resources import estimate_max_persistent_resource_quota_by_metric
 from vertex_api.estimates.price_table import is_price_old
 
-from ..schedules.schedule_cost_rendering_and_parsing import render_schedule_cost_lines
+from ..schedules.preview_lines import render_schedule_cost_lines
 from ..settings import gcp_stack_rules
 from ..settings.settings import Settings
 

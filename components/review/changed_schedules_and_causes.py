@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..schedules.next_times_rendering import is_next_times_line
-from ..schedules.schedule_cost_rendering_and_parsing import parse_schedule_cost_texts_by_name
+from ..schedules.preview_lines import is_next_times_line, parse_schedule_cost_texts_by_name
 from .changed_images_and_packages import get_nouns_and_names_by_uri
 from .changed_jobs_and_causes import Cause, find_causes
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_short_value_or_none

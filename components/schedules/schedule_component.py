@@ -31,7 +31,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import call_now_or_when_known
 from ..runtime.program_job_validation import format_kind_and_name
 from ..schema import config_types, field_types, scheduled_job_rules
-from .next_times_rendering import render_next_times_line
+from .preview_lines import render_next_times_line
 from .scheduled_job_requests import build_schedule_id, build_scheduled_jobs
 
 _SCHEDULE = Kind("schedules", "Schedule", "")

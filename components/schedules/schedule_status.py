@@ -21,7 +21,6 @@ from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
 from ..runtime.provider_base import Provider
-from .next_times_rendering import find_next_time_text_or_none
 from .scheduled_job_requests import build_job_label_value
 
 Job = Mapping[str, Any]
@@ -82,6 +81,17 @@ def build_run_status(run_id: str, jobs: Iterable[Job], expected_job_names: Itera
         state = "SUCCEEDED"
     folders = {name: build_job_results(job).get(MODEL_DIR) for name, job in succeeded.items()}
     return {"runId": run_id, "state": state, "modelDirs": {name: folder for name, folder in folders.items() if folder}}
+
+
+def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
+    """Return when a schedule runs next, in UTC as RFC 3339; None for a paused one."""
+    # Imported here, because most stacks have no schedules.
+    from vertex_api.schedules.cron import iterate_times
+
+    if paused:
+        return None
+    time = next(iterate_times(cron, time_zone, now), None)
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else None
 
 
 def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:

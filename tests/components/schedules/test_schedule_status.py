@@ -1,5 +1,6 @@
 """ScheduleStatus: the last run among all jobs of a schedule, and when it runs next."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from components.schedules.schedule_status import (
     ScheduleStatusProvider,
     build_run_status,
     find_last_run_id_or_empty_and_jobs,
+    find_next_time_text_or_none,
 )
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
 
+NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)
 FIRST, LAST = "2026-11-21T02-00-00-1a2b3c4d", "2026-11-22T02-00-00-00000000"
 PARENT = "projects/p/locations/us-central1"
 PROPS: dict[str, Any] = {
@@ -91,3 +94,8 @@ def test_an_api_that_does_not_answer_is_one_line(api: FakeClient) -> None:
     api.failing["list"] = Unavailable("try later")
     with pytest.raises(Exception, match="team_dev_nightly: its runs are not read: try later"):
         ScheduleStatusProvider().create(PROPS)
+
+
+def test_the_next_time_is_in_utc() -> None:
+    assert find_next_time_text_or_none("0 2 * * *", "Europe/Berlin", False, NOW) == "2026-10-24T00:00:00Z"
+    assert find_next_time_text_or_none("0 2 * * *", "Europe/Berlin", True, NOW) is None

@@ -1,5 +1,6 @@
-"""What a preview says that schedules cost, and that guardrails hold for their jobs."""
+"""What a preview says of schedules: their next times and what they cost; and that guardrails hold for their jobs."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
@@ -8,8 +9,10 @@ import pytest
 
 from components.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
 from components.preview.cost_and_needed_quota import estimate_quotas_by_job_and_metric, show_cost
+from components.schedules.preview_lines import render_next_times_line
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 
+NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)
 JOBS = """
 customJobs:
   once: JOB}
@@ -32,6 +35,17 @@ def shown(root: Path, jobs: str) -> list[str]:
         show_cost(settings)
     (call,) = info.call_args_list
     return str(call.args[0]).splitlines()
+
+
+def test_the_next_three_times_are_those_of_the_zone_s_clocks() -> None:
+    assert render_next_times_line("0 2 * * *", "Europe/Berlin", False, NOW) == (
+        "next runs: Sat 2026-10-24 02:00 CEST, Sun 2026-10-25 02:00 CEST, Mon 2026-10-26 02:00 CET"
+    )
+
+
+def test_a_paused_schedule_says_that_it_does_not_run() -> None:
+    line = render_next_times_line("0 2 * * *", "UTC", True, NOW)
+    assert line.startswith("paused; without that, the next runs were: Sat 2026-10-24 02:00 UTC, ")
 
 
 def test_schedules_cost_a_run_and_a_month(tmp_path: Path) -> None:
