@@ -1,6 +1,5 @@
 """SourceFile: a YAML or JSON file that a user wrote, which knows the line of each of its keys."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,22 +69,3 @@ def load_source_file_content_and_problems(file: Path, name: str) -> tuple[Source
     except OSError as error:
         return SourceFile(name), {}, [Problem(name, "", f"cannot be read: {error.strerror}")]
     return source, *source.parse_content_and_problems()
-
-
-def find_files_by_name_and_unmatched_indexes(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
-    """Find what a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`.
-
-    Returns the files by the name that messages show, and the indexes of the patterns that match no file.
-    """
-    matches = [_find_yaml_and_json_files(root, pattern) for pattern in patterns]
-    files = [file for each in matches for file in each]
-    names = [str(file.relative_to(root) if file.is_relative_to(root) else file) for file in files]
-    return dict(zip(names, files, strict=True)), [index for index, each in enumerate(matches) if not each]
-
-
-def _find_yaml_and_json_files(root: Path, path_or_glob: str) -> list[Path]:
-    path = root / path_or_glob
-    if path.is_file():
-        return [path]
-    files = path.iterdir() if path.is_dir() else root.glob(path_or_glob) if not Path(path_or_glob).is_absolute() else []
-    return sorted(file for file in files if file.suffix in (".yaml", ".yml", ".json") and file.is_file())

@@ -1,6 +1,6 @@
 """Entries: what a stack file and the files that it includes declare, section by section, as it is written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,7 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 from ..errors import Problem
 from ..schema import field_types
 from ..schema.declared_job import SPEC_KEY
-from ..schema.source_file import (
-    SourceFile,
-    find_files_by_name_and_unmatched_indexes,
-    load_source_file_content_and_problems,
-)
+from ..schema.source_file import SourceFile, load_source_file_content_and_problems
 from .spec_file_merging import (
     SpecFile,
     get_spec_file_name_and_find_violations,
@@ -88,6 +84,25 @@ def load_entries_and_problems(
             if merged:
                 entries[entry.section][entry.name] = merged
     return entries, problems
+
+
+def find_files_by_name_and_unmatched_indexes(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
+    """Find what a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`.
+
+    Returns the files by the name that messages show, and the indexes of the patterns that match no file.
+    """
+    matches = [_find_yaml_and_json_files(root, pattern) for pattern in patterns]
+    files = [file for each in matches for file in each]
+    names = [str(file.relative_to(root) if file.is_relative_to(root) else file) for file in files]
+    return dict(zip(names, files, strict=True)), [index for index, each in enumerate(matches) if not each]
+
+
+def _find_yaml_and_json_files(root: Path, path_or_glob: str) -> list[Path]:
+    path = root / path_or_glob
+    if path.is_file():
+        return [path]
+    files = path.iterdir() if path.is_dir() else root.glob(path_or_glob) if not Path(path_or_glob).is_absolute() else []
+    return sorted(file for file in files if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
 
 
 def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]) -> tuple[list[Entry], list[Problem]]:

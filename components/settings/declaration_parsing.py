@@ -30,7 +30,7 @@ from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonica
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_key_messages import find_unknown_top_key_message_or_none
-from . import schedule_parsing_and_checks
+from . import schedule_checks
 from .declaration_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations
 from .reference_resolution import Resolution, resolve_known_references_and_find_violations
@@ -104,7 +104,7 @@ def parse_declarations_and_find_problems(
         elif entry.section == "packages":
             packages[entry.name], violations = _canonicalize_image_or_package_and_find_violations(resolution, root)
         elif entry.section == "schedules":
-            schedule, violations = schedule_parsing_and_checks.parse_schedule_and_find_violations(resolution)
+            schedule, violations = _parse_schedule_and_find_violations(resolution)
             schedules += [schedule] if schedule else []
         else:
             job, violations = _parse_job_and_find_violations(resolution)
@@ -143,13 +143,11 @@ def _find_problems_between_schedules_and_jobs(
     by_name = {job.name: job for job in jobs}
     written = [resolution for resolution in resolutions if resolution.entry.section == "schedules"]
     for each in written:
-        for violation in schedule_parsing_and_checks.find_job_name_violations(each.value, by_name, invalid_lifecycles):
+        for violation in schedule_checks.find_job_name_violations(each.value, by_name, invalid_lifecycles):
             yield each.entry.create_problem(*violation)
     named = [(each.entry.name, list_job_names(each.value)) for each in written]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
-    for job, path, message in schedule_parsing_and_checks.find_unscheduled_job_and_reference_violations(
-        jobs, named, results
-    ):
+    for job, path, message in schedule_checks.find_unscheduled_job_and_reference_violations(jobs, named, results):
         yield entries[job.kind.collection][job.name].create_problem(path, message)
 
 
@@ -167,6 +165,16 @@ def _canonicalize_image_or_package_and_find_violations(
     unescaped = interpolation.resolve_known_references_and_unescape(resolution.value, {})
     value, problems = canonicalize_and_find_shape_problems(type_, unescaped)
     return value, [(problem.path, problem.message) for problem in problems] or list(find_violations(root, value))
+
+
+def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[DeclaredSchedule | None, list[Violation]]:
+    """Return a schedule, None if it is invalid, and every rule that it breaks by itself."""
+    value = interpolation.resolve_known_references_and_unescape(resolution.value, {})
+    fields, problems = canonicalize_and_find_shape_problems(config_types.Schedule, value)
+    violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
+    if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
+        violations += schedule_checks.find_job_or_jobs_violations(value)
+    return (None, violations) if violations else (DeclaredSchedule.from_canonical(resolution.entry.name, fields), [])
 
 
 def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:

@@ -13,8 +13,8 @@ from ..preview.quota_check import check_quotas
 from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.program_job_validation import JobKey
-from ..settings.program_job_rules_and_settings_copy import copy_settings_with_program_jobs
 from ..settings.settings import Settings
+from ..settings.settings_with_program_jobs import copy_settings_with_program_jobs
 from .local import LocalFoundation
 
 

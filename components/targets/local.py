@@ -19,7 +19,7 @@ from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schedules.emulator_schedule import EmulatorSchedule
 from ..schema import config_types
-from ..settings.program_job_rules_and_settings_copy import ProgramJobRules
+from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
 
 CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}

@@ -4,6 +4,7 @@ Each takes plain typed arguments (the types of `schema.config_types` for maps of
 creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: a preview shows them.
 """
 
+from .account_emails import ServiceAgentMembers
 from .builder_identity import BuilderIdentity
 from .enabled_apis import Services
 from .foundation import GcpFoundation
@@ -13,11 +14,10 @@ from .job_network_access import JobNetwork
 from .persistent_resource import PersistentResource
 from .schedule_prerequisites import ScheduleAccounts
 from .secret_access import SecretAccess
-from .service_agent_members import ServiceAgentMembers
 from .service_agents import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
-from .training_identity_and_account_emails import TrainingIdentity
+from .training_identity import TrainingIdentity
 
 __all__ = [
     "BuilderIdentity",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations  # loads the provider's types only if they are used
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
-from ...schema import config_types
+from .account_emails import build_account_email
 from .image_registry import RepositoryName
 from .propagation_retries import create_retrying_options
 from .secret_access import SecretAccess
 from .service_agents import OBJECT_VIEWER
-from .training_identity_and_account_emails import ACT_AS, LOG_WRITER, build_account_email
+from .training_identity import ACT_AS, LOG_WRITER
 
 WRITER = "roles/artifactregistry.writer"
-_SOURCE_FOLDER = "build-sources"
 
 
 class BuilderIdentity(pulumi.ComponentResource):
@@ -76,19 +74,3 @@ class BuilderIdentity(pulumi.ComponentResource):
             display_name="Vertex AI training image builds",
             opts=create_retrying_options(self),
         )
-
-
-def build_image_builder_config(
-    cloud_build: config_types.CloudBuild, project: str, defaults: Mapping[str, str], staging_folder_uri: str
-) -> dict[str, Any]:
-    """Return the `image_builder_config` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
-    options = {**defaults, **cloud_build}
-    options |= {"project": project, "sourceFolder": f"{staging_folder_uri}/{_SOURCE_FOLDER}"}
-    return {"cloudBuild": options}
-
-
-def list_build_secret_names(cloud_build: config_types.CloudBuild, images: Iterable[config_types.Image]) -> list[str]:
-    """Return the secrets of Secret Manager that builds read, `projects/P/secrets/NAME`."""
-    own = (image.get("builder", {}).get("cloudBuild", {}) for image in images)
-    versions = [version for options in (cloud_build, *own) for version in options.get("secrets", {}).values()]
-    return sorted({version.partition("/versions/")[0] for version in versions})

@@ -1,6 +1,6 @@
 """GcpFoundation: a Google Cloud project as the target."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pulumi
@@ -15,9 +15,10 @@ from ...runtime.program_job_validation import ProgramJobs
 from ...schedules.schedule_status import ScheduleStatus
 from ...schema import config_types
 from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
-from ...settings.program_job_rules_and_settings_copy import ProgramJobRules
+from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
-from .builder_identity import BuilderIdentity, build_image_builder_config, list_build_secret_names
+from .account_emails import is_account_of_project
+from .builder_identity import BuilderIdentity
 from .enabled_apis import Services, get_required_api_short_names
 from .image_registry import ImageRegistry
 from .job_failure_alerts import JobFailureAlerts
@@ -28,7 +29,9 @@ from .secret_access import SecretAccess
 from .service_agents import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
-from .training_identity_and_account_emails import TrainingIdentity, is_account_of_project
+from .training_identity import TrainingIdentity
+
+_SOURCE_FOLDER = "build-sources"
 
 
 class GcpFoundation(pulumi.ComponentResource):
@@ -84,7 +87,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 project=project,
                 repository=registry.repository,
                 bucket=bucket.name,
-                secrets=list_build_secret_names(cloud_build, settings.images.values()),
+                secrets=_list_build_secret_names(cloud_build, settings.images.values()),
                 submitters=identity.get("submitters", []),
                 opts=build_options_after_services_and(registry, bucket),
             )
@@ -149,7 +152,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self.image_builder_config: Mapping[str, Any] | None = None
         if builder and cloud_build is not None:
             defaults = {"region": region, "serviceAccount": builder.email}
-            self.image_builder_config = build_image_builder_config(
+            self.image_builder_config = _build_image_builder_config(
                 cloud_build, project, defaults, self.staging_folder_uri
             )
         self.image_dependencies: list[pulumi.Resource] = [services, registry, *([bucket, builder] if builder else [])]
@@ -202,3 +205,19 @@ class GcpFoundation(pulumi.ComponentResource):
                 opts=self._schedule_upstream,
             )
         return self._schedule_accounts
+
+
+def _build_image_builder_config(
+    cloud_build: config_types.CloudBuild, project: str, defaults: Mapping[str, str], staging_folder_uri: str
+) -> dict[str, Any]:
+    """Return the `image_builder_config` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
+    options = {**defaults, **cloud_build}
+    options |= {"project": project, "sourceFolder": f"{staging_folder_uri}/{_SOURCE_FOLDER}"}
+    return {"cloudBuild": options}
+
+
+def _list_build_secret_names(cloud_build: config_types.CloudBuild, images: Iterable[config_types.Image]) -> list[str]:
+    """Return the secrets of Secret Manager that builds read, `projects/P/secrets/NAME`."""
+    own = (image.get("builder", {}).get("cloudBuild", {}) for image in images)
+    versions = [version for options in (cloud_build, *own) for version in options.get("secrets", {}).values()]
+    return sorted({version.partition("/versions/")[0] for version in versions})

@@ -9,8 +9,9 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
 from ...schema.config_types import Registry
+from .account_emails import ServiceAgentMembers
+from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options
-from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
 """How long an image without a tag is kept: no new job uses it, but a job that does may still be running."""

@@ -8,10 +8,11 @@ import pulumi
 from pulumi_gcp import projects, serviceaccount
 
 from ...schema import config_types
+from .account_emails import ServiceAgentMembers, build_account_email
 from .enabled_apis import Services
+from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options
-from .service_agent_members import ServiceAgentMembers, grant_key_use
-from .training_identity_and_account_emails import ACT_AS, build_account_email
+from .training_identity import ACT_AS
 
 APIS = ("cloudscheduler", "workflowexecutions", "workflows")
 STARTER_ROLES = {"start": "roles/workflows.invoker"}

@@ -11,9 +11,10 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, iam, projects, serviceaccount, storage
 
+from .account_emails import ServiceAgentMembers
 from .image_registry import RepositoryName
+from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options
-from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 READER = "roles/artifactregistry.reader"
 OBJECT_VIEWER = "roles/storage.objectViewer"

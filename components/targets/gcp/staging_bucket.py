@@ -7,8 +7,9 @@ from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import config_types
+from .account_emails import ServiceAgentMembers
+from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options
-from .service_agent_members import ServiceAgentMembers, grant_key_use
 
 ROLES = {"write": "roles/storage.objectUser", "read": "roles/storage.legacyBucketReader"}
 """Of the account that jobs run as: its objects, without their access lists, and the bucket's own properties, which

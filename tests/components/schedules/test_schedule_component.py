@@ -13,7 +13,7 @@ from components.errors import DeclarationErrors
 from components.schedules.emulator_schedule import EmulatorSchedule
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
-from tests.components.settings.test_schedule_parsing_and_checks import NIGHTLY
+from tests.components.settings.test_schedule_checks import NIGHTLY
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.schedules.run_placeholders import RUN_ID

@@ -4,11 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.schema.source_file import (
-    SourceFile,
-    find_files_by_name_and_unmatched_indexes,
-    load_source_file_content_and_problems,
-)
+from components.schema.source_file import SourceFile, load_source_file_content_and_problems
 
 
 def source(text: str | bytes, name: str = "jobs.yaml") -> SourceFile:
@@ -155,44 +151,3 @@ def test_stack_values_are_quoted_as_written() -> None:
     problem = stack(text).create_problem(("labels", "python"), '3.1 is not a string; write "3.1" in quotes')
     assert problem.place == "stacks/Pulumi.dev.yaml:3"
     assert problem.message == '3.10 is read as the number 3.1; write "3.10" in quotes'
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    for name in ("training/b.yaml", "training/a.yml", "training/c.json", "training/notes.md", "training/deep/d.yaml"):
-        file = root / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{}")
-    return root
-
-
-@pytest.mark.parametrize(
-    ("patterns", "names"),
-    [
-        (["training/b.yaml"], ["training/b.yaml"]),
-        (["training"], ["training/a.yml", "training/b.yaml", "training/c.json"]),
-        (["training/*.yaml"], ["training/b.yaml"]),
-        (["training/**/*"], ["training/a.yml", "training/b.yaml", "training/c.json", "training/deep/d.yaml"]),
-        (["training/notes.md"], ["training/notes.md"]),
-        (["training/b.yaml", "training", "training/b.yaml"], ["training/b.yaml", "training/a.yml", "training/c.json"]),
-        ([], []),
-    ],
-)
-def test_include_takes_files_folders_and_globs(project: Path, patterns: list[str], names: list[str]) -> None:
-    files, unmatched = find_files_by_name_and_unmatched_indexes(project, patterns)
-    assert (list(files), unmatched) == (names, [])
-    assert all(file == project / name for name, file in files.items())
-
-
-@pytest.mark.parametrize("pattern", ["training/x.yaml", "training/*.md", "nowhere", "/nowhere/*.yaml"])
-def test_a_pattern_that_matches_no_file_is_returned(project: Path, pattern: str) -> None:
-    files, unmatched = find_files_by_name_and_unmatched_indexes(project, ["training/b.yaml", pattern])
-    assert (list(files), unmatched) == (["training/b.yaml"], [1])
-
-
-def test_files_outside_the_project_have_absolute_paths(project: Path, tmp_path: Path) -> None:
-    shared = tmp_path / "shared.yaml"
-    shared.write_text("{}")
-    files, _ = find_files_by_name_and_unmatched_indexes(project, [str(shared)])
-    assert files == {str(shared): shared}

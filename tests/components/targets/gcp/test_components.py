@@ -23,8 +23,8 @@ from components.targets.gcp import (
     Tensorboard,
     TrainingIdentity,
 )
+from components.targets.gcp.account_emails import build_account_email, is_account_of_project
 from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
-from components.targets.gcp.training_identity_and_account_emails import build_account_email, is_account_of_project
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.

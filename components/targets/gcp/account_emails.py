@@ -1,17 +1,10 @@
-"""The identities with which Google's services act in a project.
+"""The e-mails of service accounts, and of the service agents with which Google's services act in a project.
 
-Their e-mails depend on the project's number alone (Google's page on Vertex AI service agents), so a preview shows every
-grant.
+Those of agents depend on the project's number alone (Google's page on Vertex AI service agents), so a preview shows
+every grant.
 """
 
-from __future__ import annotations  # loads the provider's types only if they are used
-
 from dataclasses import dataclass
-
-from pulumi import Input, ResourceOptions
-from pulumi_gcp import kms
-
-KEY_USER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
 @dataclass(frozen=True)
@@ -59,6 +52,20 @@ class ServiceAgentMembers:
         return f"serviceAccount:service-{self.project_number}@{agent_domain}.iam.gserviceaccount.com"
 
 
-def grant_key_use(name: str, key: str, member: Input[str], options: ResourceOptions) -> kms.CryptoKeyIAMMember:
-    """Grant a service agent the right to encrypt and decrypt with a customer-managed key."""
-    return kms.CryptoKeyIAMMember(name, crypto_key_id=key, role=KEY_USER, member=member, opts=options)
+def build_account_email(account_id: str, project: str) -> str:
+    """Return the e-mail of a project's account. Of a domain's project `d:p` it has `p.d` (IAM's page on accounts)."""
+    return f"{account_id}@{_build_email_project_part(project)}.iam.gserviceaccount.com"
+
+
+def is_account_of_project(email: str, project: str, project_number: str) -> bool:
+    """Whether an account belongs to a project: one of its own, or the default one of Compute Engine or App Engine."""
+    part = _build_email_project_part(project)
+    return email.partition("@")[2] == f"{part}.iam.gserviceaccount.com" or email in (
+        f"{project_number}-compute@developer.gserviceaccount.com",
+        f"{part}@appspot.gserviceaccount.com",
+    )
+
+
+def _build_email_project_part(project: str) -> str:
+    domain, _, name = project.rpartition(":")
+    return f"{name}.{domain}" if domain else name

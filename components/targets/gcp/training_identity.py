@@ -6,6 +6,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import projects, serviceaccount
 
+from .account_emails import build_account_email
 from .propagation_retries import create_retrying_options
 
 LOG_WRITER = "roles/logging.logWriter"
@@ -49,22 +50,3 @@ class TrainingIdentity(pulumi.ComponentResource):
                 f"{name}-{submitter}", service_account_id=resource_name, role=ACT_AS, member=submitter, opts=options
             )
         self.register_outputs({"email": self.email})
-
-
-def build_account_email(account_id: str, project: str) -> str:
-    """Return the e-mail of a project's account. Of a domain's project `d:p` it has `p.d` (IAM's page on accounts)."""
-    return f"{account_id}@{_build_email_project_part(project)}.iam.gserviceaccount.com"
-
-
-def is_account_of_project(email: str, project: str, project_number: str) -> bool:
-    """Whether an account belongs to a project: one of its own, or the default one of Compute Engine or App Engine."""
-    part = _build_email_project_part(project)
-    return email.partition("@")[2] == f"{part}.iam.gserviceaccount.com" or email in (
-        f"{project_number}-compute@developer.gserviceaccount.com",
-        f"{part}@appspot.gserviceaccount.com",
-    )
-
-
-def _build_email_project_part(project: str) -> str:
-    domain, _, name = project.rpartition(":")
-    return f"{name}.{domain}" if domain else name

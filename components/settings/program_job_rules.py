@@ -1,10 +1,7 @@
 """What a stack requires of jobs that a Python program creates by hand: its guardrails and its region."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
-from vertex_api.estimates.cost import estimate_cost_of_priced_parts
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
@@ -14,8 +11,8 @@ from ..runtime.program_job_validation import JobKey, format_kind_and_name
 from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks
-from .price_overrides import merge_prices
 from .settings import Settings, read_stack_file_for_line_numbers
+from .settings_with_program_jobs import copy_settings_with_program_jobs, list_unique_program_job_names
 
 
 class ProgramJobRules:
@@ -36,7 +33,9 @@ class ProgramJobRules:
     def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
-        places = dict(zip(_list_unique_job_names(self._settings, specs), map(format_kind_and_name, specs), strict=True))
+        places = dict(
+            zip(list_unique_program_job_names(self._settings, specs), map(format_kind_and_name, specs), strict=True)
+        )
         stack_file = read_stack_file_for_line_numbers(settings.root, settings.stack)
         for name, rule, message in guardrail_checks.find_cost_limit_violations(
             settings.guardrails, settings.costs, settings.region
@@ -45,26 +44,6 @@ class ProgramJobRules:
                 yield Problem(places[name], "", message)
             else:
                 yield stack_file.create_problem((name,) if name else ("guardrails", rule), message)
-
-
-def copy_settings_with_program_jobs(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> Settings:
-    """Return the settings as if the jobs of a program had been declared, with their costs.
-
-    A job whose name another one has too is named with its type.
-    """
-    specs_by_name = dict(zip(_list_unique_job_names(settings, specs), specs.values(), strict=True))
-    jobs = (DeclaredJob(spec.kind, name, spec, {}) for name, spec in specs_by_name.items())
-    costs = dict(settings.costs)
-    if settings.cloud is not None:
-        prices = merge_prices(settings.cloud.get("prices"))
-        for name, spec in specs_by_name.items():
-            costs[name] = estimate_cost_of_priced_parts(spec, settings.region, prices)
-    return replace(settings, jobs=(*settings.jobs, *jobs), costs=costs)
-
-
-def _list_unique_job_names(settings: Settings, specs: Mapping[JobKey, CanonicalSpec]) -> list[str]:
-    counts = Counter([*(job.name for job in settings.jobs), *(name for _, name in specs)])
-    return [key[1] if counts[key[1]] == 1 else format_kind_and_name(key) for key in specs]
 
 
 def _copy_guardrails_allowing_images(rules: Guardrails, built_image_names: Collection[str]) -> Guardrails:

@@ -1,33 +1,22 @@
-"""Parsing of declared schedules from their entries, and checks against the jobs that they name."""
+"""Checks of declared schedules: the jobs that they name, and the order in which those refer to one another."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..jobs.dependency_validation import JobViolation, ResultReferences
 from ..jobs.result_references import split_at_known_job_or_first_dot
-from ..schema import config_types, interpolation
+from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
-from ..schema.declared_schedule import DeclaredSchedule, list_job_names
-from .reference_resolution import Resolution
+from ..schema.declared_schedule import list_job_names
 
 NamedSchedule = tuple[str, Sequence[str]]
 """A schedule's name and those of its jobs, as they are written."""
 
 
-def parse_schedule_and_find_violations(resolution: Resolution) -> tuple[DeclaredSchedule | None, list[Violation]]:
-    """Return a schedule, None if it is invalid, and every rule that it breaks by itself."""
-    value = interpolation.resolve_known_references_and_unescape(resolution.value, {})
-    fields, problems = canonicalize_and_find_shape_problems(config_types.Schedule, value)
-    violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
-    if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
-        violations += _find_job_or_jobs_violations(value)
-    return (None, violations) if violations else (DeclaredSchedule.from_canonical(resolution.entry.name, fields), [])
-
-
-def _find_job_or_jobs_violations(value: Mapping[str, object]) -> Iterator[Violation]:
+def find_job_or_jobs_violations(value: Mapping[str, object]) -> Iterator[Violation]:
+    """Find what is wrong with the names of jobs in a schedule by themselves: none, twice, or under both keys."""
     names = list_job_names(value)
     if value.get("job") is not None and value.get("jobs") is not None:
         yield ("jobs",), "is given beside job; keep one of the two"

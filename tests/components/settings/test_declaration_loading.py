@@ -1,0 +1,48 @@
+"""The files that a stack includes."""
+
+from pathlib import Path
+
+import pytest
+
+from components.settings.declaration_loading import find_files_by_name_and_unmatched_indexes
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    for name in ("training/b.yaml", "training/a.yml", "training/c.json", "training/notes.md", "training/deep/d.yaml"):
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["training/b.yaml"], ["training/b.yaml"]),
+        (["training"], ["training/a.yml", "training/b.yaml", "training/c.json"]),
+        (["training/*.yaml"], ["training/b.yaml"]),
+        (["training/**/*"], ["training/a.yml", "training/b.yaml", "training/c.json", "training/deep/d.yaml"]),
+        (["training/notes.md"], ["training/notes.md"]),
+        (["training/b.yaml", "training", "training/b.yaml"], ["training/b.yaml", "training/a.yml", "training/c.json"]),
+        ([], []),
+    ],
+)
+def test_include_takes_files_folders_and_globs(project: Path, patterns: list[str], names: list[str]) -> None:
+    files, unmatched = find_files_by_name_and_unmatched_indexes(project, patterns)
+    assert (list(files), unmatched) == (names, [])
+    assert all(file == project / name for name, file in files.items())
+
+
+@pytest.mark.parametrize("pattern", ["training/x.yaml", "training/*.md", "nowhere", "/nowhere/*.yaml"])
+def test_a_pattern_that_matches_no_file_is_returned(project: Path, pattern: str) -> None:
+    files, unmatched = find_files_by_name_and_unmatched_indexes(project, ["training/b.yaml", pattern])
+    assert (list(files), unmatched) == (["training/b.yaml"], [1])
+
+
+def test_files_outside_the_project_have_absolute_paths(project: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared.yaml"
+    shared.write_text("{}")
+    files, _ = find_files_by_name_and_unmatched_indexes(project, [str(shared)])
+    assert files == {str(shared): shared}
