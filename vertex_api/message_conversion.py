@@ -1,4 +1,4 @@
-"""Values of the API's messages without fields that these types lack, and with scalars as texts where JSON has texts."""
+"""Conversion of JSON values of messages: without unknown fields, and with numbers as texts where JSON has texts."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial

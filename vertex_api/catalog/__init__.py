@@ -1,1 +1,1 @@
-"""What Vertex AI training offers: machine types, accelerators, and Reduction Server's image."""
+"""What Vertex AI training offers, and what it does by default: machines, Reduction Server, output folders."""

@@ -1,4 +1,7 @@
-"""A training pipeline together with the tuning job that it runs, which its reader has attached to it."""
+"""What the results of a training pipeline are made of: its model, and the job that it runs.
+
+A reader of pipelines attaches the tuning job that one runs under `TUNING_JOB`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
