@@ -8,18 +8,22 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.client_errors import VertexError
+from vertex_api.job_kinds import KINDS
 from vertex_api.job_results.result_names_and_values import build_job_results
+from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
 from ..runtime import api_target
+from ..runtime.api_target import Target
 from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
+from .job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .recovery.orphan_removal import find_pulumi_names_of_undeclared_active_jobs
-from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from .recovery.job_labels import MARK_LABEL, build_stack_filter
+from .recovery.submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
 UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
@@ -51,7 +55,7 @@ class CompletionProvider(Provider):
             with suppress(VertexError):  # the failure to report is the training's
                 if ledger := get_submitted_jobs_cache().get_current_ledger_or_none(props["owner"]):
                     api = api_target.resolve_target_and_start_emulator(props["parent"])
-                    undeclared = find_pulumi_names_of_undeclared_active_jobs(api, ledger)
+                    undeclared = _find_pulumi_names_of_undeclared_active_jobs(api, ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise
@@ -108,5 +112,21 @@ def _fetch_results_of_existing_jobs_by_name(
 ) -> dict[str, Any]:
     """Return the results of the jobs that have an id and exist."""
     ids = {name: id_ for name, id_ in ids_by_job.items() if id_ is not None}
-    jobs = waiting.fetch_existing_jobs_with_tuning_jobs_in_pipelines(parent, project_and_stack_name, ids)
+    jobs = fetch_existing_jobs_with_tuning_jobs_in_pipelines(parent, project_and_stack_name, ids)
     return {name: build_job_results(job) for name, job in jobs.items()}
+
+
+def _find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerContents) -> list[str]:
+    """Return the Pulumi names of a ledger's active jobs that are no longer declared. Raises VertexError.
+
+    Pulumi removes them at the end of a run, unless something has failed before.
+    """
+    declared_marks = {ledger.compute_mark_label_value(name) for name in ledger.names | ledger.kept_names}
+    undeclared = set()
+    for kind in KINDS.values():
+        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.project_and_stack_name)):
+            mark = job["labels"].get(MARK_LABEL, "")
+            is_ours = mark.startswith(f"{ledger.id}-")
+            if is_ours and mark not in declared_marks and job["state"] not in TERMINAL_STATES:
+                undeclared.add(str(job["labels"]["pulumi_name"]))
+    return sorted(undeclared)

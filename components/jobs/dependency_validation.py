@@ -1,23 +1,20 @@
-"""Dependencies between declared jobs: whose results a job uses, and after which jobs it comes."""
+"""Validation of the dependencies between declared jobs: references to results, `after`, cycles and deadlines."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
-from vertex_api.job_results.result_names_and_values import MODEL_DIR, list_available_result_names
+from vertex_api.job_results.result_names_and_values import list_available_result_names
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
-from .dependency_graph import compute_level_by_job, find_cycles
+from .dependency_graph import find_cycles
 from .result_references import (
+    ResultReferences,
     build_unknown_result_message,
-    collect_result_references,
     split_at_known_job_or_first_dot,
 )
 
-ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
-"""By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
 JobViolation = tuple[DeclaredJob, KeyPath, str]
 
 
@@ -62,34 +59,3 @@ def find_dependency_and_deadline_violations(
         ):
             advice = "add wait: true, or take it out; what ends a job is scheduling.timeout"
             yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
-
-
-def copy_jobs_with_model_dirs_and_referenced_jobs(
-    jobs: Sequence[DeclaredJob], result_references: ResultReferences
-) -> tuple[DeclaredJob, ...]:
-    """Return copies of valid jobs with the `referenced_jobs` of each.
-
-    A reference to the model folder of a job is resolved if that job's declaration names its output folder. What the
-    folder depends on is then referenced too.
-    """
-    names = frozenset(job.name for job in jobs)
-    referenced_jobs = {
-        job.name: {split_at_known_job_or_first_dot(used, names)[0] for _, used in result_references.get(job.name, ())}
-        for job in jobs
-    }
-    levels = compute_level_by_job(referenced_jobs)
-    linked_jobs: dict[str, DeclaredJob] = {}
-    model_dirs: dict[str, str] = {}
-    tables = {interpolation.JOBS: model_dirs}
-    for job in sorted(jobs, key=lambda job: levels[job.name]):
-        spec, inherited = job.required_valid_spec, set()
-        if referenced_jobs[job.name]:
-            spec = spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables))
-            inherited = {
-                split_at_known_job_or_first_dot(result, names)[0] for result in collect_result_references(spec)
-            }
-        all_referenced = frozenset(referenced_jobs[job.name] | inherited)
-        linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)
-        if folder := spec.model_dir:
-            model_dirs[f"{job.name}.{MODEL_DIR}"] = folder
-    return tuple(linked_jobs[job.name] for job in jobs)

@@ -9,7 +9,6 @@ from vertex_api import types
 from vertex_api.job_results.result_names_and_values import list_available_result_names
 from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import KeyPath
 
 from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
@@ -20,6 +19,7 @@ from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest
+from .spec_defaults import copy_with_defaults_and_output_folder
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
@@ -157,40 +157,5 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def copy_with_defaults_and_output_folder(
-    spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
-) -> CanonicalSpec:
-    """Return the spec with what it leaves out: the foundation's defaults, and a folder for each run."""
-    whole = copy_with_foundation_defaults(spec, foundation)
-    if "baseOutputDirectory" in whole.job_spec:
-        return whole
-    digest = compute_run_digest(whole, rerun, upstream_run_digests)
-    return copy_with_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
-
-
-def copy_with_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
-    """Return the spec with one replica a pool, and the foundation's fields, labels and encryption key."""
-    job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
-    pools = job_spec["workerPoolSpecs"]
-    job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
-    fields = _copy_with_value(spec.fields, spec.job_spec_path, job_spec)
-    if foundation.job_labels:
-        fields["labels"] = {**foundation.job_labels, **fields.get("labels", {})}
-    if foundation.encryption_key is not None:
-        fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
-    return CanonicalSpec(spec.kind, fields)
-
-
-def copy_with_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
-    """Return the spec with another output folder."""
-    job_spec = {**spec.job_spec, "baseOutputDirectory": {"outputUriPrefix": folder_uri}}
-    return spec.copy_with_all_fields_replaced(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
-
-
 def _has_tensorboard_reference(spec: CanonicalSpec) -> bool:
     return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)
-
-
-def _copy_with_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
-    first, *rest = path
-    return {**fields, first: _copy_with_value(fields[first], tuple(rest), value) if rest else value}

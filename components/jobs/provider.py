@@ -18,7 +18,8 @@ from vertex_api.validation.shape_validation import get_value_at_path_or_none
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
-from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
+from ..runtime.submission_pacing import get_submission_pacing
+from ..schema.declared_job import canonicalize_declared_spec_and_find_problems, get_deletion_policy
 from .adoption import (
     RERUN_MESSAGE,
     fetch_and_verify_adopted_job,
@@ -34,7 +35,6 @@ from .recovery.job_labels import find_reserved_or_excess_label_violations
 from .recovery.job_removal import remove_job
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from .result_references import fetch_result_values_by_reference
-from .submission_recording_and_total_printing import record_submissions_and_print_total_if_last_and_slow
 
 
 class JobProvider(Provider):
@@ -65,7 +65,7 @@ class JobProvider(Provider):
             for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
-            record_submissions_and_print_total_if_last_and_slow(inputs, None, is_replaced=False)
+            _record_submissions_and_print_total_if_last_and_slow(inputs, None, is_replaced=False)
         shown, more = select_shown_problems_and_more_text(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
@@ -75,7 +75,7 @@ class JobProvider(Provider):
         is_other_job = bool(news.get("adopt")) and not is_same_job(news["adopt"], id_)
         replacing = REPLACING_INPUTS_OF_ADOPTED if news.get("adopt") else REPLACING_INPUTS
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
-        record_submissions_and_print_total_if_last_and_slow(news, olds, is_replaced=is_other_job or is_edited)
+        _record_submissions_and_print_total_if_last_and_slow(news, olds, is_replaced=is_other_job or is_edited)
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
@@ -148,6 +148,26 @@ class TrainingPipelineProvider(JobProvider):
     """TrainingPipeline: runs one of the two others, and may upload the model that it trains."""
 
     kind = TRAINING_PIPELINE
+
+
+def _record_submissions_and_print_total_if_last_and_slow(
+    new_inputs: Mapping[str, Any], old_inputs: Mapping[str, Any] | None, *, is_replaced: bool
+) -> None:
+    """Count the submissions for a job with these inputs; `old_inputs` is `None` for a new one.
+
+    The last job of a run also prints their total, if it exceeds the pace.
+    """
+    submissions = 0
+    if old_inputs is None or is_replaced:
+        submissions += not new_inputs.get("adopt")
+    if old_inputs is not None and is_replaced:
+        submissions += (
+            get_deletion_policy(old_inputs.get("lifecycle") or {}, is_adopted=bool(old_inputs.get("adopt"))) == "delete"
+        )
+    job_name = new_inputs["owner"].rpartition("/")[2]
+    get_submission_pacing().record_and_print_total_if_last_and_slow(
+        job_name, submissions, api_target.get_submission_pace_or_none(new_inputs["parent"])
+    )
 
 
 def _copy_results_property_if_any(props: Mapping[str, Any]) -> dict[str, Any]:

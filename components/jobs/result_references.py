@@ -8,12 +8,16 @@ from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.resource_names import ResourceName
 from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.rules import KeyPath
 
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
 from .job_fetching import fetch_and_attach_tuning_jobs_to_copies
 from .provider_inputs import JobInputs
+
+ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
+"""By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
 
 
 def split_at_known_job_or_first_dot(result_reference: str, known_job_names: Container[str]) -> tuple[str, str]:

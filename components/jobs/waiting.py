@@ -16,10 +16,7 @@ from ..runtime import api_target
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
 from .capacity_advice import CapacityAdvice
-from .job_fetching import (
-    fetch_and_attach_tuning_jobs_to_copies,
-    fetch_existing_jobs_by_api_name,
-)
+from .job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from .progress_lines import Progress
 
 Job = Mapping[str, Any]
@@ -85,16 +82,6 @@ def _raise_if_overdue(
         }
         lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited_seconds) for name in overdue)
         raise TrainingFailed("\n".join(lines))
-
-
-def fetch_existing_jobs_with_tuning_jobs_in_pipelines(
-    parent: str, project_and_stack_name: str, job_ids_by_name: Mapping[str, str]
-) -> dict[str, Job]:
-    """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
-    api = api_target.resolve_target_and_start_emulator(parent)
-    jobs = fetch_existing_jobs_by_api_name(api, project_and_stack_name, set(job_ids_by_name.values()))
-    existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
-    return fetch_and_attach_tuning_jobs_to_copies(api, project_and_stack_name, existing)
 
 
 def _has_ended(job: Job) -> bool:

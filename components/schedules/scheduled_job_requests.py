@@ -9,7 +9,7 @@ from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LA
 from vertex_api.schedules.schedule_request import ScheduledJob
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..jobs.job_resources import copy_with_foundation_defaults, copy_with_output_folder
+from ..jobs.spec_defaults import copy_with_foundation_defaults, copy_with_output_folder
 from ..runtime.foundation_protocol import Foundation
 from ..schema import interpolation
 

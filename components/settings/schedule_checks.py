@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 
-from ..jobs.dependency_validation import JobViolation, ResultReferences
-from ..jobs.result_references import split_at_known_job_or_first_dot
+from ..jobs.dependency_validation import JobViolation
+from ..jobs.result_references import ResultReferences, split_at_known_job_or_first_dot
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import list_job_names

@@ -8,8 +8,8 @@ import pytest
 
 from components.errors import DeclarationErrors
 from components.jobs.drift_comparison import select_actual_values_of_declared_fields
-from components.jobs.job_resources import copy_with_defaults_and_output_folder
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.schema import interpolation
 from tests.components.fakes import Ground
 from tests.corpus import discovery

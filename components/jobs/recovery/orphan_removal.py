@@ -8,15 +8,12 @@ import subprocess
 from collections.abc import Iterable, Mapping
 
 from vertex_api.client import JobClient
-from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.job_states import TERMINAL_STATES
+from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.resource_names import ResourceName, build_parent
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
-from ...runtime.api_target import Target
-from .job_labels import MARK_LABEL, build_stack_filter
+from .job_labels import build_stack_filter
 from .job_removal import remove_job
-from .submitted_jobs_cache import LedgerContents
 
 _EXPORT_SECONDS = 120
 
@@ -44,22 +41,6 @@ def remove_orphans_among_jobs(
             display_name = display_names_by_resource_name[name]
             print(f"{display_name}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
             remove_job(client, resource_name, display_name)
-
-
-def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerContents) -> list[str]:
-    """Return the Pulumi names of a ledger's active jobs that are no longer declared. Raises VertexError.
-
-    Pulumi removes them at the end of a run, unless something has failed before.
-    """
-    declared_marks = {ledger.compute_mark_label_value(name) for name in ledger.names | ledger.kept_names}
-    undeclared = set()
-    for kind in KINDS.values():
-        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.project_and_stack_name)):
-            mark = job["labels"].get(MARK_LABEL, "")
-            is_ours = mark.startswith(f"{ledger.id}-")
-            if is_ours and mark not in declared_marks and job["state"] not in TERMINAL_STATES:
-                undeclared.add(str(job["labels"]["pulumi_name"]))
-    return sorted(undeclared)
 
 
 def export_state_and_get_resource_ids_or_none(fully_qualified_stack_name: str) -> set[str] | None:

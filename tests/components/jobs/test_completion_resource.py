@@ -71,7 +71,7 @@ def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
 def test_a_failure_survives_an_unreadable_job_list(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     add(api, "JOB_STATE_FAILED")
     monkeypatch.setattr(
-        completion_module, "find_pulumi_names_of_undeclared_active_jobs", raising(Unavailable("no answer"))
+        completion_module, "_find_pulumi_names_of_undeclared_active_jobs", raising(Unavailable("no answer"))
     )
     with pytest.raises(TrainingFailed, match=r"^digits failed"):
         provider.create(INPUTS)

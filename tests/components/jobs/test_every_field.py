@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.jobs.drift_comparison import select_actual_values_of_declared_fields
-from components.jobs.job_resources import copy_with_defaults_and_output_folder
+from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.runtime import api_target
 from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Ground

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs import waiting
+from components.jobs.job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
@@ -46,7 +46,7 @@ def test_a_pipeline_has_job_model_and_folder(api: FakeClient) -> None:
 
 def test_a_new_pipeline_names_no_job_or_model(api: FakeClient) -> None:
     add_training(api, trainingTaskMetadata=None)
-    (job,) = waiting.fetch_existing_jobs_with_tuning_jobs_in_pipelines(
+    (job,) = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
         f"//local/{PARENT}", "team/dev", {"digits": TRAIN}
     ).values()
     assert build_job_results(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}

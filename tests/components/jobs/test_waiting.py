@@ -7,6 +7,7 @@ import pytest
 
 from components.errors import TrainingFailed
 from components.jobs import waiting
+from components.jobs.job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from tests.components.fakes import Clock, FakeClient
 from vertex_api import client_errors
 from vertex_api.job_results.result_names_and_values import build_job_results
@@ -278,7 +279,7 @@ def test_a_result_names_trials_without_a_metric(api: FakeClient) -> None:
 
 def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING)
-    found = waiting.fetch_existing_jobs_with_tuning_jobs_in_pipelines(
+    found = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
         f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"}
     )
     assert {name: job["state"] for name, job in found.items()} == {"digits": RUNNING}

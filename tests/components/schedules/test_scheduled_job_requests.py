@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.job_resources import copy_with_defaults_and_output_folder
+from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.schedules.scheduled_job_requests import build_schedule_id, build_scheduled_jobs
 from components.schema.declared_job import canonicalize_declared_spec_and_find_problems
 from tests.components.fakes import Ground
