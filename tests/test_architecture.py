@@ -44,8 +44,8 @@ LAYERS = {
         ("estimates", "job_results"),
     ),
     "vertex_emulator": (
-        ("", "errors", "locations_and_ids", "python_startup", "timestamps"),
-        ("data_folder", "data_folder_lock", "filters", "http", "injected_faults", "search"),
+        ("", "errors", "folder_removal", "locations_and_ids", "python_startup", "timestamps"),
+        ("data_folder", "filters", "http", "injected_faults", "search"),
         ("database", "emulator_endpoint", "gcs"),
         ("event_files", "gcs.routes", "replicas", "resource_json"),
         (

@@ -1,15 +1,20 @@
-"""The data folder of an emulator: its paths, its creation for the owner only, and the removal of folders in it."""
+"""The data folder of an emulator: its paths, its creation for the owner only, and the lock of its emulator."""
 
 import contextlib
-import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from vertex_emulator.errors import StartError
+from vertex_emulator.folder_removal import remove_folder_tree
 
+EXIT_ALREADY_RUNNING = 3
+_PROBE_SECONDS = 0.2
+"""Longer than any probe holds the lock."""
 _OWNER_ONLY = 0o700
 _OWN_NAMES = {"emulator.db", "gcs", "start.lock"}  # start.lock is that of Pulumi's programs
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
@@ -118,85 +123,55 @@ class DataFolder:
                 remove_folder_tree(parent / job_id)
 
 
-def remove_folder_tree(folder: Path) -> None:
-    """Remove a folder with all that can be removed in it, without following links. Raises OSError if anything stays.
+def is_lock_held(lock_path: Path) -> bool:
+    """Return whether an emulator holds the data folder's lock. Raises StartError if the lock cannot be probed."""
+    try:
+        with lock_path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        raise _build_lock_error(lock_path, error) from error
+    return False
 
-    Containers can nest folders deeper than `shutil.rmtree` recurses, and deeper than a path can be long.
+
+def open_and_lock_file_or_raise(lock_path: Path) -> IO[str]:
+    """Open the data folder's lock file and lock it, until the file is closed or the process ends.
+
+    Raises StartError if another process holds it, and FileNotFoundError without a data folder.
     """
-    removal = _FolderTreeRemoval(folder)
-    removal.remove_all()
-    if removal.first_error is not None:
-        raise removal.first_error
-
-
-@dataclass
-class _OpenedFolder:
-    identity: tuple[int, int]
-    subfolders: list[str] = field(default_factory=list)  # those that are not removed yet
-
-
-class _FolderTreeRemoval:
-    """One descriptor that moves down into each folder and up again, and removes what it leaves."""
-
-    def __init__(self, folder: Path) -> None:
-        self.first_error: OSError | None = None
-        self._parent = folder.parent
-        self._descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-        self._opened = [_OpenedFolder(self._get_device_and_inode(), [folder.name])]
-
-    def remove_all(self) -> None:
+    try:
+        # Whoever can open it can hold it, and so pretend to be an emulator.
+        number = os.open(lock_path, os.O_RDWR | (os.O_CREAT if lock_path.parent.is_dir() else 0), 0o600)
+        file = os.fdopen(number, "r+")
         try:
-            while self._opened[0].subfolders:
-                if self._opened[-1].subfolders:
-                    self._enter_subfolder_and_remove_files()
-                else:
-                    self._leave_and_remove_folder()
-        finally:
-            os.close(self._descriptor)
+            os.fchmod(number, 0o600)
+            _lock_retrying_briefly(file)
+        except OSError:
+            file.close()
+            raise
+    except FileNotFoundError:
+        raise
+    except BlockingIOError as error:
+        message = f"an emulator is already running on {lock_path.parent}; stop it with: vertex-emulator stop"
+        raise StartError(message, EXIT_ALREADY_RUNNING) from error
+    except OSError as error:
+        raise _build_lock_error(lock_path, error) from error
+    return file
 
-    def _enter_subfolder_and_remove_files(self) -> None:
-        subfolders = self._opened[-1].subfolders
+
+def _lock_retrying_briefly(file: IO[str]) -> None:
+    deadline = time.monotonic() + _PROBE_SECONDS
+    while True:
         try:
-            self._switch_to_folder(subfolders[-1])
-        except OSError as error:
-            self._record_first_error(error, subfolders.pop())
-            return
-        self._opened.append(_OpenedFolder(self._get_device_and_inode()))
-        with os.scandir(self._descriptor) as scan:
-            entries = list(scan)
-        for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    self._opened[-1].subfolders.append(entry.name)
-                else:
-                    os.unlink(entry.name, dir_fd=self._descriptor)
-            except OSError as error:
-                self._record_first_error(error, entry.name)
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
-    def _leave_and_remove_folder(self) -> None:
-        self._switch_to_folder("..")
-        self._opened.pop()
-        name = self._opened[-1].subfolders.pop()
-        if self._get_device_and_inode() != self._opened[-1].identity:
-            raise OSError(errno.ESTALE, "it was moved while it was being removed", str(self._build_path(name)))
-        try:
-            os.rmdir(name, dir_fd=self._descriptor)
-        except OSError as error:
-            self._record_first_error(error, name)
 
-    def _switch_to_folder(self, name: str) -> None:
-        moved = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor)
-        os.close(self._descriptor)
-        self._descriptor = moved
-
-    def _get_device_and_inode(self) -> tuple[int, int]:
-        status = os.fstat(self._descriptor)
-        return status.st_dev, status.st_ino
-
-    def _build_path(self, name: str) -> Path:
-        return self._parent.joinpath(*(opened.subfolders[-1] for opened in self._opened[:-1]), name)
-
-    def _record_first_error(self, error: OSError, name: str) -> None:
-        if self.first_error is None:
-            error.filename = str(self._build_path(name))
-            self.first_error = error
+def _build_lock_error(lock_path: Path, error: OSError) -> StartError:
+    return StartError(f"the lock {lock_path} cannot be acquired: {error.strerror}")

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vertex_emulator.data_folder_lock import is_lock_held
+from vertex_emulator.data_folder import is_lock_held
 from vertex_emulator.errors import EmulatorNotRunning, StartError
 
 

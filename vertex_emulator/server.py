@@ -20,8 +20,7 @@ import uvicorn
 
 from vertex_api import __version__
 from vertex_emulator.app import App
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
 from vertex_emulator.emulator_endpoint import Endpoint

@@ -17,7 +17,7 @@ import pytest
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
 from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, command, custom_job, pool, until
-from vertex_emulator.data_folder_lock import is_lock_held
+from vertex_emulator.data_folder import is_lock_held
 
 JOBS = f"/v1/{PARENT}/customJobs"
 JSON = {"Content-Type": "application/json"}

@@ -13,7 +13,7 @@ from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
-from vertex_emulator.api.logging.log_entry_listing_service import LogEntryListingService
+from vertex_emulator.api.logging.log_entry_listing import LogEntryListingService
 from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import vertex_emulator
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import EXIT_ALREADY_RUNNING, is_lock_held
+from vertex_emulator.data_folder import EXIT_ALREADY_RUNNING, DataFolder, is_lock_held
 from vertex_emulator.emulator_endpoint import Endpoint, find_running_endpoint
 from vertex_emulator.errors import StartError
 

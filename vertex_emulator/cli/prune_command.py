@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import is_lock_held, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, is_lock_held, open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError

@@ -8,10 +8,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.data_folder import DataFolder, remove_folder_tree
-from vertex_emulator.data_folder_lock import is_lock_held, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, is_lock_held, open_and_lock_file_or_raise
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
+from vertex_emulator.folder_removal import remove_folder_tree
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 

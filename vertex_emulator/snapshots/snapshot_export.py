@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES

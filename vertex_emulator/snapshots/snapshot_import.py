@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO
 
-from vertex_emulator.data_folder import DataFolder, remove_folder_tree
-from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
+from vertex_emulator.folder_removal import remove_folder_tree
 from vertex_emulator.gcs.gs_uri import build_object_uri
 from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase

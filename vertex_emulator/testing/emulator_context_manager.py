@@ -10,7 +10,7 @@ from vertex_emulator.cli.status_stop_reset_commands import (
     reset_keeping_buckets_and_describe,
     stop_emulator_and_describe,
 )
-from vertex_emulator.data_folder import remove_folder_tree
+from vertex_emulator.folder_removal import remove_folder_tree
 from vertex_emulator.testing.emulator_project import EmulatorProject
 
 

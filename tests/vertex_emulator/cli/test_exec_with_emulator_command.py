@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.environment import variables
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool, until
-from vertex_emulator.data_folder_lock import is_lock_held
+from vertex_emulator.data_folder import is_lock_held
 
 PROGRAM = [sys.executable, "-m", "vertex_emulator", "exec", "--data"]
 

@@ -10,7 +10,7 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import RunningEmulator, command
 from tests.vertex_emulator.scheduling.steps import reports, submit, submit_study
-from tests.vertex_emulator.test_data_folder import nest_folders
+from tests.vertex_emulator.test_folder_removal import nest_folders
 from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder

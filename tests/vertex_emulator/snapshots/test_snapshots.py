@@ -16,11 +16,10 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
-from tests.vertex_emulator.test_data_folder import nest_folders
+from tests.vertex_emulator.test_folder_removal import nest_folders
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.data_folder_lock import open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.object_metadata import ObjectMetadata

@@ -13,27 +13,25 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from vertex_emulator.api.logging.log_entry_and_filter_fields import (
-    FIELDS,
-    MAP_FIELDS,
-    SEVERITIES,
+from vertex_emulator.api.logging.log_entry import (
     Entry,
     EntryKey,
     KeyAndEntry,
     build_key_and_replica_entry,
     build_key_and_service_entry,
+)
+from vertex_emulator.api.logging.log_entry_filter import (
+    find_earliest_or_latest_matching_time,
     get_field_text_or_severity_rank,
-    is_payload_field,
+    parse_and_validate_log_filter,
 )
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
-from vertex_emulator.filters import expression_tree, parser
-from vertex_emulator.filters.regular_expression import compile_pattern_as_pydantic_validator
+from vertex_emulator.errors import ApiError, ExecutorUnavailable
+from vertex_emulator.filters import expression_tree
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 MAX_PAGE_SIZE = 1000
 MAX_PAGE_BYTES = 4 << 20
@@ -58,7 +56,7 @@ class LogEntryListingService:
     def list_entries(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a page of entries in the order of `orderBy`. Raises ApiError."""
         filter_text = str(body.get("filter", ""))
-        condition = _parse_and_validate_filter_with_severity_ranks(filter_text)
+        condition = parse_and_validate_log_filter(filter_text)
         order = str(body.get("orderBy") or "timestamp asc")
         if order not in ("timestamp asc", "timestamp desc", "timestamp"):
             raise ApiError("INVALID_ARGUMENT", f'orderBy is "{order}"; known: "timestamp asc", "timestamp desc"')
@@ -80,8 +78,8 @@ class LogEntryListingService:
         self, job_id: str, condition: expression_tree.Filter | None, is_newest_first: bool, after_key: EntryKey | None
     ) -> Iterator[KeyAndEntry]:
         """Yield in order the entries within the filter's times that come after the entry with the key `after_key`."""
-        since = _find_earliest_or_latest_matching_time(condition, (">=", ">", "="), min) or 0
-        until = _find_earliest_or_latest_matching_time(condition, ("<=", "<", "="), max) or _END_OF_TIME
+        since = find_earliest_or_latest_matching_time(condition, (">=", ">", "="), min) or 0
+        until = find_earliest_or_latest_matching_time(condition, ("<=", "<", "="), max) or _END_OF_TIME
         if after_key is not None:
             since, until = (since, min(until, after_key[0])) if is_newest_first else (max(since, after_key[0]), until)
         with self.database.read_transaction() as transaction:
@@ -169,65 +167,6 @@ def _iterate_keys_and_entries_of_lines(job: Job, replica: Replica, lines: Iterab
     for _, simultaneous in groupby(lines, lambda line: line.at):
         for number, line in enumerate(simultaneous):
             yield build_key_and_replica_entry(job, replica, line, number)
-
-
-def _parse_and_validate_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
-    """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
-    try:
-        condition = parser.parse_filter_unless_empty(text)
-    except InvalidFilter as error:
-        raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
-    for comparison in expression_tree.iterate_comparisons(condition):
-        if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
-            raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
-        if comparison.operator in expression_tree.REGULAR_EXPRESSION_OPERATORS:
-            _validate_regular_expression_comparison(comparison)
-        elif comparison.field == "severity" and comparison.value not in SEVERITIES:
-            message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
-            raise ApiError("INVALID_ARGUMENT", message)
-    return (
-        None
-        if condition is None
-        else expression_tree.replace_comparisons(condition, _convert_to_severity_rank_and_payload_wildcard)
-    )
-
-
-def _validate_regular_expression_comparison(comparison: expression_tree.Comparison) -> None:
-    if comparison.field in ("severity", "timestamp"):
-        message = f"{comparison.field} is not a text; it cannot be compared with a regular expression"
-        raise ApiError("INVALID_ARGUMENT", message)
-    try:
-        compile_pattern_as_pydantic_validator(comparison.value)
-    except InvalidFilter as error:
-        raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
-
-
-def _convert_to_severity_rank_and_payload_wildcard(
-    comparison: expression_tree.Comparison,
-) -> expression_tree.Comparison:
-    """Return a comparison with a severity as its rank, and with a part of a payload as a wildcard."""
-    if comparison.operator == ":" and is_payload_field(comparison.field):
-        return expression_tree.Comparison(comparison.field, ":", f"*{comparison.value}*")
-    if comparison.field != "severity":
-        return comparison
-    rank = SEVERITIES.index(comparison.value)
-    return expression_tree.Comparison("severity", comparison.operator, str(rank))
-
-
-def _find_earliest_or_latest_matching_time(
-    condition: expression_tree.Filter | None, operators: tuple[str, ...], min_or_max: Any
-) -> int | None:
-    """Return the earliest (or latest) time that can match, None if none is set; `min_or_max` is min (or max)."""
-    match condition:
-        case expression_tree.And(terms):
-            times = [_find_earliest_or_latest_matching_time(term, operators, min_or_max) for term in terms]
-            return (max if min_or_max is min else min)((time for time in times if time is not None), default=None)
-        case expression_tree.Or(terms):
-            alternatives = [_find_earliest_or_latest_matching_time(term, operators, min_or_max) for term in terms]
-            return None if None in alternatives else min_or_max(alternatives)
-        case expression_tree.Comparison("timestamp", operator, value) if operator in operators:
-            return parse_time_to_ns_or_none(value)
-    return None
 
 
 def _encode_page_token(last_key: EntryKey, filter_text: str, order: str) -> str:

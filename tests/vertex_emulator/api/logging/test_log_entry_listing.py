@@ -10,8 +10,8 @@ from tests.vertex_emulator.fakes import Clock, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.running import line_of
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.api.logging import log_entry_listing_service
-from vertex_emulator.api.logging.log_entry_listing_service import LogEntryListingService
+from vertex_emulator.api.logging import log_entry_listing
+from vertex_emulator.api.logging.log_entry_listing import LogEntryListingService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
@@ -182,7 +182,7 @@ def test_timestamp_filters_bound_the_lines_found(log: Log) -> None:
 
 @pytest.mark.parametrize("order", ["timestamp asc", "timestamp desc"])
 def test_a_search_without_time_goes_on_later(log: Log, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
-    monkeypatch.setattr(log_entry_listing_service, "MAX_SEARCH_SECONDS", -1)
+    monkeypatch.setattr(log_entry_listing, "MAX_SEARCH_SECONDS", -1)
     log.add("1", log.lines(40, same=3))
     pages = log.pages(f'{CONTAINERS} AND jsonPayload.message="line 19"', orderBy=order)
     assert [line for page in pages for line in page] == ["line 19"]

@@ -1,7 +1,6 @@
-"""A log entry as Vertex writes it, and the fields of it that a filter can name."""
+"""Log entries as Vertex writes them, from the lines of containers and the messages of the service."""
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
@@ -13,10 +12,6 @@ from vertex_emulator.timestamps import format_time
 SERVICE_TASK = "service"
 """The task name of the lines that the service itself writes."""
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
-_PAYLOAD = ("textPayload", "text_payload")
-FIELDS = {"resource.type", "logName", "log_name", "timestamp", "severity", "insertId", "insert_id", *_PAYLOAD}
-_JSON_PAYLOAD = ("jsonPayload.", "json_payload.")
-MAP_FIELDS = ("resource.labels.", "labels.", *_JSON_PAYLOAD)
 
 Entry = dict[str, Any]
 EntryKey = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
@@ -36,27 +31,6 @@ def build_key_and_replica_entry(job: Job, replica: Replica, line: LogLine, same_
         f"{line.at}-{replica.task_name}-{job.trial or 0:06d}-{replica.attempt:03d}-{same_time_index:06d}{line.stream}",
     )
     return key, _build_entry(job, replica.task_name, key, "ERROR" if line.stream == "e" else "INFO", line.text)
-
-
-def get_field_text_or_severity_rank(entry: Entry, field: str) -> str | None:
-    """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
-    match field:
-        case "severity":
-            return str(SEVERITIES.index(entry["severity"]))
-        case "resource.type":
-            return str(entry["resource"]["type"])
-        case "insert_id":
-            return str(entry["insertId"])
-        case "log_name":
-            return str(entry["logName"])
-        case "text_payload":
-            return entry.get("textPayload")
-    if field.startswith(_JSON_PAYLOAD):
-        return _get_payload_text_or_none(entry.get("jsonPayload"), field.split(".")[1:])
-    labels: Mapping[str, str] = entry["labels"]
-    if field.startswith("resource.labels."):
-        labels, field = entry["resource"]["labels"], field.removeprefix("resource.")
-    return labels.get(field.removeprefix("labels.")) if field.startswith("labels.") else entry.get(field)
 
 
 def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text: str) -> Entry:
@@ -89,17 +63,6 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
     elif payload.get("severity") in SEVERITIES:
         entry["severity"] = payload.pop("severity")
     return {**entry, "jsonPayload": payload}
-
-
-def is_payload_field(field: str) -> bool:
-    """Return whether a filter's field is in the text or the JSON of an entry."""
-    return field in _PAYLOAD or field.startswith(_JSON_PAYLOAD)
-
-
-def _get_payload_text_or_none(payload: Any, key_path: Sequence[str]) -> str | None:
-    for key in key_path:
-        payload = payload.get(key) if isinstance(payload, Mapping) else None
-    return payload if payload is None or isinstance(payload, str) else json.dumps(payload)
 
 
 def _parse_json_object_or_none(text: str) -> dict[str, Any] | None:

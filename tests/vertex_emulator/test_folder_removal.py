@@ -1,4 +1,4 @@
-"""The removal of folders in a data folder, whatever containers have made of them."""
+"""The removal of folders, whatever containers have made of them."""
 
 import os
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.cli.status_stop_reset_commands import reset_keeping_buckets_and_describe
-from vertex_emulator.data_folder import DataFolder, remove_folder_tree
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.folder_removal import remove_folder_tree
 
 
 def nest_folders(folder: Path, depth: int = 1_500, name: str = "d") -> None:
