@@ -39,6 +39,7 @@ from vertex_emulator.http.security_middleware import SecurityMiddleware
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService
+from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
@@ -91,6 +92,7 @@ class App:
                 request_faults,
                 SecretValues(self.data.secrets),
                 ScheduleService(self.database, self.job_service, self.schedule_loop.wake_or_start_if_needed),
+                ScheduleClockService(self.database, self.schedule_loop.wake_or_start_if_needed),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             ShellCommandPage(self.database, self.data.root).build_route(),

@@ -34,6 +34,7 @@ from vertex_emulator.http.query_parameters import (
 from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.schedules.schedule_service import ScheduleService
+from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 
 _COLLECTIONS = (*KINDS, "models")
@@ -51,6 +52,7 @@ def build_routes(
     request_faults: InjectedRequestFaults,
     secrets: SecretValues,
     schedules: ScheduleService,
+    schedule_clock: ScheduleClockService,
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
     apply_faults = request_faults.wrap_handler
@@ -104,12 +106,12 @@ def build_routes(
         ),
         _create_route("POST", "/vertex_emulator/faults", cli_backend.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", cli_backend.clear_faults, parameters=None),
-        *_build_schedule_routes(schedules),
+        *_build_schedule_routes(schedules, schedule_clock),
     ]
 
 
-def _build_schedule_routes(schedules: ScheduleService) -> list[BaseRoute]:
-    some, clock = "/vertex_emulator/{location:location}/schedules", "/vertex_emulator/clock"
+def _build_schedule_routes(schedules: ScheduleService, clock: ScheduleClockService) -> list[BaseRoute]:
+    some, clock_path = "/vertex_emulator/{location:location}/schedules", "/vertex_emulator/clock"
     one = f"{some}/{{schedule:id}}"
     return [
         _create_route("GET", "/vertex_emulator/schedules", schedules.list_schedules, parameters=None),
@@ -120,8 +122,8 @@ def _build_schedule_routes(schedules: ScheduleService) -> list[BaseRoute]:
         _create_route("POST", f"{one}:fire", schedules.fire_and_get_schedule, parameters=None),
         _create_route("POST", f"{one}:pause", schedules.pause, parameters=None),
         _create_route("POST", f"{one}:resume", schedules.resume, parameters=None),
-        _create_route("PUT", clock, schedules.set_clock_and_begin_passed_runs, parameters=None, has_body=True),
-        _create_route("DELETE", clock, schedules.unset_clock_and_skip_passed_times, parameters=None),
+        _create_route("PUT", clock_path, clock.set_time_and_begin_passed_runs, parameters=None, has_body=True),
+        _create_route("DELETE", clock_path, clock.unset_time_and_skip_passed_times, parameters=None),
     ]
 
 

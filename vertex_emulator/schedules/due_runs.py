@@ -1,21 +1,19 @@
-"""The creation of the runs that schedules need at their times: begun, or skipped with the reason."""
+"""The runs that are due at the times of schedules: begun, or skipped with the reason."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from secrets import token_hex
 
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.schedule_records import RunState, Schedule
 from vertex_emulator.errors import TooManyScheduleTimes
+from vertex_emulator.schedules.schedule_times import convert_to_datetime, iterate_times_of_schedule
 from vertex_emulator.timestamps import format_time_without_zero_fraction
 
 MAX_TIMES_AT_ONCE = 1000
 _GRACE_NS = 60 * 10**9
 """How late a run may begin, so that a restart loses none: cron's unit of time."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _log = logging.getLogger("vertex_emulator.schedules")
 
 
@@ -34,21 +32,6 @@ class MissedTimes:
         at_least = "at least " if self.count == MAX_TIMES_AT_ONCE else ""
         times = first if self.count == 1 else f"{at_least}{self.count} times from {first} to {last}"
         return f"missed {times}: the emulator was not running"
-
-
-def iterate_times_of_schedule(schedule: Schedule, after: int) -> Iterator[int]:
-    """Yield the times of a schedule later than `after`, in ns since 1970."""
-    # Imported here because an emulator without schedules needs no rules of cron.
-    from vertex_api.schedules.cron import iterate_times
-
-    request = schedule.request
-    for time in iterate_times(request.cron, request.time_zone, convert_to_datetime(after)):
-        yield (time - _EPOCH) // timedelta(microseconds=1) * 1000
-
-
-def get_next_time_or_none(schedule: Schedule) -> int | None:
-    """Return the next time of a schedule in ns since 1970; None if it is paused, or has no more."""
-    return None if schedule.request.paused else next(iterate_times_of_schedule(schedule, schedule.handled_until), None)
 
 
 def add_due_runs_and_skip_missed_times(transaction: Transaction, schedule: Schedule, now: int) -> None:
@@ -93,11 +76,6 @@ def generate_run_id(time: int) -> str:
     from vertex_api.schedules.run_placeholders import build_run_id
 
     return build_run_id(convert_to_datetime(time), token_hex(4))
-
-
-def convert_to_datetime(time: int) -> datetime:
-    """Return a time in ns since 1970 as a datetime in UTC."""
-    return _EPOCH + timedelta(microseconds=time // 1000)
 
 
 def describe_overlap_or_none(transaction: Transaction, schedule: Schedule) -> str | None:

@@ -8,12 +8,10 @@ import logging
 import threading
 
 from vertex_emulator.database import Database
-from vertex_emulator.schedules.due_runs import (
-    add_due_runs_and_skip_missed_times,
-    get_next_time_or_none,
-)
+from vertex_emulator.schedules.due_runs import add_due_runs_and_skip_missed_times
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.run_advancer import RunAdvancer
+from vertex_emulator.schedules.schedule_times import get_next_time_or_none
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
 from vertex_emulator.timestamps import now_ns
 

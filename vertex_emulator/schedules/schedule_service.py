@@ -1,4 +1,4 @@
-"""The emulator's own methods on schedules, which stand for Cloud Scheduler and Workflows, and on their clock."""
+"""The emulator's own methods on schedules, which stand for Cloud Scheduler and Workflows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,22 +7,20 @@ from typing import Any
 
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
-from vertex_emulator.errors import ApiError, TooManyScheduleTimes, build_not_found_error
+from vertex_emulator.errors import ApiError, build_not_found_error
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.due_runs import (
-    add_all_runs_until,
     add_due_runs_and_skip_missed_times,
     describe_overlap_or_none,
     generate_run_id,
-    iterate_times_of_schedule,
 )
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.schedule_request_parsing import parse_schedule_request, require_schedule_id
-from vertex_emulator.schedules.schedules_clock import read_clock, set_clock, unset_clock
-from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction, parse_time_to_ns_or_none
+from vertex_emulator.schedules.schedule_times import iterate_times_of_schedule
+from vertex_emulator.schedules.schedules_clock import read_clock
+from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction
 
 _SHOWN_TIMES, _SHOWN_RUNS = 3, 20
-_MIN_CLOCK, _MAX_CLOCK = (parse_time_to_ns_or_none(f"{year}-01-01T00:00:00Z") or 0 for year in (1970, 2200))
 
 
 @dataclass(frozen=True)
@@ -88,38 +86,6 @@ class ScheduleService:
     def resume(self, location: Location, schedule: str) -> dict[str, Any]:
         """Resume a schedule from now on, and return it. Raises ApiError NOT_FOUND."""
         return self._set_paused_and_get_schedule(location, schedule, False)
-
-    def set_clock_and_begin_passed_runs(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Let the schedules' clock stand at `time`; the runs at all times that it passes begin. Raises ApiError."""
-        text = body.get("time")
-        time = parse_time_to_ns_or_none(text) if isinstance(text, str) else None
-        if time is None or not _MIN_CLOCK <= time < _MAX_CLOCK:
-            message = f"time is {str(text)[:100]!a}; it must be like 2026-11-22T02:00:00Z, in 1970 to 2199"
-            raise ApiError("INVALID_ARGUMENT", message)
-        with self.database.write_transaction() as transaction:
-            latest = transaction.schedules.find_latest_run_and_schedule()
-            if latest is not None and time < latest[0].time:
-                run, schedule = latest
-                message = f"time is before the run {run.run_id} of {schedule.request.id}; move the clock forward"
-                raise ApiError("FAILED_PRECONDITION", message)
-            for schedule in transaction.schedules.list_schedules():
-                try:
-                    add_all_runs_until(transaction, schedule, time)
-                except TooManyScheduleTimes as error:
-                    raise ApiError("INVALID_ARGUMENT", str(error)) from error
-            set_clock(transaction, time)
-        self.wake()
-        return {"time": format_time_without_zero_fraction(time)}
-
-    def unset_clock_and_skip_passed_times(self) -> dict[str, Any]:
-        """Let schedules use the machine's clock again, from its time on."""
-        with self.database.write_transaction() as transaction:
-            unset_clock(transaction)
-            now = read_clock(transaction)
-            for schedule in transaction.schedules.list_schedules():
-                transaction.schedules.set_handled_until(schedule, now)
-        self.wake()
-        return {"time": format_time_without_zero_fraction(now)}
 
     def _set_paused_and_get_schedule(self, location: Location, schedule: str, paused: bool) -> dict[str, Any]:
         with self.database.write_transaction() as transaction:

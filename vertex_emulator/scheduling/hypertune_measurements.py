@@ -7,13 +7,10 @@ metric's value as a string under the metric's id. So the emulator polls the file
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
-from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
-from vertex_api.types import StudySpec
 from vertex_emulator.search import Measurement
 
 MAX_MEASUREMENTS = 10_000
@@ -68,37 +65,6 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
         ):
             _merge_into_latest_or_append_in_place(measurements_by_step, added)
     return _flatten_and_sort(measurements_by_step)[-MAX_MEASUREMENTS:]
-
-
-def compose_final_measurement_or_none(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
-    """Select the final measurement of a trial; None if no measurement has the study's first objective.
-
-    It is the last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal
-    ones (measurementSelectionType and goal, discovery document). Google does not document several metrics. Here a safe
-    measurement comes before an unsafe one, then the first objective decides, then the next. Metrics that the selected
-    measurement lacks are taken from the last one that has them.
-    """
-    goals = parse_objectives(study_spec)
-    candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
-    if not candidates:
-        return None
-    latest = {
-        name: value
-        for measurement in sorted(measurements, key=lambda measurement: measurement.elapsed)
-        for name, value in measurement.metrics.items()
-    }
-    if study_spec.get("measurementSelectionType") != "BEST_MEASUREMENT":
-        # `max` returns the first of equal ones: reversed, the later of two measurements without times.
-        chosen = max(reversed(candidates), key=lambda candidate: candidate.elapsed)
-        return replace(chosen, metrics={**latest, **chosen.metrics})
-
-    def rank_with_unsafe_last(candidate: Measurement) -> tuple[bool, list[float]]:
-        losses = [goal.compute_loss_or_none(candidate.metrics) for goal in goals]
-        unsafe = not are_metric_values_safe(study_spec, {**latest, **candidate.metrics})
-        return unsafe, [inf if loss is None else loss for loss in losses]
-
-    chosen = min(candidates, key=rank_with_unsafe_last)
-    return replace(chosen, metrics={**latest, **chosen.metrics})
 
 
 def _iterate_entries_of_last_lines(metric_text: str) -> Iterator[dict[str, Any]]:

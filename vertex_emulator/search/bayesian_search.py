@@ -75,7 +75,7 @@ def _fit_models_and_propose_point_or_none(
 
     from vertex_emulator.search import acquisition_maximization, surrogate_model
     from vertex_emulator.search.acquisition_function import Acquisition
-    from vertex_emulator.search.point_encoding_and_sampling import PointEncoder
+    from vertex_emulator.search.point_encoder import PointEncoder
 
     encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]

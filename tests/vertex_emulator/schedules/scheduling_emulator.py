@@ -10,6 +10,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService
+from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 OUTPUTS = "gs://bucket/nightly/${run.id}"
@@ -22,6 +23,7 @@ class SchedulingEmulator(Emulator):
         super().start()
         self.loop = ScheduleLoop(self.database, self.jobs)
         self.schedules = ScheduleService(self.database, self.jobs, lambda: None)
+        self.schedule_clock = ScheduleClockService(self.database, lambda: None)
 
     def put(self, schedule: str = "nightly", **fields: Any) -> Any:
         body = {"cron": "0 2 * * *", "jobs": [scheduled_job("train")], **fields}
@@ -35,7 +37,7 @@ class SchedulingEmulator(Emulator):
         return [(run["scheduleTime"], run["state"]) for run in reversed(self.get(schedule)["runs"])]
 
     def move_clock(self, time: str) -> None:
-        self.schedules.set_clock_and_begin_passed_runs({"time": time})
+        self.schedule_clock.set_time_and_begin_passed_runs({"time": time})
 
     def let_clock_pass_while_down(self, time: str) -> None:
         with self.database.write_transaction() as transaction:
@@ -58,6 +60,11 @@ class SchedulingEmulator(Emulator):
         """All jobs but those of trials, the oldest first."""
         with self.database.read_transaction() as transaction:
             return [*transaction.iterate_non_trial_jobs()][::-1]
+
+
+def nights(first: int, last: int) -> list[tuple[str, str]]:
+    """The runs of a schedule at 02:00 that have succeeded, from a day of November to another one."""
+    return [(f"2026-11-{day}T02:00:00Z", "SUCCEEDED") for day in range(first, last + 1)]
 
 
 def create_emulator(folder: Path, **machine: Any) -> SchedulingEmulator:

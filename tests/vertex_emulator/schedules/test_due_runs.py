@@ -5,26 +5,9 @@ import logging
 import pytest
 
 from tests.vertex_emulator.jobs import LOCATION
-from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator
+from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, nights
 from vertex_emulator.errors import ApiError
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
-
-
-def nights(first: int, last: int) -> list[tuple[str, str]]:
-    return [(f"2026-11-{day}T02:00:00Z", "SUCCEEDED") for day in range(first, last + 1)]
-
-
-def test_a_moved_clock_begins_the_runs_that_it_passes(emulator: SchedulingEmulator) -> None:
-    schedule = emulator.put()
-    assert schedule["nextTimes"] == [f"2026-11-{day}T02:00:00Z" for day in (22, 23, 24)]
-    emulator.move_clock("2026-11-22T01:59:59Z")
-    assert emulator.runs() == []
-    for day in (22, 23):
-        for _ in range(2):  # the second time, nothing new is due
-            emulator.move_clock(f"2026-11-{day}T02:00:00Z")
-            emulator.finish_runs()
-    assert emulator.runs() == nights(22, 23)
-    assert emulator.get()["nextTimes"][0] == "2026-11-24T02:00:00Z"
 
 
 def test_an_overlapping_run_is_skipped_unless_allowed(emulator: SchedulingEmulator) -> None:
@@ -92,39 +75,6 @@ def test_an_edited_schedule_keeps_runs_and_begins_anew(emulator: SchedulingEmula
     assert emulator.runs() == nights(22, 22)
 
 
-def test_the_clock_does_not_go_behind_a_run(emulator: SchedulingEmulator) -> None:
-    emulator.put()
-    emulator.move_clock("2026-11-22T12:00:00Z")
-    with pytest.raises(ApiError, match=r"time is before the run 2026-11-22T02-00-00-\w+ of nightly; move"):
-        emulator.move_clock("2026-11-22T01:00:00Z")
-    emulator.finish_runs()
-    emulator.move_clock("2026-11-22T02:00:00Z")
-    emulator.move_clock("2026-11-23T02:00:00Z")
-    emulator.finish_runs()
-    assert emulator.runs() == nights(22, 23)
-
-
-def test_a_clock_that_is_given_back_repeats_no_run(
-    emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vertex_emulator.schedules.schedules_clock.now_ns", lambda: 1_795_312_800 * 10**9)
-    emulator.put()
-    for day in (22, 23):
-        emulator.move_clock(f"2026-11-{day}T12:00:00Z")
-        emulator.finish_runs()
-    assert emulator.schedules.unset_clock_and_skip_passed_times() == {"time": "2026-11-22T02:00:00Z"}
-    monkeypatch.setattr("vertex_emulator.schedules.schedules_clock.now_ns", lambda: 1_795_485_601 * 10**9)
-    emulator.finish_runs()
-    assert emulator.runs() == nights(22, 24)
-
-
-def test_a_clock_passes_a_thousand_times_at_most(emulator: SchedulingEmulator) -> None:
-    emulator.put(cron="* * * * *", overlap="allow")
-    with pytest.raises(ApiError, match="more than 1000 times until then; move the clock in smaller steps"):
-        emulator.move_clock("2026-11-22T16:41:00Z")
-    assert emulator.runs() == []
-
-
 def test_only_the_last_hundred_ended_runs_are_kept(emulator: SchedulingEmulator) -> None:
     emulator.put(cron="* * * * *")
     emulator.move_clock("2026-11-22T02:30:00Z")
@@ -140,6 +90,6 @@ def test_the_loop_waits_for_the_next_time(emulator: SchedulingEmulator) -> None:
     emulator.put()
     emulator.put("later", cron="0 3 * * *")
     assert emulator.loop.advance_and_get_next_time_or_none() is None  # a set clock stands
-    emulator.schedules.unset_clock_and_skip_passed_times()
+    emulator.schedule_clock.unset_time_and_skip_passed_times()
     next_times = [emulator.get(name)["nextTimes"][0] for name in ("nightly", "later")]
     assert emulator.loop.advance_and_get_next_time_or_none() == parse_time_to_ns_or_none(min(next_times))

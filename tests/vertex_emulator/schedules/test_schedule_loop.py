@@ -13,6 +13,7 @@ from tests.vertex_emulator.running import until
 from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, create_emulator, scheduled_job
 from tests.vertex_emulator.scheduling.steps import submit
 from vertex_emulator.schedules.schedule_service import ScheduleService
+from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def threaded(tmp_path: Path) -> Iterator[SchedulingEmulator]:
     """An emulator whose service wakes the thread of its loop."""
     emulator = create_emulator(tmp_path)
     emulator.schedules = ScheduleService(emulator.database, emulator.jobs, emulator.loop.wake_or_start_if_needed)
+    emulator.schedule_clock = ScheduleClockService(emulator.database, emulator.loop.wake_or_start_if_needed)
     yield emulator
     emulator.loop.stop(10)
     emulator.database.close()

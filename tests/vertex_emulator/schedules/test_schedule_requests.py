@@ -116,7 +116,7 @@ def test_a_schedule_that_does_not_exist_is_not_found(emulator: SchedulingEmulato
 )
 def test_a_clock_needs_a_time(emulator: SchedulingEmulator, time: object) -> None:
     with pytest.raises(ApiError, match=r"time is .*; it must be like 2026-11-22T02:00:00Z") as refused:
-        emulator.schedules.set_clock_and_begin_passed_runs({"time": time})
+        emulator.schedule_clock.set_time_and_begin_passed_runs({"time": time})
     assert refused.value.http == 400
 
 

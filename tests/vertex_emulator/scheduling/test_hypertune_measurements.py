@@ -1,12 +1,10 @@
 import json
-import math
 import time
 
 import pytest
 
 from vertex_emulator.scheduling.hypertune_measurements import (
     MAX_MEASUREMENTS,
-    compose_final_measurement_or_none,
     find_some_unknown_metric_names,
     merge_measurements,
     parse_metric_file,
@@ -28,12 +26,6 @@ def file(*lines):
 
 def readings(*lines, metric_ids=("acc", "loss")):
     return parse_metric_file(file(*lines), metric_ids, STARTED)
-
-
-def study(goal=None, selection=None):
-    metric = {"metricId": "acc"} | ({"goal": goal} if goal else {})
-    chosen = {"measurementSelectionType": selection} if selection else {}
-    return {"metrics": [metric, {"metricId": "loss", "goal": "MINIMIZE"}], "parameters": []} | chosen
 
 
 def test_a_file_gives_steps_seconds_and_values():
@@ -161,74 +153,6 @@ def test_merging_changes_neither_of_its_arguments():
     merge_measurements(known, fresh)
     assert known == [Measurement(1, 1.0, {"acc": 0.5})]
     assert fresh == [Measurement(1, 2.0, {"loss": 3.0})]
-
-
-@pytest.mark.parametrize("selection", [None, "LAST_MEASUREMENT", "MEASUREMENT_SELECTION_TYPE_UNSPECIFIED"])
-def test_a_trial_is_judged_by_its_last_measurement(selection):
-    measurements = readings(line(1, 1, acc=0.9), line(3, 3, acc=0.5), line(2, 2, acc=0.7))
-    assert compose_final_measurement_or_none(measurements, study(selection=selection)) == Measurement(
-        3, 3.0, {"acc": 0.5}
-    )
-
-
-def test_the_last_measurement_is_the_last_reported():
-    measurements = readings(line(9, 1, acc=0.9), line(0, 2, acc=0.4))
-    assert compose_final_measurement_or_none(measurements, study()) == Measurement(0, 2.0, {"acc": 0.4})
-
-
-def test_without_times_the_highest_step_is_last():
-    measurements = [Measurement(step, 0.0, {"acc": step / 10}) for step in range(4)]
-    assert compose_final_measurement_or_none(measurements, study()) == measurements[-1]
-
-
-@pytest.mark.parametrize(("goal", "step"), [("MAXIMIZE", 2), ("MINIMIZE", 3), ("GOAL_TYPE_UNSPECIFIED", 2), (None, 2)])
-def test_the_first_metric_selects_the_best_measurement(goal, step):
-    measurements = readings(
-        line(1, 1, acc=0.5, loss=0), line(2, 2, acc=0.9, loss=9), line(3, 3, acc=0.1, loss=5), line(4, 4, acc=0.9)
-    )
-    assert compose_final_measurement_or_none(measurements, study(goal, "BEST_MEASUREMENT")).step_count == step
-
-
-@pytest.mark.parametrize("selection", ["LAST_MEASUREMENT", "BEST_MEASUREMENT"])
-def test_a_measurement_without_the_first_metric_judges_nothing(selection):
-    judged = line(1, 1, acc=0.5)
-    assert (
-        compose_final_measurement_or_none(readings(judged, line(2, 2, loss=1)), study(selection=selection)).step_count
-        == 1
-    )
-    assert compose_final_measurement_or_none(readings(line(2, 2, loss=1)), study(selection=selection)) is None
-    assert compose_final_measurement_or_none([], study(selection=selection)) is None
-
-
-def test_only_nan_values_give_no_final_measurement():
-    assert (
-        compose_final_measurement_or_none(readings(line(1, 1, acc=math.nan), line(2, 2, acc=math.nan)), study()) is None
-    )
-
-
-BOTH = {"metrics": [{"metricId": "acc"}, {"metricId": "loss", "goal": "MINIMIZE"}], "parameters": []}
-BEST = {"measurementSelectionType": "BEST_MEASUREMENT"}
-SAFE = {"metricId": "heat", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 10.0}}
-
-
-def test_later_objectives_break_ties_of_the_first():
-    measurements = readings(line(1, 1, acc=0.9, loss=5), line(2, 2, acc=0.9, loss=3), line(3, 3, acc=0.8, loss=1))
-    assert compose_final_measurement_or_none(measurements, BOTH | BEST).step_count == 2
-
-
-def test_a_final_measurement_includes_metrics_of_other_steps():
-    measurements = readings(line(1, 1, acc=0.5, loss=4), line(2, 2, acc=0.6), line(0, 3, loss=2))
-    assert compose_final_measurement_or_none(measurements, BOTH) == Measurement(2, 2.0, {"acc": 0.6, "loss": 2.0})
-
-
-def test_a_safe_measurement_beats_a_better_unsafe_one():
-    study_spec = {"metrics": [SAFE, {"metricId": "acc"}], "parameters": []} | BEST
-    lines = [line(1, 1, acc=0.5, heat=9), line(2, 2, acc=0.6, heat=10), line(3, 3, acc=0.9, heat=10.1)]
-    measurements = readings(*lines, metric_ids=("acc", "heat"))
-    assert compose_final_measurement_or_none(measurements, study_spec).step_count == 2
-    assert (
-        compose_final_measurement_or_none(readings(line(1, 1, heat=1), metric_ids=("acc", "heat")), study_spec) is None
-    )
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from tests.vertex_emulator.search.studies import (
     under,
 )
 from vertex_emulator.search import require_next_parameters
+from vertex_emulator.search.acquisition_maximization import draw_random_rows, perturb_rows
 from vertex_emulator.search.parameter_space import Space
-from vertex_emulator.search.point_encoding_and_sampling import PointEncoder
+from vertex_emulator.search.point_encoder import PointEncoder
 from vertex_emulator.search.random_search import draw_random_point
 
 
@@ -93,8 +94,8 @@ def test_candidates_hold_exactly_the_points_that_conditions_allow():
     space = Space.from_specs(conditional()["parameters"])
     encoder = PointEncoder(space)
     random = np.random.default_rng(1)
-    drawn = encoder.draw_random_rows(200, random)
-    moved = encoder.perturb_rows(drawn, np.full(200, 0.3), random)
+    drawn = draw_random_rows(encoder, 200, random)
+    moved = perturb_rows(encoder, drawn, np.full(200, 0.3), random)
     for rows in (drawn, moved):
         for row in rows:
             point = encoder.decode_row(row)

@@ -18,13 +18,11 @@ from vertex_emulator.search.surrogate_model import Matrix
 _MAX_LISTED_VALUES = 1000
 # Each category is a column of the model: 40 take half a second per suggestion (measured).
 _MAX_ONE_HOT_COLUMNS = 40
-# The probability that a step moves a listed value to its neighbour, however small the step is.
-_NEIGHBOUR_PROBABILITY = 0.5
 
 
 @dataclass(frozen=True)
 class PointEncoder:
-    """Encodes, decodes, draws and perturbs points of `space` in bulk."""
+    """Encodes and decodes points of `space`, and converts rows to the features of a model."""
 
     space: Space
 
@@ -48,32 +46,6 @@ class PointEncoder:
             self.space.choose_values_by_parameter(lambda axis: axis.domain.find_nearest_value(of_axis.get(axis, 0.0)))
         )
 
-    def draw_random_rows(self, count: int, random: np.random.Generator) -> Matrix:
-        """Draw `count` random rows, uniform on the scales and among listed values."""
-        return self._copy_with_nan_in_inactive_cells(self._draw_random_rows_without_nan(count, random))
-
-    def perturb_rows(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
-        """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
-        count, columns = rows.shape
-        moves = random.random((count, columns)) < max(0.5, 1 / columns)
-        moves[np.arange(count), random.integers(columns, size=count)] = True
-        fresh = self._draw_random_rows_without_nan(count, random)
-        start = np.where(np.isnan(rows), 0.5, rows)
-        moved = np.clip(start + widths[:, None] * random.standard_normal(rows.shape), 0, 1)
-        for column, listed in self._positions_by_discrete_column.items():
-            if isinstance(self.varied_parameters[column].domain, Categories):
-                keeps = random.random(count) < 1 - np.minimum(widths * 2, 0.3)
-                drawn = listed[random.integers(len(listed), size=count)]
-                moved[:, column] = np.where(keeps, start[:, column], drawn)
-                continue
-            at = np.abs(listed[None, :] - start[:, column, None]).argmin(axis=1)
-            aside = np.clip(at + random.choice([-1, 1], size=count), 0, len(listed) - 1)
-            nearest = np.abs(listed[None, :] - moved[:, column, None]).argmin(axis=1)
-            moved[:, column] = listed[np.where(random.random(count) < _NEIGHBOUR_PROBABILITY, aside, nearest)]
-        # An axis that was not active has no position to move from.
-        moved = np.where(np.isnan(rows), fresh, moved)
-        return self._copy_with_nan_in_inactive_cells(np.where(moves | np.isnan(rows), moved, rows))
-
     def convert_to_features(self, rows: Matrix) -> Matrix:
         """Convert rows to the model's features: categories one-hot encoded, inactive axes at 0.5."""
         columns = []
@@ -88,7 +60,7 @@ class PointEncoder:
         return np.column_stack(columns)
 
     @cached_property
-    def _positions_by_discrete_column(self) -> dict[int, Matrix]:
+    def positions_by_discrete_column(self) -> dict[int, Matrix]:
         """The positions of each column that is not continuous."""
         return {
             column: np.array([axis.domain.get_unit_position_or_index(value) for value in axis.domain])
@@ -108,14 +80,7 @@ class PointEncoder:
                 one_hot.add(axis)
         return one_hot
 
-    def _draw_random_rows_without_nan(self, count: int, random: np.random.Generator) -> Matrix:
-        """Draw a cell for every axis, active or not."""
-        rows = random.random((count, len(self.varied_parameters)))
-        for column, listed in self._positions_by_discrete_column.items():
-            rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
-        return rows
-
-    def _copy_with_nan_in_inactive_cells(self, rows: Matrix) -> Matrix:
+    def copy_with_nan_in_inactive_cells(self, rows: Matrix) -> Matrix:
         """Return the rows with nan where the values of other axes make an axis inactive."""
         active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.distinct_parameters}
         columns = {axis: column for column, axis in enumerate(self.varied_parameters)}
