@@ -10,7 +10,7 @@ from vertex_api import __version__
 
 from . import price_and_schema_commands
 from .ai_platform_training import convert_command as legacy
-from .review.review_and_plan_check_commands import add_parsers
+from .review import check_plan_command, review_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +37,8 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.epilog = price_and_schema_commands.EXIT_CODES
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add_parsers(commands)
+    review_command.add_parser(commands)
+    check_plan_command.add_parser(commands)
     legacy.add_parser(commands)
     price_and_schema_commands.add_parsers(commands)
     return parser

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from .changed_images_and_packages import ImageFinding
-from .changed_jobs_and_causes import Cause, JobFinding
-from .changed_schedules_and_causes import ScheduleFinding
-from .data_losses_grant_and_other_changes import DataLoss, Grant, OtherChange
+from .data_losses import DataLoss
+from .grant_changes import Grant
+from .image_and_package_changes import ImageFinding
 from .input_changes import shorten_in_the_middle
-from .job_groups_by_causes import JobGroup, group_jobs_by_all_causes_or_commonest
+from .job_changes import Cause, JobFinding
+from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
-from .markdown_cost_quota_and_guardrails import iterate_totals_lines
+from .markdown_totals import iterate_totals_lines
+from .other_resource_changes import OtherChange
 from .preview_review import Review
+from .schedule_changes import ScheduleFinding
 
 T = TypeVar("T")
 

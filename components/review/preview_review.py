@@ -4,26 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..runtime.quota_table import parse_granted_amount_texts_by_metric
-from .before_and_after_estimates import (
+from .data_losses import DataLoss, find_data_losses
+from .grant_changes import Grant, find_grant_changes
+from .image_and_package_changes import ImageFinding, find_changed_images_and_packages
+from .job_changes import JobFinding, find_changed_jobs
+from .nearly_reached_guardrails import NearlyReachedGuardrail, find_nearly_reached_guardrails
+from .other_resource_changes import OtherChange, find_changes_of_other_resources
+from .preview_document import PreviewDocument
+from .preview_messages import list_unique_root_error_messages, list_unique_warning_messages
+from .schedule_changes import ScheduleFinding, find_changed_schedules
+from .stack_totals import (
     StackSide,
     Submissions,
     Totals,
     get_max_submissions_per_minute_or_none,
 )
-from .changed_images_and_packages import ImageFinding, find_changed_images_and_packages
-from .changed_jobs_and_causes import JobFinding, find_changed_jobs
-from .changed_schedules_and_causes import ScheduleFinding, find_changed_schedules
-from .data_losses_grant_and_other_changes import (
-    DataLoss,
-    Grant,
-    OtherChange,
-    find_changes_of_other_resources,
-    find_data_losses,
-    find_grant_changes,
-)
-from .nearly_reached_guardrails import NearlyReachedGuardrail, find_nearly_reached_guardrails
-from .preview_document import PreviewDocument
-from .preview_messages import list_unique_root_error_messages, list_unique_warning_messages
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from components.review.changed_jobs_and_causes import Cause, JobFinding
-from components.review.job_groups_by_causes import group_jobs_by_all_causes_or_commonest
+from components.review.job_changes import Cause, JobFinding
+from components.review.job_groups import group_jobs_by_all_causes_or_commonest
 from components.review.json_rendering import render_json
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.preview_review import build_review

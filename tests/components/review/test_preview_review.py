@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from components.review.before_and_after_estimates import Submissions
-from components.review.changed_jobs_and_causes import Cause, JobFinding
-from components.review.data_losses_grant_and_other_changes import DATA_BY_TYPE, DataLoss, Grant
-from components.review.markdown_cost_quota_and_guardrails import render_submission_count_and_pace
+from components.review.data_losses import DATA_BY_TYPE, DataLoss
+from components.review.grant_changes import Grant
+from components.review.job_changes import Cause, JobFinding
 from components.review.markdown_rendering import render_markdown
+from components.review.markdown_totals import render_submission_count_and_pace
 from components.review.preview_review import Review, build_review
+from components.review.stack_totals import Submissions
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..schedules.preview_lines import is_next_times_line, parse_schedule_cost_texts_by_name
-from .changed_images_and_packages import get_nouns_and_names_by_uri
-from .changed_jobs_and_causes import Cause, find_causes
+from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_short_value_or_none
+from .job_changes import Cause, find_causes
 from .preview_document import Diagnostic, Step
 
 _EMULATOR_SCHEDULE = "pulumi-python:dynamic/vertex:EmulatorSchedule"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from .changed_jobs_and_causes import Cause, JobFinding
+from .job_changes import Cause, JobFinding
 
 
 @dataclass(frozen=True)

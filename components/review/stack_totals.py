@@ -18,7 +18,7 @@ from ..runtime import submission_pacing
 from ..runtime.api_target import CLOUD_PREFIX
 from ..settings import gcp_stack_rules
 from ..settings.price_overrides import merge_prices
-from .changed_jobs_and_causes import KINDS_BY_TYPE
+from .job_changes import KINDS_BY_TYPE
 from .preview_document import PreviewDocument
 
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"

@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.job_kinds import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
-from .changed_images_and_packages import get_nouns_and_names_by_uri
+from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, format_short_value_or_none
 from .preview_document import Step
 

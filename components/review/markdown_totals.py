@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
 from ..runtime.submission_pacing import render_total_line
-from .before_and_after_estimates import Submissions, Totals
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
 from .nearly_reached_guardrails import NearlyReachedGuardrail
 from .preview_review import Review
+from .stack_totals import Submissions, Totals
 
 _NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})
 _MAX_NAMES = 5
