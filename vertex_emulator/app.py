@@ -17,9 +17,8 @@ from vertex_emulator.api.cli_backend_service import CliBackendService
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.log_entry_listing import LogEntryListingService
-from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
+from vertex_emulator.api.model_export import ModelExportService
 from vertex_emulator.api.model_service import ModelService
-from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes
 from vertex_emulator.api.unserved_path_errors import (
@@ -82,10 +81,7 @@ class App:
             *build_routes(
                 self.job_service,
                 ModelService(self.database, self.data.buckets),
-                ModelUpdateAndVersionDeletionService(self.database),
-                ModelCopyAndExportService(
-                    self.database, FolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)
-                ),
+                ModelExportService(self.database, FolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
                 LogEntryListingService(self.database, self.executor, self.data),
                 CliBackendService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),

@@ -1,39 +1,40 @@
-"""The API's methods on models."""
+"""The API's methods on models and their versions; the export has a module of its own."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic.alias_generators import to_snake
+from typing import Any, Literal
 
 from vertex_api import types
 from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
 from vertex_api.validation.rules import Violation, uploaded_model
 from vertex_api.validation.shape_validation import FieldProblem
-from vertex_emulator.api.field_masks import apply_read_mask, parse_read_mask
-from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.field_masks import parse_update_mask
+from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.api.model_listing import build_model_list_reply, build_version_list_reply
 from vertex_emulator.api.model_lookup import (
     build_model_not_found_or_malformed_name_error,
+    find_version_or_none,
     require_all_versions_and_named_one,
 )
-from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_operation_and_build_reply
-from vertex_emulator.database import Database
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import (
     ApiError,
     InvalidBucketUri,
+    ModelUploadRejected,
     build_invalid_argument_error,
 )
-from vertex_emulator.filters.expression_tree import matches
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
+from vertex_emulator.scheduling.model_upload import store_model_version
 
-_FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
-_SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
+# UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
+_MODEL_FIELDS = ("displayName", "description", "labels")
+_VERSION_FIELDS = ("versionDescription", "labels")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ModelService:
         if uri := request["model"].get("artifactUri"):
             self._raise_unless_artifact_folder_has_files(uri)
         with self.database.write_transaction() as transaction:
-            return store_version_and_operation_and_build_reply(
+            return _store_version_and_operation_and_build_reply(
                 transaction, "UploadModel", location, request, request["model"]
             )
 
@@ -69,6 +70,24 @@ class ModelService:
             advice = "Please check that the directory exists and contains the files of the model."
             raise ApiError("NOT_FOUND", f'There are no files in directory "{uri}". {advice}')
 
+    def copy(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Copy a version of a model of the project to a location; return a done operation. Raises ApiError."""
+        request, problems = canonicalize_message_and_find_problems(
+            types.CopyModelRequest, body, uploaded_model.find_model_id_violations
+        )
+        if problems:
+            raise build_invalid_argument_error(problems)
+        parsed = parse_model_location_and_id_or_none(request["sourceModel"])
+        if parsed is None or parsed[0].project_number != location.project_number:
+            message = f'source_model: "{request["sourceModel"]}" is no model of this project'
+            raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
+        with self.database.write_transaction() as transaction:
+            _, source = require_all_versions_and_named_one(transaction, *parsed)
+            spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
+            if "encryptionSpec" in request:
+                spec["encryptionSpec"] = request["encryptionSpec"]
+            return _store_version_and_operation_and_build_reply(transaction, "CopyModel", location, request, spec)
+
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
         with self.database.read_transaction() as transaction:
@@ -80,24 +99,16 @@ class ModelService:
     def list_models(self, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
-            by_id: dict[str, list[ModelVersion]] = {}
-            for version in transaction.models.list_versions(location):
-                by_id.setdefault(version.id, []).append(version)
-        rows = [
-            _ModelRow(version, tuple(versions))
-            for versions in by_id.values()
-            for version in versions
-            if DEFAULT_ALIAS in version.aliases
-        ]
-        return _filter_sort_and_build_reply(rows, list_request)
+            versions = transaction.models.list_versions(location)
+        return build_model_list_reply(versions, list_request)
 
     def list_versions(self, location: Location, model: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
-            versions = tuple(transaction.models.list_versions(location, model))
+            versions = transaction.models.list_versions(location, model)
         if not versions:
             raise build_model_not_found_or_malformed_name_error(location, model)
-        return _filter_sort_and_build_reply([_ModelRow(version, versions) for version in versions], list_request)
+        return build_version_list_reply(versions, list_request)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
@@ -111,64 +122,120 @@ class ModelService:
             )
         return serialize_operation(operation)
 
+    def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
+        """Change fields of a model, or of one version of it with `ID@version`, and return it. Raises ApiError."""
+        sent, problems = canonicalize_message_and_find_problems(types.Model, body, lambda _: (), output_only="drop")
+        # Fields that the mask leaves out may be missing.
+        problems = [each for each in problems if each.path != ("displayName",)]
+        if problems:
+            raise build_invalid_argument_error(problems)
+        fields = parse_update_mask(update_mask, types.Model)
+        with self.database.write_transaction() as transaction:
+            versions, version = require_all_versions_and_named_one(transaction, location, model.removesuffix("@-"))
+            is_of_version = "@" in model.removesuffix("@-")
+            _raise_unless_fields_are_updatable(fields, is_of_version)
+            _raise_if_given_etag_is_outdated(body.get("etag"), versions)
+            changes = {field: sent.get(field) for field in fields}
+            for changed in [version] if is_of_version else versions:
+                spec = {key: value for key, value in {**changed.spec, **changes}.items() if value is not None}
+                if violations := list(uploaded_model.find_model_violations(spec)):
+                    raise build_invalid_argument_error([FieldProblem(*violation) for violation in violations])
+                transaction.models.set_spec(changed, spec)
+            return _reload_and_serialize(transaction, version)
 
-@dataclass(frozen=True)
-class _ModelRow:
-    """A version of a model in a list; `siblings` are all versions of the model."""
+    def merge_version_aliases(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Add aliases to a version, and remove those with "-" before them; return the version. Raises ApiError."""
+        request, problems = canonicalize_message_and_find_problems(
+            types.MergeVersionAliasesRequest, body, uploaded_model.find_version_alias_change_violations
+        )
+        if problems:
+            raise build_invalid_argument_error(problems)
+        _raise_unless_name_has_version(model)
+        removed = {alias[1:] for alias in request["versionAliases"] if alias.startswith("-")}
+        added = [alias for alias in request["versionAliases"] if not alias.startswith("-")]
+        if DEFAULT_ALIAS in removed:
+            message = f'version_aliases: "{DEFAULT_ALIAS}" cannot be removed; add it to another version instead.'
+            raise ApiError("FAILED_PRECONDITION", message, [("version_aliases", message)])
+        with self.database.write_transaction() as transaction:
+            _, version = require_all_versions_and_named_one(transaction, location, model)
+            aliases = [alias for alias in dict.fromkeys([*version.aliases, *added]) if alias not in removed]
+            transaction.models.set_aliases_and_remove_from_siblings(version, aliases)
+            return _reload_and_serialize(transaction, version)
 
-    version: ModelVersion
-    siblings: tuple[ModelVersion, ...]
-
-    def serialize(self) -> dict[str, Any]:
-        return serialize_model_version(self.version, self.siblings)
-
-    def get_field_text_or_none(self, field: str) -> str | None:
-        """Return the text that a filter or an order compares."""
-        spec = self.version.spec
-        match field:
-            case "model":
-                return self.version.id
-            case "display_name":
-                return str(spec["displayName"])
-            case "base_model_name":
-                source = spec.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName")
-                return source.rpartition("/")[2] if source else None
-            case "create_time" | "update_time":
-                return str(self.serialize()["createTime" if field == "create_time" else "updateTime"])
-        return spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
-
-
-def _filter_sort_and_build_reply(rows: list[_ModelRow], list_request: ListRequest) -> dict[str, Any]:
-    condition = list_request.parse_and_validate_filter(_FILTERABLE_FIELDS)
-    mask = parse_read_mask(list_request.mask, types.Model)
-    last = list_request.decode_page_token_or_none(int)
-    rows = [row for row in rows if matches(condition, row.get_field_text_or_none)]
-    rows.sort(key=lambda row: row.version.sequence, reverse=True)
-    for field, is_descending in reversed(_parse_order_by_fields(list_request.order)):
-        rows.sort(key=lambda row: row.get_field_text_or_none(field) or "", reverse=is_descending)
-    if last is not None:
-        sequences = [row.version.sequence for row in rows]
-        if last not in sequences:
-            message = "page_token: the last model of the previous page was deleted; list again from the start"
-            raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
-        rows = rows[sequences.index(last) + 1 :]
-    page, token = list_request.take_page_and_next_token(rows, lambda row: row.version.sequence)
-    return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
-
-
-def _parse_order_by_fields(order_by: str) -> list[tuple[str, bool]]:
-    """Return the fields of `orderBy` in snake_case, each with whether it descends. Raises ApiError."""
-    order = []
-    for part in filter(None, map(str.strip, order_by.split(","))):
-        name, _, direction = part.partition(" ")
-        if to_snake(name) not in _SORTABLE_FIELDS or direction.strip() not in ("", "asc", "desc"):
-            message = f'order_by: "{part}" must be one of {", ".join(_SORTABLE_FIELDS)}, with or without desc'
-            raise ApiError("INVALID_ARGUMENT", message, [("order_by", f'"{part}" is unknown')])
-        order.append((to_snake(name), direction.strip() == "desc"))
-    return order
+    def delete_version(self, location: Location, model: str) -> dict[str, Any]:
+        """Delete a version that is neither the only nor the default one; return a done operation. Raises ApiError."""
+        _raise_unless_name_has_version(model)
+        with self.database.write_transaction() as transaction:
+            versions, version = require_all_versions_and_named_one(transaction, location, model)
+            name = f"{version.model_name}@{version.version}"
+            if len(versions) == 1:
+                raise ApiError("FAILED_PRECONDITION", f"{name} is the model's only version: delete the model.")
+            if DEFAULT_ALIAS in version.aliases:
+                message = f'{name} is the default version: give the alias "{DEFAULT_ALIAS}" to another one first.'
+                raise ApiError("FAILED_PRECONDITION", message)
+            transaction.models.delete_version(version)
+            operation = transaction.operations.add_finished(
+                location.name_with_project_number, "DeleteOperationMetadata"
+            )
+        return serialize_operation(operation)
 
 
 def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
     """Yield what a canonical UploadModelRequest violates (discovery document, UploadModelRequest)."""
     yield from uploaded_model.find_model_violations(request["model"], ("model",))
     yield from uploaded_model.find_model_id_violations(request)
+
+
+def _store_version_and_operation_and_build_reply(
+    transaction: Transaction,
+    method: Literal["UploadModel", "CopyModel"],
+    location: Location,
+    request: Mapping[str, Any],
+    spec: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Store a version as the request of a method says; return the method's done operation. Raises ApiError."""
+    try:
+        version = store_model_version(transaction, location, request, spec, None)
+    except ModelUploadRejected as error:
+        raise ApiError(error.status, str(error)) from error
+    response = {
+        "@type": f"type.googleapis.com/google.cloud.aiplatform.v1.{method}Response",
+        "model": version.model_name,
+        "modelVersionId": str(version.version),
+    }
+    return serialize_operation(
+        transaction.operations.add_finished(version.model_name, f"{method}OperationMetadata", response)
+    )
+
+
+def _raise_unless_fields_are_updatable(fields: list[str], is_of_version: bool) -> None:
+    allowed = _VERSION_FIELDS if is_of_version else _MODEL_FIELDS
+    for field in fields:
+        if field in allowed:
+            continue
+        if field in (*_MODEL_FIELDS, *_VERSION_FIELDS):
+            kind, name = ("a model", "models/ID") if is_of_version else ("a version", "models/ID@VERSION")
+            message = f"update_mask: {field} is a field of {kind}; update {name}"
+            raise ApiError("FAILED_PRECONDITION", message, [("update_mask", message)])
+        known = ", ".join(dict.fromkeys((*_MODEL_FIELDS, *_VERSION_FIELDS)))
+        message = f"update_mask: {field} cannot be changed; only {known} can"
+        raise ApiError("INVALID_ARGUMENT", message, [("update_mask", message)])
+
+
+def _raise_if_given_etag_is_outdated(etag: object, versions: list[ModelVersion]) -> None:
+    known = [serialize_model_version(version, versions)["etag"] for version in versions]
+    if etag and etag not in known:
+        raise ApiError("FAILED_PRECONDITION", "etag: the model has changed since it was read; read it again.")
+
+
+def _raise_unless_name_has_version(model: str) -> None:
+    if "@" not in model:
+        message = f'name: "{model}" must name a version, as models/ID@VERSION'
+        raise ApiError("INVALID_ARGUMENT", message, [("name", message)])
+
+
+def _reload_and_serialize(transaction: Transaction, version: ModelVersion) -> dict[str, Any]:
+    versions = transaction.models.list_versions(version.location, version.id)
+    current = find_version_or_none(versions, str(version.version))
+    assert current is not None
+    return serialize_model_version(current, versions)

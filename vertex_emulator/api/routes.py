@@ -14,9 +14,8 @@ from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.log_entry_listing import LogEntryListingService
-from vertex_emulator.api.model_copy_and_export_service import ModelCopyAndExportService
+from vertex_emulator.api.model_export import ModelExportService
 from vertex_emulator.api.model_service import ModelService
-from vertex_emulator.api.model_update_and_version_deletion_service import ModelUpdateAndVersionDeletionService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.unserved_path_errors import build_unimplemented_or_not_found_error
 from vertex_emulator.errors import AnswerLost
@@ -44,8 +43,7 @@ _PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})/{ID_PATTERN})?"
 def build_routes(
     jobs: JobService,
     models: ModelService,
-    model_changes: ModelUpdateAndVersionDeletionService,
-    model_copies: ModelCopyAndExportService,
+    model_export: ModelExportService,
     operations: OperationService,
     logging: LogEntryListingService,
     cli_backend: CliBackendService,
@@ -67,11 +65,11 @@ def build_routes(
         _create_route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
         _create_route("GET", one_model, models.get),
         _create_route("DELETE", one_model, models.delete),
-        _create_route("PATCH", one_model, model_changes.patch, UPDATE_PARAMETERS, has_body=True),
-        _create_route("POST", "/{location:location}/models:copy", model_copies.copy, has_body=True),
-        _create_route("POST", f"{one_model}:mergeVersionAliases", model_changes.merge_version_aliases, has_body=True),
-        _create_route("POST", f"{one_model}:export", model_copies.export, has_body=True),
-        _create_route("DELETE", f"{one_model}:deleteVersion", model_changes.delete_version),
+        _create_route("PATCH", one_model, models.patch, UPDATE_PARAMETERS, has_body=True),
+        _create_route("POST", "/{location:location}/models:copy", models.copy, has_body=True),
+        _create_route("POST", f"{one_model}:mergeVersionAliases", models.merge_version_aliases, has_body=True),
+        _create_route("POST", f"{one_model}:export", model_export.export, has_body=True),
+        _create_route("DELETE", f"{one_model}:deleteVersion", models.delete_version),
         _create_route("GET", f"{one_model}:listVersions", models.list_versions, ORDERED_LIST_PARAMETERS),
         _create_route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
         _create_route("GET", "/{name:operation}", operations.get),

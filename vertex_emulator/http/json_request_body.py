@@ -8,7 +8,7 @@ from anyio import fail_after
 from starlette.requests import Request
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.large_body_concurrency import (
+from vertex_emulator.http.large_request_concurrency import (
     LARGE_BYTES,
     record_whether_body_is_large,
     run_in_thread_and_one_at_a_time_if_large,

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.large_body_concurrency import run_in_thread_and_one_at_a_time_if_large
+from vertex_emulator.http.large_request_concurrency import run_in_thread_and_one_at_a_time_if_large
 
 
 async def respond_with_json_from_thread(request: Request, build_reply: Callable[[], Mapping[str, Any]]) -> Response:

@@ -1,4 +1,4 @@
-"""The API's methods that copy a model to a location, and the files of a model to a bucket."""
+"""The API's method that copies the files of a model to a bucket."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,43 +7,24 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
-from vertex_api.validation.rules import Violation, uploaded_model
+from vertex_api.validation.rules import Violation
 from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
-from vertex_emulator.api.model_version_storage_and_operation_reply import store_version_and_operation_and_build_reply
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.folder_copier import FolderCopier
-from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
+from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_operation
 from vertex_emulator.timestamps import format_time, now_ns
 
 
 @dataclass(frozen=True)
-class ModelCopyAndExportService:
-    """The methods that copy models in the database; `folder_copier` copies the files of exported ones."""
+class ModelExportService:
+    """The method that exports models in the database; `folder_copier` copies their files."""
 
     database: Database
     folder_copier: FolderCopier
-
-    def copy(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Copy a version of a model of the project to a location; return a done operation. Raises ApiError."""
-        request, problems = canonicalize_message_and_find_problems(
-            types.CopyModelRequest, body, uploaded_model.find_model_id_violations
-        )
-        if problems:
-            raise build_invalid_argument_error(problems)
-        parsed = parse_model_location_and_id_or_none(request["sourceModel"])
-        if parsed is None or parsed[0].project_number != location.project_number:
-            message = f'source_model: "{request["sourceModel"]}" is no model of this project'
-            raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
-        with self.database.write_transaction() as transaction:
-            _, source = require_all_versions_and_named_one(transaction, *parsed)
-            spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
-            if "encryptionSpec" in request:
-                spec["encryptionSpec"] = request["encryptionSpec"]
-            return store_version_and_operation_and_build_reply(transaction, "CopyModel", location, request, spec)
 
     def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""
