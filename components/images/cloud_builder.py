@@ -21,8 +21,8 @@ from ..files.reproducible_tar_archives import ArchiveEntries
 from ..runtime.engine_cancellation import wait_for_cancellation
 from ..runtime.object_stores import CloudStorage
 from .build_context import BuildContext
-from .docker_image_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
-from .google_registry_digest_lookup import RegistryApi
+from .docker_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
+from .image_stores import GoogleRegistryApi
 
 _NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
 """Seconds before a build is started again that found none of the grants of a new account. They take about two minutes
@@ -61,7 +61,7 @@ class CloudBuilder:
                 raise create_build_failed_error(tagged_uri, lines)
             raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
         # If tags are immutable, someone else may have pushed this image first.
-        if digest := get_built_digest_or_none(ended, tagged_uri) or RegistryApi().get_digest_or_none(tagged_uri):
+        if digest := get_built_digest_or_none(ended, tagged_uri) or GoogleRegistryApi().get_digest_or_none(tagged_uri):
             return digest
         raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
 

@@ -20,9 +20,8 @@ from ..schema import config_types
 from .build_context import BuildContext, DockerfileContext
 from .cloud_build_options import create_cloud_build_input_or_none
 from .cloud_builder import CloudBuilder
-from .docker_image_builders import get_buildx_or_classic_builder
-from .google_registry_digest_lookup import RegistryApi
-from .image_digest_lookup_and_push import Daemon, get_image_store, is_in_google_registry
+from .docker_builders import get_buildx_or_classic_builder
+from .image_stores import Daemon, GoogleRegistryApi, get_image_store, is_in_google_registry
 from .package_context import PackageContext
 
 DEFAULT_PLATFORM = "linux/amd64"
@@ -151,13 +150,13 @@ def _fetch_digest_from_store_or_none(props: Mapping[str, Any]) -> str | None:
     """
     uri = props["uri"]
     if props.get("builder"):
-        return RegistryApi().get_digest_or_none(uri)
+        return GoogleRegistryApi().get_digest_or_none(uri)
     try:
         return get_image_store(uri).get_digest_or_none(uri)
     except DockerUnavailable:
         if not is_in_google_registry(uri):
             raise
-        return RegistryApi().get_digest_or_none(uri)
+        return GoogleRegistryApi().get_digest_or_none(uri)
 
 
 def _require_unchanged_context(props: dict[str, Any]) -> BuildContext:

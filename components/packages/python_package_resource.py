@@ -15,7 +15,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_stores import get_object_store
 from ..runtime.provider_base import Provider
 from ..schema import config_types
-from .source_distribution_and_declaration_rules import SourceDistribution
+from .source_distribution import SourceDistribution
 
 _FOLDER = "packages"
 

@@ -19,10 +19,10 @@ from vertex_api.validation.shape_validation import (
 )
 
 from ..errors import Problem
-from ..images.image_declaration_rules import find_image_violations
+from ..images.image_rules import find_image_violations
 from ..jobs.dependency_validation import find_dependency_and_deadline_violations
 from ..jobs.model_dir_references import copy_jobs_with_model_dirs_and_referenced_jobs
-from ..packages.source_distribution_and_declaration_rules import find_python_package_violations
+from ..packages.package_rules import find_python_package_violations
 from ..schema import config_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names

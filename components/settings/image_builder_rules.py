@@ -14,7 +14,7 @@ from ..images.cloud_build_options import (
     iterate_secret_ids_and_names,
     merge_cloud_build_options,
 )
-from ..images.image_digest_lookup_and_push import is_in_google_registry
+from ..images.image_stores import is_in_google_registry
 from ..schema import config_types
 
 _CLOUD_BUILD = ("builder", "cloudBuild")

@@ -27,11 +27,10 @@ RULES = (
     "components/jobs/dependency_validation.py",
     "components/schema/field_types.py",
     "components/settings/guardrail_checks.py",
-    "components/images/image_declaration_rules.py",
+    "components/images/image_rules.py",
     "components/settings/price_overrides.py",
     "components/jobs/recovery/job_labels.py",
-    "components/images/package_declaration_rules.py",
-    "components/packages/source_distribution_and_declaration_rules.py",
+    "components/packages/package_rules.py",
     "components/settings/spec_file_merging.py",
 )
 """Where faults are found, beside the types of messages (`vertex_api/types.py`, `components/schema/config_types.py`)."""

@@ -16,7 +16,7 @@ from components.errors import BuildFailed, ContextUnusable
 from components.images import cloud_builder
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile_path
-from components.images.google_registry_digest_lookup import RegistryApi
+from components.images.image_stores import GoogleRegistryApi
 from components.images.training_image import create_build_context
 from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
@@ -43,7 +43,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorageStandIn]:
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the registry has: digests by URI."""
     images: dict[str, str] = {}
-    monkeypatch.setattr(RegistryApi, "get_digest_or_none", lambda self, uri: images.get(uri))
+    monkeypatch.setattr(GoogleRegistryApi, "get_digest_or_none", lambda self, uri: images.get(uri))
     return images
 
 

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import image_digest_lookup_and_push
+from components.images import image_stores
 from tests.cutting_proxy import CuttingProxy
 from tests.registry import NEEDED, SOCKETS_LEFT_OPEN, Registry
 
@@ -55,7 +55,7 @@ def uri(line: tuple[CuttingProxy, str], tmp_path: Path) -> Iterator[str]:
 
 def test_an_interrupted_push_continues_next_time(line: tuple[CuttingProxy, str], uri: str) -> None:
     proxy, _ = line
-    registry, told = image_digest_lookup_and_push.Registry(), list[str]()
+    registry, told = image_stores.Registry(), list[str]()
     with pytest.raises(RegistryRefused) as lost:
         registry.publish_and_get_digest(uri, told.append)
     text = str(lost.value)

@@ -10,7 +10,7 @@ from components.errors import BuildFailed, DockerUnavailable
 from components.files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_image_builders import Report
+from components.images.docker_builders import Report
 from components.images.training_image import TrainingImageProvider, create_build_context
 
 
@@ -167,7 +167,7 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
             return "sha256:remote"
 
     monkeypatch.setattr(training_image, "CloudBuilder", Builder)
-    monkeypatch.setattr(training_image.RegistryApi, "get_digest_or_none", lambda self, uri: digests.get(uri))
+    monkeypatch.setattr(training_image.GoogleRegistryApi, "get_digest_or_none", lambda self, uri: digests.get(uri))
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     secrets = {"token": "projects/p/secrets/pip/versions/1"}
     context = create_build_context(Path.cwd(), {"context": "trainer", "secrets": secrets})
@@ -191,7 +191,7 @@ def test_a_google_registry_is_asked_where_there_is_no_docker(
             raise DockerUnavailable("none")
 
     monkeypatch.setattr(training_image, "get_image_store", lambda uri: NoDocker())
-    monkeypatch.setattr(training_image.RegistryApi, "get_digest_or_none", lambda self, uri: "sha256:1")
+    monkeypatch.setattr(training_image.GoogleRegistryApi, "get_digest_or_none", lambda self, uri: "sha256:1")
     uri = "europe-west4-docker.pkg.dev/acme/team/digits:1"
     assert TrainingImageProvider().read("id", {**props, "uri": uri}).outs["digest"] == "sha256:1"
     with pytest.raises(DockerUnavailable):

@@ -9,7 +9,7 @@ import pytest
 
 from components.errors import UploadFailed
 from components.packages.python_package_resource import PythonPackageProvider
-from components.packages.source_distribution_and_declaration_rules import SourceDistribution
+from components.packages.source_distribution import SourceDistribution
 from components.runtime import object_stores
 from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write

@@ -11,9 +11,9 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import docker_image_builders, image_digest_lookup_and_push
+from components.images import docker_builders, image_stores
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_image_builders import Buildx, ClassicBuilder
+from components.images.docker_builders import Buildx, ClassicBuilder
 
 URI = "localhost/team/digits:1"
 
@@ -45,7 +45,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(docker_image_builders, "open_docker_client", lambda: client)
+    monkeypatch.setattr(docker_builders, "open_docker_client", lambda: client)
     return daemon
 
 
@@ -65,7 +65,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return write
 
 
-def failure(build: docker_image_builders.Builder, context: BuildContext) -> list[str]:
+def failure(build: docker_builders.Builder, context: BuildContext) -> list[str]:
     with pytest.raises(BuildFailed) as failure:
         build.build_and_load(context, URI, {}, lambda line: None)
     first, *quoted = str(failure.value).splitlines()
@@ -133,12 +133,12 @@ def test_output_in_another_encoding_is_accepted(program: Callable[[str], Path], 
 @pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
 def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
     program(f'test "$*" = "buildx version" && {script}')
-    assert type(docker_image_builders.get_buildx_or_classic_builder()) is kind
+    assert type(docker_builders.get_buildx_or_classic_builder()) is kind
 
 
 def test_without_docker_command_the_classic_builder_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert type(docker_image_builders.get_buildx_or_classic_builder()) is ClassicBuilder
+    assert type(docker_builders.get_buildx_or_classic_builder()) is ClassicBuilder
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -148,7 +148,7 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        image_digest_lookup_and_push.Daemon().get_digest_or_none(URI)
+        image_stores.Daemon().get_digest_or_none(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

@@ -6,7 +6,7 @@ import google.auth
 import pytest
 
 from components.errors import RegistryRefused
-from components.images.google_registry_digest_lookup import RegistryApi
+from components.images.image_stores import GoogleRegistryApi
 from tests.standins.artifact_registry import HOST
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
 
@@ -42,13 +42,13 @@ def credentials(registry: ProxiedRegistry, monkeypatch: pytest.MonkeyPatch) -> C
 
 @pytest.mark.usefixtures("credentials")
 def test_a_missing_image_has_no_digest() -> None:
-    assert RegistryApi().get_digest_or_none(URI) is None
+    assert GoogleRegistryApi().get_digest_or_none(URI) is None
 
 
 def test_a_refused_token_is_one_line_without_it(credentials: Credentials) -> None:
     credentials.token = f"{TOKEN}-of-someone-else"
     with pytest.raises(RegistryRefused) as refused:
-        RegistryApi().get_digest_or_none(URI)
+        GoogleRegistryApi().get_digest_or_none(URI)
     text = str(refused.value)
     assert text.startswith(f"{URI}: its registry refuses: 401 Unauthorized; your account needs roles/artifactregistry")
     assert TOKEN not in text and len(text.splitlines()) == 1
@@ -58,4 +58,4 @@ def test_a_refused_token_is_one_line_without_it(credentials: Credentials) -> Non
 def test_a_registry_that_does_not_answer_is_named() -> None:
     host = "us-docker.pkg.dev"
     with pytest.raises(RegistryRefused, match=f"no answer from {host}; check that it is reachable"):
-        RegistryApi().get_digest_or_none(URI.replace(HOST, host))
+        GoogleRegistryApi().get_digest_or_none(URI.replace(HOST, host))

@@ -15,8 +15,7 @@ import pytest
 
 from components.errors import ContextUnusable
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.buildx_and_classic_builder_input import open_buildx_dockerfile_context_and_stdin
-from components.images.docker_image_builders import Builder, Buildx, ClassicBuilder
+from components.images.docker_builders import Builder, Buildx, ClassicBuilder, open_buildx_dockerfile_context_and_stdin
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from vertex_api.validation.rules import Violation
-
 from ..files.cached_digests import TAG_LENGTH
 from ..files.reproducible_tar_archives import ArchiveEntries
 from ..schema import config_types
@@ -25,7 +23,6 @@ from ..schema import config_types
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
 """The package that a script is installed as; a job runs its module `task`."""
 _VERSION = "0.1"
-_BUILD_FILES = ("pyproject.toml", "setup.py")
 _SETUP = """\
 from setuptools import find_packages, setup
 
@@ -69,23 +66,6 @@ class SourceDistribution:
         with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as compressed:
             self.entries.write_tar(compressed, self.top_folder)
         return stream.getvalue()
-
-
-def find_python_package_violations(root: Path, package: config_types.PythonPackage) -> Iterator[Violation]:
-    """Find every rule that a declared package breaks; `root` is the project's folder."""
-    if ("path" in package) == ("script" in package):
-        yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"
-        return
-    key, path = ("path", package["path"]) if "path" in package else ("script", package["script"])
-    build_files = " or ".join(_BUILD_FILES)
-    if Path(path).is_absolute():
-        yield (key,), f'"{path}" must be relative to the project\'s folder'
-    elif key == "script" and not (path.endswith(".py") and (root / path).is_file()):
-        yield (key,), f'"{path}" is not a Python file in {root.name}/'
-    elif key == "path" and not any((root / path / file).is_file() for file in _BUILD_FILES):
-        yield (key,), f'"{path}" is not a folder with a {build_files} in {root.name}/; write one for pip'
-    if key == "path" and "requirements" in package:
-        yield ("requirements",), f"is for a script; declare those of a folder in its {build_files}"
 
 
 def _walk_source_files(folder: Path) -> Iterator[str]:

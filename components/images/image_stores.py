@@ -1,4 +1,4 @@
-"""Stores of built images: the local Docker daemon, or a registry.
+"""Stores of built images: the local Docker daemon, or a registry; and what a registry has, asked without Docker.
 
 Credentials are looked up for each call, and are never part of an input, a state or a message: a token of the
 Application Default Credentials for Google's registries, what `docker login` has stored for others.
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import RegistryRefused
-from .docker_image_builders import Report, open_docker_client
+from .docker_builders import Report, open_docker_client
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
@@ -21,6 +21,15 @@ _ABSENT_MESSAGE = re.compile(r"manifest unknown|not found|name unknown|does not 
 _IMMUTABLE_MESSAGE = re.compile(r"immutab", re.IGNORECASE)
 _LAYER_IS_THERE = ("Pushed", "Layer already exists", "Mounted from")
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_MANIFEST_TYPES = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+)
+"""All that Docker accepts, so that the digest is the one that it would give."""
+_CALL_SECONDS = 60.0
+_ABSENT, _OK = 404, 200
 
 
 class ImageStore(Protocol):
@@ -62,7 +71,7 @@ class Registry:
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
             except docker.errors.APIError as error:
-                if error.status_code == 404 or _ABSENT_MESSAGE.search(str(error.explanation)):
+                if error.status_code == _ABSENT or _ABSENT_MESSAGE.search(str(error.explanation)):
                     return None
                 raise
 
@@ -82,6 +91,34 @@ class Registry:
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
         return str(digest)
+
+
+class GoogleRegistryApi:
+    """A registry of Google's, asked over HTTP (registry API v2), for machines without Docker."""
+
+    def get_digest_or_none(self, uri: str) -> str | None:
+        """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
+        import requests
+
+        credentials = fetch_google_credentials_or_none(uri)
+        host, _, path = uri.partition("/")
+        repository, _, tag = path.rpartition(":")
+        try:
+            reply = requests.head(
+                f"https://{host}/v2/{repository}/manifests/{tag}",
+                auth=(credentials["username"], credentials["password"]) if credentials else None,
+                headers={"Accept": ", ".join(_MANIFEST_TYPES)},
+                timeout=_CALL_SECONDS,
+            )
+        except requests.RequestException as error:
+            raise RegistryRefused(f"{uri}: no answer from {host}; check that it is reachable") from error
+        if reply.status_code == _ABSENT:
+            return None
+        digest = reply.headers.get("Docker-Content-Digest")
+        if reply.status_code != _OK or digest is None:
+            answer = f"{reply.status_code} {reply.reason}".strip()
+            raise RegistryRefused(f"{uri}: its registry refuses: {answer}; {describe_push_remedy(uri)}")
+        return digest
 
 
 def get_image_store(uri: str) -> ImageStore:
