@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.runtime import emulator_discovery
-from components.schema import config_types
+from components.schema import stack_config_types
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
 from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT
@@ -38,7 +38,7 @@ def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) ->
     in_job = [problem.message for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]]
     in_stack = [
         problem.message
-        for problem in canonicalize_and_find_shape_problems(config_types.Peering, {"network": network})[1]
+        for problem in canonicalize_and_find_shape_problems(stack_config_types.Peering, {"network": network})[1]
     ]
     assert in_job == in_stack
     assert is_valid == (not in_job)

@@ -15,7 +15,7 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 
-from components.schema import config_types
+from components.schema import declaration_types, stack_config_types
 from components.schema.field_types import NumberOrText
 from components.settings.stack_config_parsing import NAMESPACE
 from tools.generate_api_message_types import PREFIX, load_installed_discovery_document, run_generator_command
@@ -62,7 +62,7 @@ class SchemaBuilder:
         self.definitions: dict[str, Schema] = {}
 
     def build_type_schema(self, hint: Any) -> Schema:
-        """Return the schema of a type as `vertex_api.types` and `components.schema.config_types` write them."""
+        """Return the schema of a type as `vertex_api.types` and `components.schema` write them."""
         inner, marks = split_type_and_annotations(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:
@@ -121,8 +121,8 @@ class SchemaBuilder:
         schema = self.build_typed_dict_schema(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
-            "lifecycle": self.define_and_build_reference(config_types.Lifecycle),
-            "spec": self.define_and_build_reference(config_types.SpecFile),
+            "lifecycle": self.define_and_build_reference(declaration_types.Lifecycle),
+            "spec": self.define_and_build_reference(declaration_types.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
         pools = build_required_fields_schema([_BESIDE_A_FILE[1]])
@@ -145,7 +145,7 @@ class SchemaBuilder:
             kind.collection: _build_map_or_reference_schema(self.build_job_schema(message))
             for kind, message in messages.items()
         }
-        keys: dict[str, Schema] = self.build_typed_dict_schema(config_types.Declarations)["properties"]
+        keys: dict[str, Schema] = self.build_typed_dict_schema(declaration_types.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
@@ -176,9 +176,10 @@ def _remove_required_or_optional_prefix(description: str) -> str:
 
 
 def iterate_shape_names_and_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield what the tables of docs/configuration.md say on each key of `components.schema.config_types`, by shape."""
-    inherited = config_types.Declarations.__annotations__.keys()
-    key_sets = {name: value.__annotations__.keys() for name, value in vars(config_types).items() if is_typeddict(value)}
+    """Yield what the tables of docs/configuration.md say on each key of declarations and stack files, by shape."""
+    inherited = declaration_types.Declarations.__annotations__.keys()
+    types_by_name = {**vars(declaration_types), **vars(stack_config_types)}
+    key_sets = {name: value.__annotations__.keys() for name, value in types_by_name.items() if is_typeddict(value)}
     for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", markdown, re.MULTILINE):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
         descriptions = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
@@ -216,7 +217,7 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
 
 def _build_stack_schema(builder: SchemaBuilder) -> Schema:
     keys = {
-        **builder.build_typed_dict_schema(config_types.Stack)["properties"],
+        **builder.build_typed_dict_schema(stack_config_types.Stack)["properties"],
         **builder.build_declarations_file_property_schemas(),
     }
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}

@@ -9,7 +9,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..schema import config_types, interpolation
+from ..schema import declaration_types, interpolation
 from .package_context import find_copyable_files, select_files_at_or_below_and_link_targets
 from .package_dockerfile import INSTALL_FILES, get_main_file
 
@@ -22,7 +22,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
 """The keys that say where an image comes from, each with the keys that may stand beside it."""
 
 
-def find_image_violations(root: Path, image: config_types.Image) -> Iterator[Violation]:
+def find_image_violations(root: Path, image: declaration_types.Image) -> Iterator[Violation]:
     """Find every rule that a declared image breaks; `root` is the project's folder."""
     origins = [key for key in _OPTIONS if key in image]
     if len(origins) != 1:
@@ -49,7 +49,7 @@ def find_image_violations(root: Path, image: config_types.Image) -> Iterator[Vio
             yield ("package", *key), message
 
 
-def _find_package_violations(package_folder: Path, declared_package: config_types.Package) -> Iterator[Violation]:
+def _find_package_violations(package_folder: Path, declared_package: declaration_types.Package) -> Iterator[Violation]:
     """Find what prevents a package from being built; `package_folder` is its path, an existing folder."""
     if ("script" in declared_package) == ("module" in declared_package):
         yield (), "needs either a script (.py, or anything else for Bash) or a module to run"
@@ -97,7 +97,7 @@ def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> li
     return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
 
 
-def _find_dockerfile_and_secret_violations(root: Path, image: config_types.Image) -> Iterator[Violation]:
+def _find_dockerfile_and_secret_violations(root: Path, image: declaration_types.Image) -> Iterator[Violation]:
     dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
     path = Path(image["context"], dockerfile)
     if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":

@@ -16,7 +16,7 @@ from ..files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_i
 from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
-from ..schema import config_types
+from ..schema import declaration_types
 from .build_context import BuildContext, DockerfileContext
 from .cloud_build_options import create_cloud_build_input_or_none
 from .cloud_builder import CloudBuilder
@@ -72,7 +72,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
     def __init__(
         self,
         name: str,
-        image: config_types.Image,
+        image: declaration_types.Image,
         *,
         foundation: Foundation,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
@@ -104,7 +104,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def is_built_by_this_stack(image: config_types.Image) -> bool:
+def is_built_by_this_stack(image: declaration_types.Image) -> bool:
     """Whether this stack builds a declared image."""
     return "context" in image or "package" in image
 

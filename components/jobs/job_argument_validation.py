@@ -14,7 +14,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import has_output
-from ..schema import config_types, field_types, interpolation
+from ..schema import declaration_types, field_types, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from .adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from .recovery.job_labels import find_reserved_or_excess_label_violations
@@ -39,7 +39,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     foundation: Foundation,
     secrets: Mapping[str, Any],
     result_names_by_job: ResultNamesByJob,
-) -> tuple[pulumi.Input[CanonicalSpec | None], config_types.Lifecycle]:
+) -> tuple[pulumi.Input[CanonicalSpec | None], declaration_types.Lifecycle]:
     """Return the spec and the lifecycle of a job in canonical form, and record every problem in the `program_jobs`.
 
     The spec is None if the job has problems. Only the references are validated at once of a spec that has outputs of
@@ -81,10 +81,10 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
 
 def _canonicalize_lifecycle_and_find_violations(
     kind: Kind, lifecycle: Mapping[str, Any], location_name: str
-) -> tuple[config_types.Lifecycle, list[Violation]]:
+) -> tuple[declaration_types.Lifecycle, list[Violation]]:
     file_only = [key for key in _FILE_ONLY_KEYS if key in lifecycle]
     canonical, problems = canonicalize_and_find_shape_problems(
-        config_types.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
+        declaration_types.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     violations: list[Violation] = [
         (("lifecycle", key), f"is for files of declarations: in a program {_FILE_ONLY_KEYS[key]}") for key in file_only
@@ -96,7 +96,7 @@ def _canonicalize_lifecycle_and_find_violations(
         violations += [(("lifecycle", "adopt"), message) for message in messages]
         if canonical.get("rerun"):
             violations.append((("lifecycle", "rerun"), RERUN_MESSAGE))
-    return cast(config_types.Lifecycle, canonical), violations
+    return cast(declaration_types.Lifecycle, canonical), violations
 
 
 def _find_reference_violations(

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..schema import config_types
+from ..schema import declaration_types
 
 _BUILD_FILES = ("pyproject.toml", "setup.py")
 
 
-def find_python_package_violations(root: Path, package: config_types.PythonPackage) -> Iterator[Violation]:
+def find_python_package_violations(root: Path, package: declaration_types.PythonPackage) -> Iterator[Violation]:
     """Find every rule that a declared package breaks; `root` is the project's folder."""
     if ("path" in package) == ("script" in package):
         yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"

@@ -14,7 +14,7 @@ from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_stores import get_object_store
 from ..runtime.provider_base import Provider
-from ..schema import config_types
+from ..schema import declaration_types
 from .source_distribution import SourceDistribution
 
 _FOLDER = "packages"
@@ -49,7 +49,7 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
     def __init__(
         self,
         name: str,
-        package: config_types.PythonPackage,
+        package: declaration_types.PythonPackage,
         *,
         foundation: Foundation,
         opts: pulumi.ResourceOptions | None = None,

@@ -106,7 +106,7 @@ class PreviewDocument:
 
     @cached_property
     def valid_part_of_stack_config(self) -> Mapping[str, Any]:
-        """The valid values of the stack's config, in the shape of `config_types.Stack`."""
+        """The valid values of the stack's config, in the shape of `stack_config_types.Stack`."""
         values, _ = find_valid_values_and_violations(extract_and_decode_own_config(self.config))
         return values
 

@@ -16,8 +16,8 @@ class Foundation(Protocol):
     `image_uri_prefix` is what image URIs begin with, `staging_folder_uri` a `gs://` folder for outputs,
     `full_location_name` where jobs live, such as `//local/projects/P/locations/R`. `job_spec_defaults` are the fields
     of a CustomJobSpec that jobs take where they say nothing; every job has `job_labels` and `encryption_key`.
-    `image_builder_config` says what builds images: `{"cloudBuild": {…}}` with the fields of `config_types.CloudBuild`,
-    the `project` of builds and a `sourceFolder` in a bucket; `None` for this machine.
+    `image_builder_config` says what builds images: `{"cloudBuild": {…}}` with the fields of
+    `declaration_types.CloudBuild`, the `project` of builds and a `sourceFolder` in a bucket; `None` for this machine.
     `tensorboard_name` is the name of a TensorBoard that is created here, for jobs that refer to it.
     `create_schedule_and_get_status` creates a schedule as the target has them.
     Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program_jobs`

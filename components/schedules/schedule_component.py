@@ -30,7 +30,7 @@ from ..jobs.job_resources import (
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import call_now_or_when_known
 from ..runtime.program_job_validation import format_kind_and_name
-from ..schema import config_types, field_types, scheduled_job_rules
+from ..schema import declaration_types, field_types, scheduled_job_rules
 from .preview_lines import render_next_times_line
 from .scheduled_job_requests import build_schedule_id, build_scheduled_jobs
 
@@ -107,7 +107,7 @@ class Schedule(pulumi.ComponentResource):
 
 def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
-    _, problems = canonicalize_and_find_shape_problems(config_types.Schedule, {**fields, "jobs": [*jobs]})
+    _, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if not field_types.is_valid_name(name):
         violations.append(((), f'"{name}" must be {field_types.NAME_FORM}'))

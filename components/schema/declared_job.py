@@ -8,7 +8,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 
-from . import config_types, interpolation
+from . import declaration_types, interpolation
 
 LIFECYCLE_KEY, SPEC_KEY = "lifecycle", "spec"  # the keys that are no fields of the API's message
 
@@ -24,7 +24,7 @@ class DeclaredJob:
     kind: Kind
     name: str
     valid_spec: CanonicalSpec | None
-    lifecycle: config_types.Lifecycle
+    lifecycle: declaration_types.Lifecycle
     referenced_jobs: frozenset[str] = frozenset()
 
     @property
@@ -60,4 +60,4 @@ def canonicalize_declared_spec_and_find_problems(
 
 def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
     """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
-    return str(lifecycle.get("onDelete", "keep" if is_adopted else config_types.LIFECYCLE_DEFAULTS["onDelete"]))
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else declaration_types.LIFECYCLE_DEFAULTS["onDelete"]))

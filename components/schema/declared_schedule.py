@@ -20,7 +20,7 @@ class DeclaredSchedule:
 
     @classmethod
     def from_canonical(cls, name: str, fields: Mapping[str, Any]) -> "DeclaredSchedule":
-        """Return the schedule of a canonical `config_types.Schedule`."""
+        """Return the schedule of a canonical `declaration_types.Schedule`."""
         options = {"time_zone": "timeZone", "paused": "paused", "overlap": "overlap"}
         given = {argument: fields[key] for argument, key in options.items() if key in fields}
         return cls(name, fields["cron"], tuple(list_job_names(fields)), **given)

@@ -23,7 +23,7 @@ from ..images.image_rules import find_image_violations
 from ..jobs.dependency_validation import find_dependency_and_deadline_violations
 from ..jobs.model_dir_references import copy_jobs_with_model_dirs_and_referenced_jobs
 from ..packages.package_rules import find_python_package_violations
-from ..schema import config_types, interpolation
+from ..schema import declaration_types, interpolation
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
@@ -34,8 +34,8 @@ from .image_builder_rules import find_image_builder_violations
 from .reference_resolution import Resolution, resolve_known_references_and_find_violations
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
-    "images": (config_types.Image, find_image_violations),
-    "packages": (config_types.PythonPackage, find_python_package_violations),
+    "images": (declaration_types.Image, find_image_violations),
+    "packages": (declaration_types.PythonPackage, find_python_package_violations),
 }
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 
@@ -47,8 +47,8 @@ class Declarations:
     Of `has_too_many` problems, the rest of the declarations is missing.
     """
 
-    images: dict[str, config_types.Image]
-    packages: dict[str, config_types.PythonPackage]
+    images: dict[str, declaration_types.Image]
+    packages: dict[str, declaration_types.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
     schedules: tuple[DeclaredSchedule, ...]
     problems: list[Problem]
@@ -168,7 +168,7 @@ def _canonicalize_image_or_package_and_find_violations(
 def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[DeclaredSchedule | None, list[Violation]]:
     """Return a schedule, None if it is invalid, and every rule that it breaks by itself."""
     value = interpolation.resolve_known_references_and_unescape(resolution.value, {})
-    fields, problems = canonicalize_and_find_shape_problems(config_types.Schedule, value)
+    fields, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
         violations += schedule_checks.find_job_or_jobs_violations(value)
@@ -180,8 +180,8 @@ def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob,
     if not isinstance(declared, Mapping):
         return DeclaredJob(kind, name, None, {}), [((), MUST_BE_OBJECT)]
     lifecycle_value = {} if declared.get(LIFECYCLE_KEY) is None else declared[LIFECYCLE_KEY]
-    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(config_types.Lifecycle, lifecycle_value)
-    lifecycle: config_types.Lifecycle = {} if misshapen else valid_lifecycle
+    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(declaration_types.Lifecycle, lifecycle_value)
+    lifecycle: declaration_types.Lifecycle = {} if misshapen else valid_lifecycle
     violations: list[Violation] = [((LIFECYCLE_KEY, *each.path), each.message) for each in misshapen]
     is_adopted = "adopt" in lifecycle  # so it has a name already
     # The fields of a spec file have been merged.

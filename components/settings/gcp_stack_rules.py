@@ -40,7 +40,7 @@ _REGIONAL_RESOURCES: dict[KeyPath, str] = {
 
 
 def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find the rules of the target `gcp` that a stack breaks. `stack_values` have the keys of `config_types.Stack`."""
+    """Find the rules of the target `gcp` that a stack breaks, whose values are a `stack_config_types.Stack`."""
     for key in _REQUIRED:
         if key not in stack_values:
             yield (key,), "is required by the target gcp"
@@ -76,7 +76,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
 
 
 def iterate_resource_pools_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    """Iterate over the persistent resource's pools and their paths. `values` have the shape of `config_types.Cloud`."""
+    """Iterate over the persistent resource's pools and their paths. `values` are a `stack_config_types.Cloud`."""
     for index, pool in enumerate(values.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 

@@ -19,8 +19,9 @@ from vertex_api.validation.rules import KeyPath, Violation
 
 from ..errors import ImageRefused
 from ..schema import interpolation
-from ..schema.config_types import Guardrails, Image
+from ..schema.declaration_types import Image
 from ..schema.declared_job import DeclaredJob
+from ..schema.stack_config_types import Guardrails
 from . import gcp_stack_rules
 
 _UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"

@@ -15,7 +15,7 @@ from ..images.cloud_build_options import (
     merge_cloud_build_options,
 )
 from ..images.image_stores import is_in_google_registry
-from ..schema import config_types
+from ..schema import declaration_types
 
 _CLOUD_BUILD = ("builder", "cloudBuild")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+|global")
@@ -38,9 +38,11 @@ def find_stack_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[V
         yield ("registry", "url"), message
 
 
-def find_image_builder_violations(image: config_types.Image, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_image_builder_violations(
+    image: declaration_types.Image, stack_values: Mapping[str, Any]
+) -> Iterator[Violation]:
     """Find the rules that an image breaks by its `builder` or by the stack's."""
-    own: config_types.Builder | None = image.get("builder")
+    own: declaration_types.Builder | None = image.get("builder")
     stack_builder: Mapping[str, Any] = stack_values.get("builder", {})
     if own is not None:
         if stack_values.get("target") != "gcp":

@@ -10,13 +10,13 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from ..images.image_rules import find_bare_image_name_violations
 from ..jobs.adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
-from ..schema import config_types, interpolation, scheduled_job_rules
+from ..schema import declaration_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks
 
 
 def find_job_violations(
-    job: DeclaredJob, images: Mapping[str, config_types.Image], stack_values: Mapping[str, Any]
+    job: DeclaredJob, images: Mapping[str, declaration_types.Image], stack_values: Mapping[str, Any]
 ) -> Iterator[Violation]:
     """Find all that makes a job invalid in a stack with these `images` and values of its stack file.
 
@@ -64,7 +64,7 @@ def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any])
 
 
 def _find_likely_mistakes(
-    job: DeclaredJob, images: Mapping[str, config_types.Image], is_on_google_cloud: bool
+    job: DeclaredJob, images: Mapping[str, declaration_types.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
     spec = job.required_valid_spec

@@ -8,8 +8,8 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
 from ..errors import Problem
 from ..runtime.program_job_validation import JobKey, format_kind_and_name
-from ..schema.config_types import Guardrails
 from ..schema.declared_job import DeclaredJob
+from ..schema.stack_config_types import Guardrails
 from . import guardrail_checks
 from .settings import Settings, read_stack_file_for_line_numbers
 from .settings_with_program_jobs import copy_settings_with_program_jobs, list_unique_program_job_names

@@ -10,7 +10,7 @@ from vertex_api.estimates.persistent_resources import estimate_max_persistent_re
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 
 from ..errors import DeclarationErrors, Problem
-from ..schema import config_types
+from ..schema import declaration_types, stack_config_types
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source_file import SourceFile
@@ -38,15 +38,15 @@ class Settings:
     root: Path
     project: str
     region: str
-    emulator: config_types.Emulator
-    cloud: config_types.Cloud | None
-    images: Mapping[str, config_types.Image]
-    packages: Mapping[str, config_types.PythonPackage]
+    emulator: stack_config_types.Emulator
+    cloud: stack_config_types.Cloud | None
+    images: Mapping[str, declaration_types.Image]
+    packages: Mapping[str, declaration_types.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
     scheduled_jobs: tuple[DeclaredJob, ...]
     schedules: tuple[DeclaredSchedule, ...]
     secrets: Mapping[str, str]
-    guardrails: config_types.Guardrails
+    guardrails: stack_config_types.Guardrails
     costs: Mapping[str, Cost]
 
     @classmethod

@@ -13,7 +13,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..errors import Problem
-from ..schema import config_types
+from ..schema import declaration_types
 from ..schema.declared_job import SPEC_KEY
 from ..schema.source_file import SourceFile
 
@@ -51,7 +51,7 @@ class SpecFile:
 
 def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, list[Violation]]:
     """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
-    named, problems = canonicalize_and_find_shape_problems(config_types.SpecFile, spec)
+    named, problems = canonicalize_and_find_shape_problems(declaration_types.SpecFile, spec)
     if isinstance(spec, str):
         return "", [((SPEC_KEY,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
     if problems:

@@ -9,7 +9,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_api.validation.valid_part import extract_valid_part
 
-from ..schema import config_types
+from ..schema import stack_config_types
 from . import gcp_stack_rules, guardrail_checks
 from .declaration_loading import SECTIONS
 from .price_overrides import find_price_violations
@@ -29,15 +29,15 @@ def extract_and_decode_own_config(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
-    """Return the valid values of a stack's config in the shape of `config_types.Stack`, and all violations.
+    """Return the valid values of a stack's config in the shape of `stack_config_types.Stack`, and all violations.
 
     The declarations are returned as they are. A region or a persistent resource that breaks a rule is left out, so that
     nothing is checked or priced by it.
     """
     declarations = {key: value for key, value in config.items() if key in SECTIONS}
     without_sections = {key: config[key] for key in config.keys() - SECTIONS}
-    values, misshapen = canonicalize_and_find_shape_problems(config_types.Stack, without_sections)
-    valid_part = extract_valid_part(config_types.Stack, values, misshapen)
+    values, misshapen = canonicalize_and_find_shape_problems(stack_config_types.Stack, without_sections)
+    valid_part = extract_valid_part(stack_config_types.Stack, values, misshapen)
     has_target = ("target",) not in valid_part.removed_paths
     problems = find_problems_of_valid_part(_find_violations_of_chosen_target, valid_part) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
@@ -60,7 +60,7 @@ def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterab
                 yield ("prices", *path), message
     else:
         message = "is for the target gcp, and the target here is local"
-        yield from (((key,), message) for key in config_types.Cloud.__annotations__ if key in stack_values)
+        yield from (((key,), message) for key in stack_config_types.Cloud.__annotations__ if key in stack_values)
 
 
 def _is_in_secrets(path: KeyPath) -> bool:

@@ -18,7 +18,7 @@ from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schedules.emulator_schedule import EmulatorSchedule
-from ..schema import config_types
+from ..schema import stack_config_types
 from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
 
@@ -59,7 +59,7 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
     """
 
     def __init__(
-        self, name: str, settings: config_types.Emulator, project: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, settings: stack_config_types.Emulator, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         props: dict[str, Any] = {"port": None, **settings}
         if secrets := settings.get("secrets"):

@@ -33,7 +33,7 @@ RULES = (
     "components/packages/package_rules.py",
     "components/settings/spec_file_merging.py",
 )
-"""Where faults are found, beside the types of messages (`vertex_api/types.py`, `components/schema/config_types.py`)."""
+"""Where faults are found, beside the types of messages, declarations and stack files."""
 CASES = tuple(cases())
 
 

@@ -1,7 +1,7 @@
 """What training needs in a Google Cloud project: components that any Pulumi program can use alone.
 
-Each takes plain typed arguments (the types of `schema.config_types` for maps of a stack file), is the parent of what it
-creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: a preview shows them.
+Each takes plain typed arguments (those of `schema.stack_config_types` for maps of a stack file), is the parent of what
+it creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: previews show them.
 """
 
 from .account_emails import ServiceAgentMembers

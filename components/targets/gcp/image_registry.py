@@ -8,7 +8,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
-from ...schema.config_types import Registry
+from ...schema.stack_config_types import Registry
 from .account_emails import ServiceAgentMembers
 from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options
@@ -27,7 +27,7 @@ class RepositoryName:
 
     @classmethod
     def parse(cls, resource_name: str) -> RepositoryName:
-        """Parse a repository's resource name, whose form `config_types.Registry` has validated."""
+        """Parse a repository's resource name, whose form `stack_config_types.Registry` has validated."""
         return cls(*resource_name.split("/")[1::2])
 
     @property

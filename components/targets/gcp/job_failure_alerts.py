@@ -5,7 +5,7 @@ from __future__ import annotations  # loads the provider's types only if they ar
 import pulumi
 from pulumi_gcp import monitoring
 
-from ...schema import config_types
+from ...schema import stack_config_types
 from .propagation_retries import create_retrying_options
 
 FAILED_JOB_FILTER = (
@@ -27,7 +27,7 @@ class JobFailureAlerts(pulumi.ComponentResource):
     """
 
     def __init__(
-        self, name: str, alerts: config_types.Alerts, *, project: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, alerts: stack_config_types.Alerts, *, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("vertex:gcp:JobFailureAlerts", name, None, opts)
         options = create_retrying_options(self)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from ...schema import config_types
+from ...schema import stack_config_types
 from .account_emails import ServiceAgentMembers, build_account_email
 from .enabled_apis import Services
 from .key_access import grant_key_use
@@ -33,7 +33,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        accounts: config_types.CloudScheduling,
+        accounts: stack_config_types.CloudScheduling,
         *,
         project: str,
         project_number: str,
@@ -63,7 +63,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
         self.register_outputs({"scheduler": self.scheduler, "workflow": self.workflow})
 
     def _get_account_email_and_create_if_new(
-        self, key: str, account: config_types.ScheduleAccount, purpose: str, roles: dict[str, str]
+        self, key: str, account: stack_config_types.ScheduleAccount, purpose: str, roles: dict[str, str]
     ) -> str:
         """Create an account with its grants, unless it exists, and return its e-mail."""
         if "existing" in account:

@@ -13,7 +13,7 @@ from components.files import cached_digests, reproducible_tar_archives, stat_sig
 from components.files.cached_digests import MAX_UNCACHED_FILES
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
-from components.schema.config_types import Package
+from components.schema.declaration_types import Package
 from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 
 Edit = Callable[[Path], object]

@@ -17,7 +17,7 @@ from docker.models.images import Image
 
 from components.images.docker_builders import Builder, Buildx, ClassicBuilder, get_buildx_or_classic_builder
 from components.images.training_image import create_build_context
-from components.schema import config_types
+from components.schema import declaration_types
 from tests import buildx
 from tests.components.projects import write
 
@@ -94,8 +94,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=list(CASES.values()), ids=list(CASES))
-def package(request: pytest.FixtureRequest) -> config_types.Package:
-    return cast(config_types.Package, {"path": "trainer", "baseImage": BASE, **request.param})
+def package(request: pytest.FixtureRequest) -> declaration_types.Package:
+    return cast(declaration_types.Package, {"path": "trainer", "baseImage": BASE, **request.param})
 
 
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
@@ -109,7 +109,9 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def ours(client: docker.DockerClient, project: Path, package: config_types.Package, builds: Builder) -> Iterator[Run]:
+def ours(
+    client: docker.DockerClient, project: Path, package: declaration_types.Package, builds: Builder
+) -> Iterator[Run]:
     context = create_build_context(project, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     builds.build_and_load(context, uri, {}, lambda line: None)
@@ -120,7 +122,10 @@ def ours(client: docker.DockerClient, project: Path, package: config_types.Packa
 
 @pytest.fixture(scope="module")
 def theirs(
-    client: docker.DockerClient, project: Path, package: config_types.Package, tmp_path_factory: pytest.TempPathFactory
+    client: docker.DockerClient,
+    project: Path,
+    package: declaration_types.Package,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Run]:
     """What `gcloud ai custom-jobs local-run` makes of the same folder."""
     if shutil.which("gcloud") is None or shutil.which("docker") is None:
@@ -164,7 +169,7 @@ def test_a_package_image_starts_like_that_of_gcloud(ours: Run, theirs: Run) -> N
         assert ours.image.attrs["Config"][key] == theirs.image.attrs["Config"][key], key
 
 
-def test_a_package_runs_with_its_files_and_workdir(ours: Run, package: config_types.Package) -> None:
+def test_a_package_runs_with_its_files_and_workdir(ours: Run, package: declaration_types.Package) -> None:
     if "module" in package:
         assert ours.output == (f"{['/usr/app/src/module.py', *ARGUMENTS]} ['python', '-m', 'src.module'] /usr/app\n")
         return

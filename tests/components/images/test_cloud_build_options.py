@@ -6,7 +6,7 @@ import pytest
 
 from components.errors import BuilderUnusable
 from components.images.cloud_build_options import create_cloud_build_input_or_none
-from components.schema import config_types
+from components.schema import declaration_types
 
 VERSION, OTHER = (f"projects/p/secrets/{name}/versions/1" for name in ("pip", "other"))
 FOUNDATION: dict[str, Any] = {
@@ -29,7 +29,7 @@ POOL = "projects/host/locations/us-east1/workerPools/w"
 
 
 def choose(foundation: dict[str, Any] | None, **image: Any) -> Any:
-    return create_cloud_build_input_or_none("trainer", foundation, config_types.Image(context="trainer", **image))
+    return create_cloud_build_input_or_none("trainer", foundation, declaration_types.Image(context="trainer", **image))
 
 
 def test_without_a_remote_builder_this_machine_builds() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from components.images import package_dockerfile
-from components.schema import config_types
+from components.schema import declaration_types
 
 GOLDEN = Path(__file__).parent / "dockerfiles"
 BASE = "python:3.11-slim-bookworm"
@@ -56,8 +56,8 @@ DIFFERENT = {"setup-py", "setup-py-that-reads-other-files", "a-module-within-a-p
 """Where gcloud's has a known defect, docs/autopackaging.md."""
 
 
-def package(fields: dict[str, Any]) -> config_types.Package:
-    return cast(config_types.Package, {"path": "trainer", "baseImage": BASE, **fields})
+def package(fields: dict[str, Any]) -> declaration_types.Package:
+    return cast(declaration_types.Package, {"path": "trainer", "baseImage": BASE, **fields})
 
 
 @pytest.mark.parametrize("name", CASES)

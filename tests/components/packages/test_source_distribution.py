@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from components.packages.source_distribution import SourceDistribution
-from components.schema import config_types
+from components.schema import declaration_types
 from tests.components.projects import write
 
 BASE = "python:3.11-slim-bookworm"
@@ -29,7 +29,7 @@ SCRIPT = {"script": "train.py", "requirements": ["setuptools>=1"]}
 
 
 def distribution(root: Path, package: dict[str, Any], name: str = "trainer") -> SourceDistribution:
-    return SourceDistribution.from_declaration(root, name, cast(config_types.PythonPackage, package))
+    return SourceDistribution.from_declaration(root, name, cast(declaration_types.PythonPackage, package))
 
 
 @pytest.fixture

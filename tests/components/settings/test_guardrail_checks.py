@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import ImageRefused
-from components.schema.config_types import Guardrails
+from components.schema.stack_config_types import Guardrails
 from components.settings.guardrail_checks import build_image_uri_validator
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 

@@ -12,7 +12,7 @@ from components.jobs.recovery.job_digests import (
     compute_mark_label_value,
     compute_run_digest,
 )
-from components.schema import config_types
+from components.schema import declaration_types
 from components.schema.declared_job import DeclaredJob
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
@@ -102,7 +102,7 @@ def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
             ("digits", spec, {}),
             ("other", spec, {}),
             ("digits", CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--edited"])), {}),
-            ("digits", spec, config_types.Lifecycle(wait=True)),
+            ("digits", spec, declaration_types.Lifecycle(wait=True)),
         )
     ]
     assert len(set(digests)) == 4 and all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)

@@ -8,7 +8,7 @@ import pytest
 from pulumi_gcp import storage
 
 import components.targets.gcp
-from components.schema import config_types
+from components.schema import stack_config_types
 from components.targets.gcp import (
     Grants,
     ImageRegistry,
@@ -35,8 +35,8 @@ KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
 REPOSITORY = RepositoryName("images", "europe", "team")
 MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 
-POOL: config_types.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
-MACHINES: config_types.PersistentResource = {"name": "training", "resourcePools": [POOL]}
+POOL: stack_config_types.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
+MACHINES: stack_config_types.PersistentResource = {"name": "training", "resourcePools": [POOL]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,11 +51,11 @@ def agent(service: str) -> str:
 
 
 def registry(**declared: Any) -> Graph:
-    return graph(lambda: ImageRegistry("images", config_types.Registry(**declared), **WHERE))
+    return graph(lambda: ImageRegistry("images", stack_config_types.Registry(**declared), **WHERE))
 
 
 def bucket(**declared: Any) -> Graph:
-    return graph(lambda: StagingBucket("out", config_types.Bucket(**declared), member=MEMBER, **WHERE))
+    return graph(lambda: StagingBucket("out", stack_config_types.Bucket(**declared), member=MEMBER, **WHERE))
 
 
 def access(grants: Grants) -> Graph:
@@ -115,7 +115,7 @@ def test_all_components_can_share_a_name() -> None:
 
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**declared: Any) -> set[str]:
-        cloud = config_types.Cloud(**{"registry": {}, "identity": {}, "bucket": {}, **declared})
+        cloud = stack_config_types.Cloud(**{"registry": {}, "identity": {}, "bucket": {}, **declared})
         return get_required_api_short_names(cloud) - set(ALWAYS_REQUIRED)
 
     assert beyond() == beyond(tensorboard={}) == set()
@@ -331,24 +331,24 @@ def test_keep_with_mutable_tags_is_warned_of(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pulumi.log, "warn", warnings.append)
     for declared, count in [({"keep": 3}, 0), ({"immutableTags": False}, 0), ({"keep": 3, "immutableTags": False}, 1)]:
         warnings.clear()
-        given = config_types.Registry(**declared)  # type: ignore[typeddict-item]
+        given = stack_config_types.Registry(**declared)  # type: ignore[typeddict-item]
         graph(lambda given=given: ImageRegistry("images", given, **WHERE), preview=True)  # type: ignore[misc]
         assert len(warnings) == count, declared
     assert "all but the newest 3 versions" in warnings[0]
 
 
 def test_machines_have_network_key_and_labels_of_jobs() -> None:
-    zone: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    zone: stack_config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     attached = {"pscInterfaceConfig": {"networkAttachment": "theirs", "dnsPeeringConfigs": [zone]}}
     peered = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
-    pool: config_types.ResourcePool = {
+    pool: stack_config_types.ResourcePool = {
         "machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1},
         "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
     }
 
     def made(fields: Mapping[str, Any], **declared: Any) -> dict[str, Any]:
-        machines: config_types.PersistentResource = {"name": "training", "resourcePools": [pool]}
+        machines: stack_config_types.PersistentResource = {"name": "training", "resourcePools": [pool]}
         where = {"project": "acme", "region": "europe-west4", "network": fields}
         found = graph(lambda: PersistentResource("machines", machines, **where, **declared))
         return found.inputs["AiPersistentResource/machines"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from components.job_schedule_and_output_creation import Images, Jobs, Packages, export_outputs
-from components.schema import config_types
+from components.schema import stack_config_types
 from components.settings.settings import Settings
 from components.targets.foundation_with_preview_reports import create_foundation
 from components.targets.gcp import GcpFoundation, Services
@@ -24,7 +24,7 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"
-ZONE: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+ZONE: stack_config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
 PLAIN: dict[str, Any] = {
     "target": "gcp",
     "project": "acme-dev",

@@ -1,74 +1,12 @@
-"""Types of declarations and stack files, beside the API's messages. docs/configuration.md describes each field."""
+"""Types of the keys of a stack file, beside its declarations. docs/configuration.md describes each field."""
 
-from typing import Any, Literal, Required
+from typing import Literal, Required
 
 from vertex_api import types
 from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import field_types
-from .closed_typed_dict_base import ClosedTypedDict
-from .image_builder_config_types import Builder as Builder
-from .image_builder_config_types import CloudBuild as CloudBuild
-from .schedule_config_types import CloudScheduling as CloudScheduling
-from .schedule_config_types import Schedule as Schedule
-from .schedule_config_types import ScheduleAccount as ScheduleAccount
-from .stack_network_config_types import Attachment as Attachment
-from .stack_network_config_types import DnsPeering as DnsPeering
-from .stack_network_config_types import Network as Network
-from .stack_network_config_types import Peering as Peering
-
-
-class Package(ClosedTypedDict, total=False):
-    """A script or module that is built into an image without a Dockerfile."""
-
-    path: Required[String]
-    script: field_types.CopiedPath
-    module: field_types.ModuleName
-    baseImage: Required[field_types.BaseImage]
-    requirements: list[field_types.Requirement]
-    extraPackages: list[field_types.CopiedPath]
-    extraDirs: list[field_types.CopiedPath]
-
-
-class Image(ClosedTypedDict, total=False):
-    """An image: built from a `context` folder or a `package`, an existing `uri`, or built by another `stack`."""
-
-    context: String
-    package: Package
-    dockerfile: String
-    target: String
-    buildArgs: dict[str, String]
-    platform: String
-    secrets: dict[str, String]
-    builder: Builder
-    uri: String
-    stack: String
-
-
-class PythonPackage(ClosedTypedDict, total=False):
-    """A source distribution for a job's `packageUris`: of a folder (`path`), or of one file (`script`)."""
-
-    path: String
-    script: String
-    requirements: list[field_types.Requirement]
-
-
-class Lifecycle(ClosedTypedDict, total=False):
-    """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
-
-    run: Literal["scheduled"]
-    wait: Boolean
-    deadline: field_types.PositiveDuration
-    after: list[String]
-    onDelete: Literal["delete", "cancel", "keep"]
-    rerun: field_types.NotNegative
-    adopt: field_types.JobId
-
-
-class SpecFile(ClosedTypedDict, total=False):
-    """A file that holds the fields of a job."""
-
-    file: Required[String]
+from .declaration_types import Builder, ClosedTypedDict, Declarations
 
 
 class Emulator(ClosedTypedDict, total=False):
@@ -121,6 +59,39 @@ class Bucket(ClosedTypedDict, total=False):
     protect: Boolean
 
 
+class Peering(ClosedTypedDict, total=False):
+    """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
+
+    network: Required[field_types.NetworkName]
+    reservedIpRanges: list[String]
+    prefixLength: field_types.Positive
+    name: field_types.ComputeName
+
+
+class DnsPeering(ClosedTypedDict, total=False):
+    """A domain, ending with a dot, that jobs resolve in a network of a project."""
+
+    domain: Required[String]
+    targetProject: Required[String]
+    targetNetwork: Required[String]
+
+
+class Attachment(ClosedTypedDict, total=False):
+    """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
+
+    existing: field_types.AttachmentName
+    subnetwork: String
+    name: field_types.ComputeName
+    dnsPeering: list[DnsPeering]
+
+
+class Network(ClosedTypedDict, total=False):
+    """The private network that jobs reach: by a `peering` or by an `attachment`."""
+
+    peering: Peering
+    attachment: Attachment
+
+
 class AutoscalingSpec(ClosedTypedDict, total=False):
     """The limits within which a pool scales with its jobs."""
 
@@ -150,6 +121,22 @@ class Tensorboard(ClosedTypedDict, total=False):
     existing: field_types.TensorboardName
     displayName: String
     labels: dict[str, String]
+    protect: Boolean
+
+
+class ScheduleAccount(ClosedTypedDict, total=False):
+    """A service account for schedules: an `account` to create, or an `existing` one."""
+
+    account: field_types.AccountId
+    existing: field_types.AccountEmail
+
+
+class CloudScheduling(ClosedTypedDict, total=False):
+    """What all schedules share: the accounts of Cloud Scheduler and of workflows, and the region of Cloud Scheduler."""
+
+    scheduler: ScheduleAccount
+    workflow: ScheduleAccount
+    region: String
     protect: Boolean
 
 
@@ -207,18 +194,6 @@ class Cloud(ClosedTypedDict, total=False):
     prices: Prices
 
 
-class Declarations(ClosedTypedDict, total=False):
-    """The sections of a file of declarations. Jobs are checked one by one, against the API's messages."""
-
-    vars: dict[str, Any]
-    images: dict[str, Image]
-    packages: dict[str, PythonPackage]
-    customJobs: dict[str, dict[str, Any]]
-    hyperparameterTuningJobs: dict[str, dict[str, Any]]
-    trainingPipelines: dict[str, dict[str, Any]]
-    schedules: dict[str, Schedule]
-
-
 class Stack(Declarations, Cloud, total=False):
     """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
 
@@ -230,7 +205,3 @@ class Stack(Declarations, Cloud, total=False):
     emulator: Emulator
     submissionsPerMinute: field_types.Positive
     guardrails: Guardrails
-
-
-LIFECYCLE_DEFAULTS: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
-"""The defaults of a job that the stack submits."""
