@@ -5,12 +5,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from .image_and_package_creation import Images as Images
-    from .image_and_package_creation import Packages as Packages
     from .images.training_image import TrainingImage as TrainingImage
-    from .job_schedule_and_output_creation import Jobs as Jobs
-    from .job_schedule_and_output_creation import Schedules as Schedules
-    from .job_schedule_and_output_creation import export_outputs as export_outputs
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
     from .jobs.job_resources import CustomJobArgs as CustomJobArgs
@@ -29,6 +24,11 @@ if _typing.TYPE_CHECKING:
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
     from .settings.settings import Settings as Settings
+    from .stack.images_and_packages import Images as Images
+    from .stack.images_and_packages import Packages as Packages
+    from .stack.jobs import Jobs as Jobs
+    from .stack.outputs import export_outputs as export_outputs
+    from .stack.schedules import Schedules as Schedules
     from .targets.foundation_with_preview_reports import create_foundation as create_foundation
     from .targets.local import LocalFoundation as LocalFoundation
 
@@ -39,21 +39,21 @@ _MODULES = {
     "Foundation": ".runtime.foundation_protocol",
     "HyperparameterTuningJob": ".jobs.job_resources",
     "HyperparameterTuningJobArgs": ".jobs.job_resources",
-    "Images": ".image_and_package_creation",
+    "Images": ".stack.images_and_packages",
     "JobTemplate": ".schedules.schedule_component",
-    "Jobs": ".job_schedule_and_output_creation",
+    "Jobs": ".stack.jobs",
     "LocalFoundation": ".targets.local",
-    "Packages": ".image_and_package_creation",
+    "Packages": ".stack.images_and_packages",
     "PythonPackage": ".packages.python_package_resource",
     "Schedule": ".schedules.schedule_component",
-    "Schedules": ".job_schedule_and_output_creation",
+    "Schedules": ".stack.schedules",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.training_image",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation_with_preview_reports",
-    "export_outputs": ".job_schedule_and_output_creation",
+    "export_outputs": ".stack.outputs",
     "run_program": ".program_runner",
     "show_cost": ".preview.cost_and_needed_quota",
     "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",

@@ -31,8 +31,8 @@ LAYERS = {
         ),
         ("jobs",),
         ("settings", "schedules"),
-        ("preview", "review", "image_and_package_creation", "targets.gcp"),
-        ("cli", "job_schedule_and_output_creation", "targets"),
+        ("preview", "review", "targets.gcp"),
+        ("cli", "stack", "targets"),
         ("",),
     ),
     "vertex_api": (
@@ -267,9 +267,7 @@ def test_components_export_what_type_checkers_see() -> None:
 
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
-    program = (
-        "import sys, components.jobs.provider; print('components.job_schedule_and_output_creation' in sys.modules)"
-    )
+    program = "import sys, components.jobs.provider; print('components.stack.jobs' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

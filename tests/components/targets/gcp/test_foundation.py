@@ -9,7 +9,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.job_schedule_and_output_creation import Images, Jobs, Packages, export_outputs
+from components import Images, Jobs, Packages, export_outputs
 from components.schema import stack_config_types
 from components.settings.settings import Settings
 from components.targets.foundation_with_preview_reports import create_foundation

@@ -1,6 +1,6 @@
-"""Creation of the jobs and schedules of a stack, as its settings declare them, and of its outputs."""
+"""The jobs of a stack: submitted in the order of their dependencies, and waited for."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from typing import Any, cast
@@ -12,21 +12,20 @@ from vertex_api.job_results.result_names_and_values import MODEL_DIR
 from vertex_api.job_states import SUCCEEDED_STATES
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from .image_and_package_creation import Images, Packages
-from .jobs.completion_resource import Completion
-from .jobs.dependency_graph import compute_level_by_job
-from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .jobs.result_references import split_at_known_job_or_first_dot
-from .runtime.foundation_protocol import Foundation
-from .runtime.output_apply import call_now_or_when_known
-from .schedules.schedule_component import JobTemplate, Schedule
-from .schema import interpolation
-from .schema.declared_job import DeclaredJob
-from .settings.settings import Settings
+from ..jobs.completion_resource import Completion
+from ..jobs.dependency_graph import compute_level_by_job
+from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from ..jobs.result_references import split_at_known_job_or_first_dot
+from ..runtime.foundation_protocol import Foundation
+from ..runtime.output_apply import call_now_or_when_known
+from ..schema import interpolation
+from ..schema.declared_job import DeclaredJob
+from ..settings.settings import Settings
+from .images_and_packages import Images, Packages, select_built_resources, select_uris_by_table
 
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
 Results = pulumi.Output[Mapping[str, Any]]
-_RESOURCE_TYPES: dict[str, type[JobResource]] = {
+RESOURCE_TYPES: dict[str, type[JobResource]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
     TRAINING_PIPELINE.collection: TrainingPipeline,
@@ -95,19 +94,19 @@ class Jobs:
         return completion
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
-        names = _collect_referenced_names_by_table(declaration)
+        names = collect_referenced_names_by_table(declaration)
         tables = {
-            **_select_uris_by_table(names, self._images, self._packages),
+            **select_uris_by_table(names, self._images, self._packages),
             "jobs": self._get_model_dirs_known_in_preview(names["jobs"]),
         }
         dependencies: list[pulumi.Resource] = [
-            *_select_built_resources(names, self._images, self._packages),
+            *select_built_resources(names, self._images, self._packages),
             *completions,
             *(self.resources[name] for name in sorted(declaration.upstream_job_names)),
         ]
-        return _RESOURCE_TYPES[declaration.kind.collection](
+        return RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
-            cast(Any, _resolve_references_now_or_when_known(declaration.required_valid_spec, tables)),
+            cast(Any, resolve_references_now_or_when_known(declaration.required_valid_spec, tables)),
             foundation=self._foundation,
             lifecycle=declaration.lifecycle,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
@@ -126,34 +125,7 @@ class Jobs:
         return model_dirs
 
 
-class Schedules:
-    """A stack's schedules, `resources` by name. Jobs with `lifecycle.run: scheduled` are submitted by them alone."""
-
-    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
-        templates = {job.name: job for job in settings.scheduled_jobs}
-        self.resources: dict[str, Schedule] = {}
-        for schedule in settings.schedules:
-            jobs, dependencies = {}, list[pulumi.Resource]()
-            for declaration in (templates[name] for name in schedule.job_names):
-                names = _collect_referenced_names_by_table(declaration)
-                spec = _resolve_references_now_or_when_known(
-                    declaration.required_valid_spec, _select_uris_by_table(names, images, packages)
-                )
-                jobs[declaration.name] = JobTemplate(_RESOURCE_TYPES[declaration.kind.collection], spec)
-                dependencies += _select_built_resources(names, images, packages)
-            self.resources[schedule.name] = Schedule(
-                schedule.name,
-                cron=schedule.cron,
-                time_zone=schedule.time_zone,
-                paused=schedule.paused,
-                overlap=schedule.overlap,
-                jobs=jobs,
-                foundation=foundation,
-                opts=pulumi.ResourceOptions(depends_on=dependencies),
-            )
-
-
-def _collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
+def collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
     """Return the names that the references in a job's spec have, by table."""
     names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
     for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
@@ -162,25 +134,7 @@ def _collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, se
     return names
 
 
-def _select_uris_by_table(
-    names_by_table: Mapping[str, Collection[str]], images: Images, packages: Packages
-) -> dict[str, Mapping[str, pulumi.Input[str]]]:
-    return {
-        table: {name: uris[name] for name in sorted(names_by_table[table])}
-        for table, uris in (("images", images.uris), ("packages", packages.uris))
-    }
-
-
-def _select_built_resources(
-    names_by_table: Mapping[str, set[str]], images: Images, packages: Packages
-) -> list[pulumi.Resource]:
-    return [
-        *(images.built[name] for name in sorted(names_by_table["images"] & images.built.keys())),
-        *(packages.built[name] for name in sorted(names_by_table["packages"])),
-    ]
-
-
-def _resolve_references_now_or_when_known(
+def resolve_references_now_or_when_known(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
@@ -188,22 +142,6 @@ def _resolve_references_now_or_when_known(
         lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables)),
         tables,
     )
-
-
-def export_outputs(images: Images, jobs: Jobs, schedules: Schedules | None = None) -> None:
-    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`, `schedules`.
-
-    `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error, trials,
-    bestTrial). `schedules` have the `status` of `Schedule`, and are exported if there are any. `pinnedImages` has URIs
-    with digests, which another stack's `images.NAME.stack` reads.
-    """
-    pulumi.export("images", images.uris)
-    pulumi.export("pinnedImages", images.uris_for_other_stacks)
-    # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
-    pulumi.export("jobs", {name: jobs.get_run_summary_with_final_state_if_awaited(name) for name in jobs.resources})
-    pulumi.export("results", jobs.results_of_succeeded_waited_jobs)
-    if schedules and schedules.resources:
-        pulumi.export("schedules", {name: schedule.status for name, schedule in schedules.resources.items()})
 
 
 def _merge_outputs_of_dicts(first: Results, second: Results) -> Results:
