@@ -5,21 +5,20 @@
 The document lists names; the numbers that clients may send for enums come from the protos of google-cloud-aiplatform.
 """
 
-import argparse
-import importlib.resources
 import json
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import proto
 
-PREFIX = "GoogleCloudAiplatformV1"
+from tools.generator_base import SCHEMA_ID_PREFIX, Schema, load_installed_discovery_document, run_generator_command
+
 MODEL_REQUESTS = ("CopyModelRequest", "ExportModelRequest", "MergeVersionAliasesRequest")
 ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest", *MODEL_REQUESTS)
 TARGET = Path(__file__).parents[1] / "vertex_api" / "types.py"
@@ -38,12 +37,10 @@ SCALARS = {
     ("any", None): "Any",
 }
 
-Schema = dict[str, Any]
-
 
 def shorten_schema_id(schema_id: str) -> str:
     """`GoogleCloudAiplatformV1CustomJob` → `CustomJob`, `GoogleRpcStatus` → `Status`."""
-    return schema_id.removeprefix(PREFIX).removeprefix("GoogleRpc")
+    return schema_id.removeprefix(SCHEMA_ID_PREFIX).removeprefix("GoogleRpc")
 
 
 def iterate_referenced_schema_ids(node: object) -> Iterator[str]:
@@ -57,7 +54,7 @@ def iterate_referenced_schema_ids(node: object) -> Iterator[str]:
 
 def list_reachable_schema_ids(schemas: dict[str, Schema]) -> list[str]:
     """Return the schema ids that the root types reach, breadth first."""
-    found = [PREFIX + root for root in ROOTS]
+    found = [SCHEMA_ID_PREFIX + root for root in ROOTS]
     for schema_id in found:
         found += [
             name for name in dict.fromkeys(iterate_referenced_schema_ids(schemas[schema_id])) if name not in found
@@ -175,31 +172,6 @@ def render_types_module(document: Schema) -> str:
     text = "\n\n\n".join([f"{header}\n\n{tables}", *classes]) + "\n"
     formatter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
     return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
-
-
-def load_installed_discovery_document(version: str = "v1") -> Schema:
-    """The API's discovery document of the installed google-api-python-client."""
-    documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
-    document: Schema = json.loads((documents / f"aiplatform.{version}.json").read_text())
-    return document
-
-
-def run_generator_command(module: str, description: str | None, render_files: Callable[[], dict[Path, str]]) -> int:
-    """Parse the command line of a generator, write its files or, with `--check`, name those that are out of date.
-
-    Returns the exit code.
-    """
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
-    check, exit_code = parser.parse_args().check, 0
-    for file, text in render_files().items():
-        if not check:
-            file.write_text(text)
-            print(f"{file.name}: {len(text) // 1000} kB")
-        elif not file.is_file() or file.read_text() != text:
-            print(f"{file} is out of date: run python -m {module}", file=sys.stderr)
-            exit_code = 1
-    return exit_code
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from typing_extensions import is_typeddict
 from components.schema import declaration_types, stack_config_types
 from components.schema.field_types import NumberOrText
 from components.settings.stack_config_parsing import NAMESPACE
-from tools.generate_api_message_types import PREFIX, load_installed_discovery_document, run_generator_command
+from tools.generator_base import SCHEMA_ID_PREFIX, load_installed_discovery_document, run_generator_command
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
@@ -167,7 +167,7 @@ def iterate_message_names_and_field_descriptions(document: Schema) -> Iterator[t
             field: re.split(r"(?<=[^.][.])\s", _remove_required_or_optional_prefix(text), maxsplit=1)[0]
             for field, text in texts.items()
         }
-        yield name.removeprefix(PREFIX), {field: text for field, text in sentences.items() if text}
+        yield name.removeprefix(SCHEMA_ID_PREFIX), {field: text for field, text in sentences.items() if text}
 
 
 def _remove_required_or_optional_prefix(description: str) -> str:

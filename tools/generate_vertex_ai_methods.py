@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.generate_api_message_types import Schema, load_installed_discovery_document, run_generator_command
+from tools.generator_base import Schema, load_installed_discovery_document, run_generator_command
 
 TARGET = Path(__file__).parents[1] / "vertex_emulator" / "api" / "vertex_ai_methods.json"
 VERSIONS = ("v1", "v1beta1")
