@@ -116,6 +116,17 @@ def test_status_and_logs_of_a_running_emulator(shared: RunningEmulator) -> None:
     assert (unknown.returncode, "123" in unknown.stderr) == (1, True)
 
 
+@pytest.mark.parametrize("options", [[], ["--follow"]])
+def test_logs_name_the_tasks_and_trials_that_a_job_has(shared: RunningEmulator, options: list[str]) -> None:
+    name = shared.create(custom_job(pool(""), pool("", replicas=2)))
+    task = command("logs", name, "--task=workerpool2-0", *options, data=shared.data)
+    tasks = "service, workerpool0-0, workerpool1-0, workerpool1-1"
+    assert (task.returncode, task.stdout) == (1, "")
+    assert task.stderr == f"vertex-emulator: {name} has no task workerpool2-0; tasks: {tasks}\n"
+    trial = command("logs", name, "--trial=1", *options, data=shared.data)
+    assert trial.stderr == f"vertex-emulator: {name} has no trial 1; it is no tuning job\n"
+
+
 def test_followed_logs_end_with_job_without_repeated_lines(shared: RunningEmulator) -> None:
     script = "import time\nfor i in range(4): print('line', i, flush=True); time.sleep(0.4)"
     name = shared.create(custom_job(pool(script)))

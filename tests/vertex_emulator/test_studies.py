@@ -1,4 +1,4 @@
-from tests.vertex_emulator.running import RunningEmulator, labelled, line_of, pool, until
+from tests.vertex_emulator.running import RunningEmulator, command, labelled, line_of, pool, until
 from vertex_api.studies.trial_results import find_best_trial_summary_or_none as best_trial
 
 REPORT = """
@@ -67,6 +67,9 @@ def test_trials_report_through_the_metric_file(shared: RunningEmulator) -> None:
         own = shared.entries(name, f'labels."ml.googleapis.com/trial_id"="{trial["id"]}" AND severity=INFO')
         assert f"gs://tuning/out/{trial['id']}/model/" in map(line_of, own)
         assert shared.get(shared.trial_jobs(name)[trial["id"]])["state"] == "JOB_STATE_SUCCEEDED"
+    assert "trial 3  " in command("logs", name, "--task=workerpool0-0", "--trial=3", data=shared.data).stdout
+    unknown = command("logs", name, "--trial=4", data=shared.data)
+    assert unknown.stderr == f"vertex-emulator: {name} has no trial 4; its trials are 1 to 3\n"
 
 
 def test_trial_job_is_unlisted_and_cannot_be_cancelled(shared: RunningEmulator) -> None:

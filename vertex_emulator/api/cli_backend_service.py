@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
+from vertex_emulator.database.records import Job, list_requested_replicas
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
@@ -56,17 +58,24 @@ class CliBackendService:
         }
 
     def get_job_state_and_log_owner(self, job_id: str) -> dict[str, Any]:
-        """Return `name`, `state` and `error` of a job, and whose `log` to read (`job`, and `trial` or None).
+        """Return `name`, `state` and `error` of a job, and whose `log` to read.
 
-        The log of a pipeline is that of its job, once it has one. Raises ApiError NOT_FOUND.
+        That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). The log of a
+        pipeline is that of its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError NOT_FOUND.
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
+            logged_job = transaction.get_job(progress.job) if progress else job
         if job is None:
             raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         error = job.ending.message if job.is_terminal and job.ending else ""
-        log = {"job": progress.job if progress else job.study_or_own_kind_and_id[1], "trial": job.trial}
+        log = {
+            "job": progress.job if progress else job.study_or_own_kind_and_id[1],
+            "trial": job.trial,
+            "tasks": None if logged_job is None else _list_task_names_or_none(logged_job),
+            "maxTrial": None if logged_job is None else _get_max_trial_or_none(logged_job),
+        }
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
     def get_job_state_and_replicas(self, job_id: str) -> dict[str, Any]:
@@ -137,3 +146,18 @@ class CliBackendService:
             transaction.injected_faults.add(fault)
         self.request_faults.reload_from_database()
         return {"fault": fault.to_json_without_defaults()}
+
+
+def _list_task_names_or_none(job: Job) -> list[str] | None:
+    """List the tasks that write to the log of a custom job or a study; None for a pipeline."""
+    if job.kind == TRAINING_PIPELINE:
+        return None
+    replicas = list_requested_replicas(CUSTOM_JOB, {"jobSpec": job.spec.get("jobSpec") or job.spec["trialJobSpec"]})
+    return ["service", *(replica.task_name for replica in replicas)]
+
+
+def _get_max_trial_or_none(job: Job) -> int | None:
+    """Return the highest number that a trial in the log may have, 0 without trials; None for a pipeline."""
+    if job.kind == TRAINING_PIPELINE:
+        return None
+    return int(job.spec.get("maxTrialCount", 0)) or job.trial or 0

@@ -10,7 +10,7 @@ from typing import Any
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.emulator_endpoint import require_running_endpoint
-from vertex_emulator.errors import EmulatorNotRunning, JobFailed
+from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, JobFailed
 from vertex_emulator.timestamps import format_time, parse_time_to_ns_or_none
 
 _PAGE_SIZE = 1000
@@ -38,7 +38,7 @@ class JobLog:
     as_json: bool = False
 
     def iterate_lines_so_far(self) -> Iterator[str]:
-        """Read the lines written so far. Raises EmulatorError for an unknown job."""
+        """Read the lines written so far. Raises EmulatorError for an unknown job, task or trial."""
         status = self._fetch_job_state_and_log_owner()
         for entry in self._iterate_log_entries(status["log"], 0):
             yield self._render_line(entry)
@@ -79,7 +79,17 @@ class JobLog:
     def _fetch_job_state_and_log_owner(self) -> Any:
         from urllib.parse import quote
 
-        return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
+        status = self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
+        self._raise_for_unknown_task_or_trial(status["name"], status["log"])
+        return status
+
+    def _raise_for_unknown_task_or_trial(self, job_name: str, log_owner: Mapping[str, Any]) -> None:
+        tasks, max_trial = log_owner["tasks"], log_owner["maxTrial"]
+        if self.task is not None and tasks is not None and self.task not in tasks:
+            raise EmulatorError(f"{job_name} has no task {self.task}; tasks: {', '.join(tasks)}")
+        if self.trial is not None and max_trial is not None and not 1 <= self.trial <= max_trial:
+            trials = f"its trials are 1 to {max_trial}" if max_trial else "it is no tuning job"
+            raise EmulatorError(f"{job_name} has no trial {self.trial}; {trials}")
 
     def _iterate_log_entries(self, log_owner: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
         terms = [f'resource.labels.job_id="{log_owner["job"]}"', f'timestamp>="{format_time(since)}"']

@@ -13,7 +13,7 @@ from vertex_emulator.debugging.connection_relay import relay_connection
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.http.peer_user import can_identify_local_users, find_user_id_of_peer
 from vertex_emulator.injected_faults import DEFAULT_DEBUG_PORT
-from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, list_debugged_replicas
+from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, READY_SOCKET_NAME, list_debugged_replicas
 from vertex_emulator.replicas.executor_protocol import Executor
 
 _HOST = "127.0.0.1"
@@ -98,7 +98,8 @@ class DebugPortForwarding:
     def _relay_to_replica(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
         task = listener.replica.task_name
         try:
-            relay_connection(client, self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT))
+            stream = self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT, READY_SOCKET_NAME)
+            relay_connection(client, stream)
         except (EmulatorError, OSError) as error:
             _log.warning("the debugger of %s of job %s is not connected: %s", task, job_id, error)
         finally:

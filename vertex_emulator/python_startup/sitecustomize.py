@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes 10 ms
 _URL = os.environ.get("STORAGE_EMULATOR_HOST", "")  # the emulator serves both
-_DEBUGGER = "VERTEX_EMULATOR_DEBUGGER"  # PORT,wait or PORT, as replicas/debugpy_injection.py sets it
+_DEBUGGER = "VERTEX_EMULATOR_DEBUGGER"  # PORT,SOCKET,wait or PORT,SOCKET, as replicas/debugpy_injection.py sets it
 _OLDEST_DEBUGGED = (3, 10)  # found by trying debugpy 1.8.22, whose metadata says 3.8
 _TOKEN_FILE = os.environ.get("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE")
 
@@ -81,7 +81,7 @@ def _start_debugger_unless_pip() -> None:
     """Start debugpy, and leave the environment to child processes as if it had not been started: debugpy finds them."""
     if _is_pip_command(getattr(sys, "orig_argv", sys.argv)):
         return  # an installation before the program, which needs the port
-    port, _, mode = os.environ.pop(_DEBUGGER).partition(",")
+    port, ready_socket, mode = os.environ.pop(_DEBUGGER).split(",")
     folders = [folder for folder in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if folder != _FOLDER]
     if folders:
         os.environ["PYTHONPATH"] = os.pathsep.join(folders)
@@ -94,12 +94,23 @@ def _start_debugger_unless_pip() -> None:
         import debugpy
 
         debugpy.listen(("127.0.0.1", int(port)))
+        _bind_until_process_ends(ready_socket)
         if mode == "wait":
             debugpy.wait_for_client()
     except Exception as error:  # noqa: BLE001 - the program has to run, with or without it
         sys.stderr.write(f"vertex-emulator: this Python process is not debugged: {error}\n")
     finally:
         sys.path[:] = [folder for folder in sys.path if folder != libraries]
+
+
+def _bind_until_process_ends(abstract_socket_name: str) -> None:
+    """Tell the emulator that it may connect: a connection while debugpy's adapter starts ends its accepting thread."""
+    import socket
+
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    bound.bind("\0" + abstract_socket_name)
+    bound.set_inheritable(True)  # a program that replaces this one has the same adapter
+    bound.detach()
 
 
 def _is_pip_command(command: list[str]) -> bool:

@@ -20,6 +20,8 @@ from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 CONTAINER_PORT = 25678
 """Where debugpy listens in each container: below the ports that Linux gives to outgoing connections."""
+READY_SOCKET_NAME = "vertex-emulator-debugger"
+"""The abstract socket that is bound in a container once debugpy takes connections: docs/gotchas.md, 2026-11-23."""
 _FOLDER_IN_CONTAINER = "/opt/vertex-emulator"
 _STARTUP, _LIBRARIES = "startup", "libraries"
 _VARIABLE = "VERTEX_EMULATOR_DEBUGGER"
@@ -40,7 +42,7 @@ def add_debugger_to_spec_if_injected(job: Job, spec: ReplicaSpec, data_folder: D
         return spec
     is_package = "pythonPackageSpec" in job.spec["jobSpec"]["workerPoolSpecs"][spec.replica.pool]
     variable = _VARIABLE_FOR_MODULE if is_package else _VARIABLE
-    setting = f"{CONTAINER_PORT},{'wait' if job.fault.wait else ''}"
+    setting = f"{CONTAINER_PORT},{READY_SOCKET_NAME},{'wait' if job.fault.wait else ''}"
     return replace(
         spec,
         environment={**spec.environment, variable: setting},

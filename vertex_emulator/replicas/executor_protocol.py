@@ -137,8 +137,11 @@ class Executor(Protocol):
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:
         """Return up to which size a replica's log loses no line; None without a limit, or if it is removed."""
 
-    def connect_to_port(self, job_id: str, replica: Replica, port: int) -> ByteStream:
-        """Connect to a port on which a program in a replica listens, or soon will. Raises ReplicaNotRunning."""
+    def connect_to_port(self, job_id: str, replica: Replica, port: int, ready_socket: str) -> ByteStream:
+        """Connect to a port of a replica once a program there has bound an abstract socket of that name.
+
+        Raises ReplicaNotRunning.
+        """
 
     def describe_reachable_networks(self) -> str:
         """Describe in one line what containers reach."""

@@ -1,7 +1,8 @@
 """The program that connects its own input and output to a port of the container in which it runs.
 
 The emulator does not import it but passes its source to the container's Python. So it uses only the standard library of
-Python 3.7. Argument: the port. It waits until something listens there.
+Python 3.7. Arguments: the port, and the name of an abstract socket that is bound once the port may be connected to
+(`man 7 unix`). It waits for both.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ _CHUNK = 1 << 16
 _LISTEN_SECONDS = 120.0
 
 
-def main(port: int) -> None:
+def main(port: int, ready_socket: str) -> None:
     """Relay until the other end closes the connection."""
-    connection = _wait_and_connect_or_exit(port)
+    connection = _wait_and_connect_or_exit(port, ready_socket)
     threading.Thread(target=_send_stdin, args=(connection,), daemon=True).start()
     while True:
         data = connection.recv(_CHUNK)
@@ -28,10 +29,12 @@ def main(port: int) -> None:
             data = data[os.write(1, data) :]
 
 
-def _wait_and_connect_or_exit(port: int) -> socket.socket:
+def _wait_and_connect_or_exit(port: int, ready_socket: str) -> socket.socket:
     deadline = time.monotonic() + _LISTEN_SECONDS
     while True:
         try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+                probe.connect("\0" + ready_socket)
             return socket.create_connection(("127.0.0.1", port))
         except OSError as error:
             if time.monotonic() > deadline:
@@ -49,4 +52,4 @@ def _send_stdin(connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

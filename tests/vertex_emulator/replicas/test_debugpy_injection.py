@@ -31,13 +31,13 @@ def add(data: DataFolder, fault: InjectedFault | None, task: Replica, *pools: An
 
 def test_a_debugged_replica_has_debugpy_and_its_setting(data: DataFolder) -> None:
     spec = add(data, InjectedFault("debug", wait=True), Replica(1, 0))
-    assert spec.environment == {"A": "1", "VERTEX_EMULATOR_DEBUGGER": "25678,wait"}
+    assert spec.environment == {"A": "1", "VERTEX_EMULATOR_DEBUGGER": "25678,vertex-emulator-debugger,wait"}
     ((folder, mounted_at),) = spec.read_only_mounts.items()
     assert spec.python_path == f"{mounted_at}/startup"
     assert Path(folder, "startup", "sitecustomize.py").is_file()
     assert Path(folder, "libraries", "debugpy", "__init__.py").is_file()
     of_package = add(data, InjectedFault("debug"), Replica(0, 0), PACKAGE).environment
-    assert of_package == {"A": "1", "VERTEX_EMULATOR_DEBUGGER_OF_MODULE": "25678,"}
+    assert of_package == {"A": "1", "VERTEX_EMULATOR_DEBUGGER_OF_MODULE": "25678,vertex-emulator-debugger,"}
 
 
 def test_other_jobs_and_replicas_stay_as_they_are(data: DataFolder) -> None:

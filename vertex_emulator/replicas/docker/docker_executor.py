@@ -128,9 +128,9 @@ class DockerExecutor:
             container = self._connect_and_call(lambda client: client.inspect_container(name))
         return container_options.get_log_limit_bytes_or_none(container["HostConfig"]) if container else None
 
-    def connect_to_port(self, job_id: str, replica: Replica, port: int) -> ByteStream:
+    def connect_to_port(self, job_id: str, replica: Replica, port: int, ready_socket: str) -> ByteStream:
         name = self.get_container_name(job_id, replica)
-        stream: ByteStream = self._connect_and_call(lambda client: open_port_stream(client, name, port))
+        stream: ByteStream = self._connect_and_call(lambda client: open_port_stream(client, name, port, ready_socket))
         return stream
 
     def describe_reachable_networks(self) -> str:

@@ -107,7 +107,10 @@ class ExecStream:
         self._response.close()
 
 
-def open_port_stream(client: Any, container_name: str, port: int) -> ExecStream:
-    """Return a stream to a port of a container, by a program of Python in it; see ExecStream for what is raised."""
+def open_port_stream(client: Any, container_name: str, port: int, ready_socket: str) -> ExecStream:
+    """Return a stream to a port of a container, by a program of Python in it; see ExecStream for what is raised.
+
+    The program connects once the abstract socket of that name is bound in the container.
+    """
     source = Path(stdio_to_port_relay.__file__).read_text()
-    return ExecStream(client, container_name, ["/bin/sh", "-c", _RUN_PYTHON, source, str(port)])
+    return ExecStream(client, container_name, ["/bin/sh", "-c", _RUN_PYTHON, source, str(port), ready_socket])
