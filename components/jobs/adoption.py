@@ -14,7 +14,7 @@ from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from .drift_comparison import is_equivalent, replace_secrets_with_references
+from .drift_comparison import is_equal_after_resolving_references, replace_secrets_with_references
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]
@@ -75,7 +75,7 @@ def _iterate_difference_lines(
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
             yield from _iterate_difference_lines(*pair, reference_tables, (*path, index))
-    elif not is_equivalent(declared, actual, reference_tables):
+    elif not is_equal_after_resolving_references(declared, actual, reference_tables):
         yield f"  {format_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
 
 

@@ -18,7 +18,7 @@ from .result_references import (
 JobViolation = tuple[DeclaredJob, KeyPath, str]
 
 
-def find_dependency_and_deadline_violations(
+def find_dependency_and_unused_deadline_violations(
     jobs: Sequence[DeclaredJob], result_references: ResultReferences
 ) -> Iterator[JobViolation]:
     """Find references and `after` that name no job or no result of one, cycles, and deadlines that nothing applies."""

@@ -7,7 +7,7 @@ from ..schema import interpolation
 from ..schema.interpolation import Tables
 
 
-def select_actual_values_of_declared_fields(declared: Any, actual: Any, reference_tables: Tables) -> Any:
+def copy_declared_with_differing_actual_values(declared: Any, actual: Any, reference_tables: Tables) -> Any:
     """Return the declared fields as the service holds them: equal to `declared` unless something in it differs.
 
     Fields that only the service has (its defaults) are left out. References in `declared` stay where the service holds
@@ -15,21 +15,21 @@ def select_actual_values_of_declared_fields(declared: Any, actual: Any, referenc
     """
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         fields = {
-            key: select_actual_values_of_declared_fields(value, actual.get(key), reference_tables)
+            key: copy_declared_with_differing_actual_values(value, actual.get(key), reference_tables)
             for key, value in declared.items()
         }
         return {key: value for key, value in fields.items() if value is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         return [
-            select_actual_values_of_declared_fields(*pair, reference_tables)
+            copy_declared_with_differing_actual_values(*pair, reference_tables)
             for pair in zip(declared, actual, strict=True)
         ]
-    if is_equivalent(declared, actual, reference_tables):
+    if is_equal_after_resolving_references(declared, actual, reference_tables):
         return declared
     return replace_secrets_with_references(actual, reference_tables)
 
 
-def is_equivalent(declared: Any, actual: Any, reference_tables: Tables) -> bool:
+def is_equal_after_resolving_references(declared: Any, actual: Any, reference_tables: Tables) -> bool:
     """Return whether a declared value equals, as a whole, the service's: defaults inside it count as differences."""
     if actual is None:
         # Proto JSON leaves zeros out; the zero of an enum is its name for "not specified".

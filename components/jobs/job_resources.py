@@ -106,7 +106,7 @@ class _Job(DynamicResource, Generic[Spec]):
             props["jobs"] = {name: job.id for name, job in jobs.items()}
         if foundation.tensorboard_name is not None:
             props["tensorboard"] = call_now_or_when_known(
-                lambda spec: foundation.tensorboard_name if spec and _has_tensorboard_reference(spec) else None,
+                lambda spec: foundation.tensorboard_name if spec and _has_stack_tensorboard_reference(spec) else None,
                 self._spec,
             )
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
@@ -157,5 +157,5 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def _has_tensorboard_reference(spec: CanonicalSpec) -> bool:
+def _has_stack_tensorboard_reference(spec: CanonicalSpec) -> bool:
     return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)

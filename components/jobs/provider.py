@@ -26,7 +26,7 @@ from .adoption import (
     find_adoption_violation_messages,
     is_same_job,
 )
-from .drift_comparison import select_actual_values_of_declared_fields
+from .drift_comparison import copy_declared_with_differing_actual_values
 from .job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
 from .progress_lines import describe_run_summary_change_or_none
@@ -100,7 +100,7 @@ class JobProvider(Provider):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
-        spec = select_actual_values_of_declared_fields(
+        spec = copy_declared_with_differing_actual_values(
             inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
         )
         return self.build_read_result_with_inputs(

@@ -14,14 +14,14 @@ def copy_with_defaults_and_output_folder(
     spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: the foundation's defaults, and a folder for each run."""
-    whole = copy_with_foundation_defaults(spec, foundation)
+    whole = copy_with_defaults(spec, foundation)
     if "baseOutputDirectory" in whole.job_spec:
         return whole
     digest = compute_run_digest(whole, rerun, upstream_run_digests)
     return copy_with_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
 
 
-def copy_with_foundation_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
+def copy_with_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
     """Return the spec with one replica a pool, and the foundation's fields, labels and encryption key."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
     pools = job_spec["workerPoolSpecs"]

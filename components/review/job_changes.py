@@ -47,7 +47,7 @@ class JobFinding:
     on_delete: str = "delete"
 
     @property
-    def submission_count(self) -> int:
+    def creation_and_deletion_count(self) -> int:
         """How many of Vertex AI's submissions per minute it takes: creating and deleting count, cancelling does not."""
         creations = self.action in ("submit", "run again")
         deletions = self.action == "delete" or (self.action == "run again" and self.on_delete == "delete")

@@ -94,7 +94,7 @@ class PreviewDocument:
             project=project,
             stack=stack,
             config=config,
-            steps=_sort_and_select_steps(steps),
+            steps=_sort_without_stack_and_replacement_parts(steps),
             diagnostics=diagnostics,
             unlisted_count=max(0, unchanged_count - sum(step.op == "same" for step in steps)),
         )
@@ -128,7 +128,7 @@ def _parse_step(fields: Mapping[str, Any]) -> Step:
     )
 
 
-def _sort_and_select_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
+def _sort_without_stack_and_replacement_parts(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps of single resources in an order that is the same in each preview: the engine's is not."""
     selected = (step for step in steps if step.type != _STACK_TYPE and step.op not in _PARTS_OF_REPLACEMENTS)
     return tuple(sorted(selected, key=lambda step: (step.type.rpartition(":")[2], step.name, step.urn)))

@@ -66,11 +66,11 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
     steps = [step for step in preview.steps if step.op == "same" or step != base_steps.get(step.urn)]
     changed_urns = {step.urn for step in preview.steps if step.op != "same"}
     before = (
-        StackSide.from_preview_or_none(base, is_after=True)
+        StackSide.from_preview_with_cloud_jobs_or_none(base, is_after=True)
         if base
-        else StackSide.from_preview_or_none(preview, is_after=False)
+        else StackSide.from_preview_with_cloud_jobs_or_none(preview, is_after=False)
     )
-    after = StackSide.from_preview_or_none(preview, is_after=True)
+    after = StackSide.from_preview_with_cloud_jobs_or_none(preview, is_after=True)
     all_jobs = find_changed_jobs(preview.steps, preview.steps)
     return Review(
         preview.project,
@@ -88,7 +88,7 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
         granted_quota=parse_granted_amount_texts_by_metric(each.message for each in preview.diagnostics),
         submissions=Submissions(
-            sum(job.submission_count for job in all_jobs), get_max_submissions_per_minute_or_none(preview)
+            sum(job.creation_and_deletion_count for job in all_jobs), get_max_submissions_per_minute_or_none(preview)
         ),
         unlisted_count=preview.unlisted_count,
         pending_in_base=tuple(

@@ -59,7 +59,7 @@ class StackSide:
     unknown: tuple[str, ...]
 
     @classmethod
-    def from_preview_or_none(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
+    def from_preview_with_cloud_jobs_or_none(cls, preview: PreviewDocument, is_after: bool) -> "StackSide | None":
         """Return one side of a preview, or None if it has no jobs for Google Cloud."""
         prices = merge_prices(preview.valid_part_of_stack_config.get("prices"))
         costs: dict[str, Cost] = {}

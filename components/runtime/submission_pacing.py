@@ -83,7 +83,7 @@ class SubmissionPacing:
         """Record how many submissions a job needs. If that of all is known and they take long, print a line."""
         total = self.count.record_and_get_total_if_last(job_name, submissions)
         if pace and total and total > pace.per_minute and not pace.has_begun:
-            print(render_total_line(total, pace.per_minute), flush=True)  # noqa: T201
+            print(render_submission_total_line(total, pace.per_minute), flush=True)  # noqa: T201
 
     def _print_progress_line_at_most_once_a_minute(self, per_minute: int, submitted_count: int) -> None:
         now = time.monotonic()
@@ -100,7 +100,7 @@ class SubmissionPacing:
         print(line, flush=True)  # noqa: T201
 
 
-def render_total_line(submissions: int, per_minute: int) -> str:
+def render_submission_total_line(submissions: int, per_minute: int) -> str:
     """Return what a preview says of a stack that needs more than a minute."""
     duration = _format_duration(estimate_min_submission_seconds(submissions, per_minute))
     return f"{submissions:,} submissions: at least {duration} at {per_minute:,} a minute"

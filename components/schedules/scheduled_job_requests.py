@@ -9,7 +9,7 @@ from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LA
 from vertex_api.schedules.schedule_request import ScheduledJob
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..jobs.spec_defaults import copy_with_foundation_defaults, copy_with_output_folder
+from ..jobs.spec_defaults import copy_with_defaults, copy_with_output_folder
 from ..runtime.foundation_protocol import Foundation
 from ..schema import interpolation
 
@@ -54,7 +54,7 @@ def build_scheduled_jobs(
         tables[interpolation.TENSORBOARD] = {"name": tensorboard_name}
     jobs = []
     for name, spec in specs_by_name.items():
-        whole = copy_with_foundation_defaults(spec, foundation)
+        whole = copy_with_defaults(spec, foundation)
         declared = whole.job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
         folder = declared or f"{foundation.staging_folder_uri}/{schedule_name}"
         whole = copy_with_output_folder(whole, f"{folder}/{RUN_ID}/{name}")

@@ -20,7 +20,7 @@ from vertex_api.validation.shape_validation import (
 
 from ..errors import Problem
 from ..images.image_rules import find_image_violations
-from ..jobs.dependency_validation import find_dependency_and_deadline_violations
+from ..jobs.dependency_validation import find_dependency_and_unused_deadline_violations
 from ..jobs.model_dir_references import copy_jobs_with_model_dirs_and_referenced_jobs
 from ..packages.package_rules import find_python_package_violations
 from ..schema import declaration_types, interpolation
@@ -113,7 +113,9 @@ def parse_declarations_and_find_problems(
         return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in take_one_more_than_shown(find_dependency_and_deadline_violations(jobs, results)):
+        for job, path, message in take_one_more_than_shown(
+            find_dependency_and_unused_deadline_violations(jobs, results)
+        ):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):
         problems += take_one_more_than_shown(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import DeclarationErrors
-from components.jobs.drift_comparison import select_actual_values_of_declared_fields
+from components.jobs.drift_comparison import copy_declared_with_differing_actual_values
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.schema import interpolation
@@ -74,7 +74,8 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
         assert (
-            select_actual_values_of_declared_fields(whole, canonicalize_stored_spec(job.kind, sent).fields, {}) == whole
+            copy_declared_with_differing_actual_values(whole, canonicalize_stored_spec(job.kind, sent).fields, {})
+            == whole
         )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.drift_comparison import select_actual_values_of_declared_fields
+from components.jobs.drift_comparison import copy_declared_with_differing_actual_values
 from components.schema.interpolation import resolve_known_references_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
@@ -39,7 +39,7 @@ def held() -> dict[str, Any]:
 
 
 def seen(actual: dict[str, Any], declared: dict[str, Any] = DECLARED) -> Any:
-    return select_actual_values_of_declared_fields(declared, actual, SECRETS)
+    return copy_declared_with_differing_actual_values(declared, actual, SECRETS)
 
 
 def test_an_omitted_unspecified_enum_is_no_drift() -> None:
@@ -78,13 +78,13 @@ def test_a_removed_field_is_shown_as_removed(path: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("zero", [0, 0.0, False, "", [], {}])
 def test_an_omitted_declared_zero_is_no_drift(zero: Any) -> None:
-    assert select_actual_values_of_declared_fields({"a": zero}, {}, {}) == {"a": zero}
-    assert select_actual_values_of_declared_fields({"a": zero}, {"a": 1}, {}) == {"a": 1}
+    assert copy_declared_with_differing_actual_values({"a": zero}, {}, {}) == {"a": zero}
+    assert copy_declared_with_differing_actual_values({"a": zero}, {"a": 1}, {}) == {"a": 1}
 
 
 def test_only_a_folder_s_slash_is_overlooked() -> None:
-    assert select_actual_values_of_declared_fields("gs://a/b/", "gs://a/b", {}) == "gs://a/b"
-    assert select_actual_values_of_declared_fields("gs://a/b", "gs://a/b//", {}) == "gs://a/b//"
+    assert copy_declared_with_differing_actual_values("gs://a/b/", "gs://a/b", {}) == "gs://a/b"
+    assert copy_declared_with_differing_actual_values("gs://a/b", "gs://a/b//", {}) == "gs://a/b//"
 
 
 def test_an_unchanged_secret_keeps_its_reference() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.jobs.drift_comparison import select_actual_values_of_declared_fields
+from components.jobs.drift_comparison import copy_declared_with_differing_actual_values
 from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.runtime import api_target
 from components.runtime.page_and_log_links import EmulatorLinks
@@ -77,7 +77,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
             [],
         )  # from Python
         assert (
-            select_actual_values_of_declared_fields(job.required_valid_spec.fields, spec, {})
+            copy_declared_with_differing_actual_values(job.required_valid_spec.fields, spec, {})
             == job.required_valid_spec.fields
         )
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
@@ -88,8 +88,8 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
         sent = canonicalize_stored_spec(kind, body).fields
         own = {name: value for name, value in sent["labels"].items() if not name.startswith("pulumi_")}
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
-        assert select_actual_values_of_declared_fields(spec, sent, {}) == spec
-        assert select_actual_values_of_declared_fields(sent, spec, {}) == sent  # and nothing besides
+        assert copy_declared_with_differing_actual_values(spec, sent, {}) == spec
+        assert copy_declared_with_differing_actual_values(sent, spec, {}) == sent  # and nothing besides
     assert [
         path for path, _ in fields_of(kind) if not any(is_set(job.required_valid_spec.fields, path) for job in jobs)
     ] == []

@@ -7,8 +7,8 @@ from components.runtime.submission_pacing import (
     SubmissionCount,
     SubmissionPacing,
     render_pace_line,
+    render_submission_total_line,
     render_submitted_count_line,
-    render_total_line,
 )
 from components.settings.stack_config_parsing import NAMESPACE
 from tests.vertex_api.clock import Clock
@@ -25,7 +25,7 @@ LOCATION = "//aiplatform.googleapis.com/projects/p/locations/r"
     ],
 )
 def test_a_total_is_told_with_its_minutes(submissions: int, line: str) -> None:
-    assert render_total_line(submissions, 60) == line
+    assert render_submission_total_line(submissions, 60) == line
 
 
 def test_a_wait_is_told_with_what_is_known() -> None:
