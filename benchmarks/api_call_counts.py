@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.emulator_process import run_emulator_without_free_capacity
+from benchmarks.emulator_process import run_temporary_emulator_without_free_capacity
 from benchmarks.job_and_noop_programs import create_our_program
 from benchmarks.measurements import render_row
 from benchmarks.pulumi_with_thousand_jobs import PULUMI_CASES
@@ -43,7 +43,7 @@ def yield_benchmark_rows() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         program = create_our_program(Path(folder), JOBS)
         data = program.root / ".emulator"
-        with run_emulator_without_free_capacity(data) as emulator:
+        with run_temporary_emulator_without_free_capacity(data) as emulator:
             endpoint = (data / "endpoint.json").read_text()
             for case, arguments in PULUMI_CASES.items():
                 proxy = CountingProxy(emulator.url)

@@ -94,8 +94,11 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
 
 
 @contextmanager
-def run_emulator_without_free_capacity(data: Path) -> Iterator[Emulator]:
-    """Run an emulator without room for another job, so that all jobs wait. The job that takes it is in PARENT."""
+def run_temporary_emulator_without_free_capacity(data: Path) -> Iterator[Emulator]:
+    """Run an emulator without room for another job, so that all jobs wait, on a new data folder.
+
+    The job that takes the room is in PARENT. At the end, the folder is emptied and its containers are removed.
+    """
     data.mkdir()
     try:
         with run_emulator(data) as emulator:

@@ -153,11 +153,11 @@ def _add_jobs_and_get_long_study_id(data: Path) -> str:
     return study.id
 
 
-def _add_and_get_study(transaction: Transaction, trials: int, stopping_rule: dict[str, Any]) -> Job:
+def _add_and_get_study(transaction: Transaction, max_trial_count: int, stopping_rule: dict[str, Any]) -> Job:
     spec = {
         **_SPECS[HYPERPARAMETER_TUNING_JOB],
         "studySpec": {**_STUDY, **stopping_rule},
-        "maxTrialCount": trials,
+        "maxTrialCount": max_trial_count,
         "parallelTrialCount": PARALLEL,
     }
     location = Location("other", "us-central1")

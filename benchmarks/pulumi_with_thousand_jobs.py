@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.emulator_process import run_emulator_without_free_capacity
+from benchmarks.emulator_process import run_temporary_emulator_without_free_capacity
 from benchmarks.job_and_noop_programs import build_short_job_spec, create_noop_program, create_our_program
 from benchmarks.measurements import Cost, run_and_measure_command, yield_cost_rows
 from tools.setup.checkout_folders import CHECKOUT
@@ -33,7 +33,7 @@ def yield_benchmark_rows() -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
             ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
-            with run_emulator_without_free_capacity(ours.root / ".emulator"):
+            with run_temporary_emulator_without_free_capacity(ours.root / ".emulator"):
                 for case, arguments in PULUMI_CASES.items():
                     noop_cost = noop.run_and_measure_pulumi(*arguments)
                     costs[case].append(
@@ -50,6 +50,6 @@ def _measure_bare_calls(folder: Path) -> Cost:
     jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_job_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
-    with run_emulator_without_free_capacity(folder / "data") as emulator:
+    with run_temporary_emulator_without_free_capacity(folder / "data") as emulator:
         command = [sys.executable, "-m", "benchmarks.submit_with_bare_calls", emulator.url, str(bodies)]
         return run_and_measure_command(command, CHECKOUT, os.environ)

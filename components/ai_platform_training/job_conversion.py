@@ -20,7 +20,7 @@ from .commented_yaml import CommentedFields
 from .converted_field_origins import find_legacy_path_or_none
 from .legacy_api_types import Job, TrainingInput
 from .study_conversion import convert_study_spec, convert_trial_counts
-from .worker_pool_conversion import convert_worker_pools, list_comments_on_ignored_fields
+from .worker_pool_conversion import convert_worker_pools, list_comments_on_ignored_pool_fields
 
 
 def convert_job_to_declaration_and_find_problems(
@@ -145,5 +145,5 @@ def _build_job_spec(training_input: dict[str, Any]) -> CommentedFields:
     elif "useChiefInTfConfig" in training_input or len(spec["workerPoolSpecs"]) > 1:
         text = "TF_CONFIG calls the first replica chief, where AI Platform said master: see whether the code reads it."
         spec.add_comments("workerPoolSpecs", text)
-    spec.add_comments("workerPoolSpecs", *list_comments_on_ignored_fields(training_input))
+    spec.add_comments("workerPoolSpecs", *list_comments_on_ignored_pool_fields(training_input))
     return spec

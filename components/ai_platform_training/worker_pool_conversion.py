@@ -26,8 +26,8 @@ def convert_worker_pools(training_input: dict[str, Any]) -> list[CommentedFields
     return pools
 
 
-def list_comments_on_ignored_fields(training_input: dict[str, Any]) -> list[str]:
-    """Return comments on fields that describe roles without replicas, or code that does not run."""
+def list_comments_on_ignored_pool_fields(training_input: dict[str, Any]) -> list[str]:
+    """Return comments on fields of pools that are left out: of roles without replicas, or of code that does not run."""
     comments = []
     replicas = {each.role: each for each in list_replicas(training_input)}
     for role in ROLES[1:]:

@@ -46,7 +46,7 @@ def create_cloud_build_input_or_none(
     known, region, pool = options.pop("secrets", {}), options.pop("region"), options.get("pool")
     options["parent"] = build_parent(options.pop("project"), get_pool_location(pool) if pool else region)
     versions = {}
-    for id_, secret_name in iterate_secret_ids_and_names(image):
+    for id_, secret_name in iterate_secret_ids_and_stack_secret_names(image):
         if secret_name not in known:
             raise BuilderUnusable(
                 f"images.{image_name}.secrets.{id_}: {build_missing_secret_version_message(secret_name)}"
@@ -60,7 +60,7 @@ def get_pool_location(pool: str) -> str:
     return pool.split("/")[3]
 
 
-def iterate_secret_ids_and_names(image: declaration_types.Image) -> Iterator[tuple[str, str]]:
+def iterate_secret_ids_and_stack_secret_names(image: declaration_types.Image) -> Iterator[tuple[str, str]]:
     """Yield each of an image's build secrets with the stack's secret that it refers to: `token: ${secrets.hfToken}`."""
     for id_, text in sorted(image.get("secrets", {}).items()):
         references = [reference for _, reference in interpolation.find_references_with_paths(text)]

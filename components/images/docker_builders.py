@@ -92,7 +92,7 @@ class ClassicBuilder:
 
         lines: list[str] = []
         error: str | None = None
-        with closing(open_docker_client()) as client, open_classic_builder_input(context) as archive:
+        with closing(connect_to_docker()) as client, open_classic_builder_input(context) as archive:
             try:
                 messages = client.api.build(
                     fileobj=archive,
@@ -163,8 +163,8 @@ def open_classic_builder_input(context: BuildContext) -> Iterator[IO[bytes]]:
         yield archive
 
 
-def open_docker_client() -> Any:
-    """Return a client of the Docker daemon, which the caller closes. Raises DockerUnavailable."""
+def connect_to_docker() -> Any:
+    """Return a client of the Docker daemon once it has answered; the caller closes it. Raises DockerUnavailable."""
     import docker
     import requests
 

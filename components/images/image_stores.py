@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import RegistryRefused
-from .docker_builders import Report, open_docker_client
+from .docker_builders import Report, connect_to_docker
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
@@ -48,7 +48,7 @@ class Daemon:
     def get_digest_or_none(self, uri: str) -> str | None:
         import docker
 
-        with closing(open_docker_client()) as client:
+        with closing(connect_to_docker()) as client:
             try:
                 return str(client.images.get(uri).id)
             except docker.errors.ImageNotFound:
@@ -67,7 +67,7 @@ class Registry:
         import docker
 
         credentials = fetch_google_credentials_or_none(uri)
-        with closing(open_docker_client()) as client, _translate_docker_errors(uri, credentials):
+        with closing(connect_to_docker()) as client, _translate_docker_errors(uri, credentials):
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
             except docker.errors.APIError as error:
@@ -78,7 +78,7 @@ class Registry:
     def publish_and_get_digest(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
         digest, credentials = None, fetch_google_credentials_or_none(uri)
-        with closing(open_docker_client()) as client, _translate_docker_errors(uri, credentials):
+        with closing(connect_to_docker()) as client, _translate_docker_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
             for message in _iterate_messages_and_report_layers(messages, report):
                 if "error" in message:

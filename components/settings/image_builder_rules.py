@@ -11,7 +11,7 @@ from ..images.cloud_build_options import (
     build_missing_secret_version_message,
     get_pool_location,
     is_built_by_cloud_build,
-    iterate_secret_ids_and_names,
+    iterate_secret_ids_and_stack_secret_names,
     merge_cloud_build_options,
 )
 from ..images.image_stores import is_in_google_registry
@@ -67,7 +67,7 @@ def find_image_builder_violations(
     if own is not None:
         yield from _find_cloud_build_option_violations(options)
     secrets = options.get("secrets", {})
-    for id_, secret_name in iterate_secret_ids_and_names(image):
+    for id_, secret_name in iterate_secret_ids_and_stack_secret_names(image):
         if secret_name not in secrets:
             yield ("secrets", id_), build_missing_secret_version_message(secret_name)
         elif "network" in options:

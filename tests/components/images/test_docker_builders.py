@@ -45,7 +45,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(docker_builders, "open_docker_client", lambda: client)
+    monkeypatch.setattr(docker_builders, "connect_to_docker", lambda: client)
     return daemon
 
 
