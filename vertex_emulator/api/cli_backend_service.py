@@ -128,7 +128,7 @@ class CliBackendService:
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""
         with self.database.write_transaction() as transaction:
-            cleared = transaction.injected_faults.clear()
+            cleared = transaction.injected_faults.delete_all_and_count()
         self.request_faults.reload_from_database()
         return {"cleared": cleared}
 

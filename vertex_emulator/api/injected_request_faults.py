@@ -68,7 +68,7 @@ class InjectedRequestFaults:
         if kind not in self._kinds:
             return None
         with self._database.write_transaction() as transaction:
-            fault = transaction.injected_faults.consume_request_fault_or_none(kind, display_name)
+            fault = transaction.injected_faults.consume_fault_of_kind_or_none(kind, display_name)
         self.reload_from_database()
         return fault
 
@@ -109,7 +109,7 @@ def consume_quota_fault_and_get_message_or_none(database: Database, kind: Kind, 
     The emulator itself has no quotas.
     """
     with database.write_transaction() as transaction:
-        fault = transaction.injected_faults.consume_quota_fault_or_none(spec["displayName"])
+        fault = transaction.injected_faults.consume_fault_of_kind_or_none("quota", spec["displayName"])
     if fault is None:
         return None
     metrics = ", ".join(list_quota_metrics_named_in_error(CanonicalSpec(kind, spec).backing_spec_or_self.job_spec))

@@ -34,15 +34,11 @@ class InjectedFaults(Statements):
             )
         )
 
-    def consume_request_fault_or_none(self, kind: str, display_name: str) -> InjectedFault | None:
-        """Use the oldest fault of a kind that hits a request about a job of that name; None without one."""
-        return self._consume_first_match_or_none(lambda fault: fault.kind == kind and fault.matches(display_name))
+    def consume_fault_of_kind_or_none(self, fault_kind: str, display_name: str) -> InjectedFault | None:
+        """Use the oldest fault of a kind that hits a job of that name once, and return it; None without one."""
+        return self._consume_first_match_or_none(lambda fault: fault.kind == fault_kind and fault.matches(display_name))
 
-    def consume_quota_fault_or_none(self, display_name: str) -> InjectedFault | None:
-        """Use the oldest fault that rejects a job of that name once, and return it; None without one."""
-        return self._consume_first_match_or_none(lambda fault: fault.kind == "quota" and fault.matches(display_name))
-
-    def clear(self) -> int:
+    def delete_all_and_count(self) -> int:
         """Delete all pending faults and return their number."""
         return self._connection.execute("DELETE FROM injected_faults").rowcount
 

@@ -61,7 +61,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
         measurements_by_step.setdefault(measurement.step_count, []).append(measurement)
     for added in latest:
         if not any(
-            _is_as_late_and_complete_as(other, added) for other in measurements_by_step.get(added.step_count, [])
+            _is_as_late_with_all_metrics_of(other, added) for other in measurements_by_step.get(added.step_count, [])
         ):
             _merge_into_latest_or_append_in_place(measurements_by_step, added)
     return _flatten_and_sort(measurements_by_step)[-MAX_MEASUREMENTS:]
@@ -99,19 +99,19 @@ def _merge_into_latest_or_append_in_place(
     """Complete the step's latest measurement with further metrics, or append another one to the step."""
     reported = measurements_by_step.setdefault(added.step_count, [])
     latest = reported[-1] if reported else None
-    if latest is not None and _can_merge(added, latest):
+    if latest is not None and _adds_metrics_without_conflict(added, latest):
         elapsed = max(latest.elapsed, added.elapsed)
         reported[-1] = Measurement(added.step_count, elapsed, {**latest.metrics, **added.metrics})
     else:
         reported.append(added)
 
 
-def _can_merge(added: Measurement, latest: Measurement) -> bool:
+def _adds_metrics_without_conflict(added: Measurement, latest: Measurement) -> bool:
     shared = added.metrics.keys() & latest.metrics.keys()
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _is_as_late_and_complete_as(measurement: Measurement, other: Measurement) -> bool:
+def _is_as_late_with_all_metrics_of(measurement: Measurement, other: Measurement) -> bool:
     return measurement.elapsed >= other.elapsed and other.metrics.items() <= measurement.metrics.items()
 
 

@@ -24,7 +24,7 @@ def compute_next_fault_time_or_none(job: Job, statuses: _Statuses) -> int | None
     fault = job.fault
     if fault is not None and job.restarts.unnoticed_failure is not None:
         return _compute_second_start_or_teardown_time(fault, job.restarts.unnoticed_failure, statuses)
-    if fault is None or fault.kind in ("stockout", "second-start", "debug") or _is_used_up(job, fault):
+    if fault is None or fault.kind in ("stockout", "second-start", "debug") or _has_fault_hit_all_times(job, fault):
         return None
     primary = statuses.get(job.current_replicas[0])
     if primary is None or primary.started is None:
@@ -98,7 +98,7 @@ def _compute_second_start_or_teardown_time(fault: InjectedFault, failure: Unnoti
     return failure.exited + int(fault.after * 10**9)
 
 
-def _is_used_up(job: Job, fault: InjectedFault) -> bool:
+def _has_fault_hit_all_times(job: Job, fault: InjectedFault) -> bool:
     """Return whether the fault has hit as often as it should, by the job's restart history."""
     if fault.kind == "preempt":
         return job.restarts.preemptions >= fault.times

@@ -35,13 +35,12 @@ class _KnownTrials:
     completed_curves: list[CurvesByObjective] = field(default_factory=list)
     last_compared: Sequence[Trial] = ()
 
-    def add_trials_if_ended(self, study: Job, trials: Iterable[Trial]) -> None:
-        """Add those of some trials that have ended."""
-        for trial in trials:
-            if trial.has_ended:
-                if trial.state == "SUCCEEDED" and study_decisions.has_early_stopping_rule(study):
-                    self.completed_curves.append(study_decisions.build_learning_curves_of_trial(study, trial))
-                self.ended[trial.number] = replace(trial, measurements=())
+    def add_ended_trials(self, study: Job, ended_trials: Iterable[Trial]) -> None:
+        """Add trials that have ended."""
+        for trial in ended_trials:
+            if trial.state == "SUCCEEDED" and study_decisions.has_early_stopping_rule(study):
+                self.completed_curves.append(study_decisions.build_learning_curves_of_trial(study, trial))
+            self.ended[trial.number] = replace(trial, measurements=())
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class StudyReconciler:
             jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
         others = self._refresh_and_store_trials(study, others, jobs)
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
-        known.add_trials_if_ended(study, others)
+        known.add_ended_trials(study, [trial for trial in others if trial.has_ended])
         ending = study.ending or study_decisions.decide_study_ending_or_none(study, trials, now_ns())
         if ending is None:
             self._mark_running_if_trial_started(study, trials)
