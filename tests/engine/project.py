@@ -22,7 +22,7 @@ from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
 from vertex_emulator.cli.status_stop_reset_commands import (
-    reset_keeping_buckets_and_describe,
+    remove_containers_and_data_except_buckets,
     stop_emulator_and_describe,
 )
 
@@ -262,7 +262,7 @@ def create_project(folder: Path) -> Iterator[Project]:
     yield project
     if project.data.exists():
         stop_emulator_and_describe(project.data, only_if_idle=False)
-        reset_keeping_buckets_and_describe(project.data)
+        remove_containers_and_data_except_buckets(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

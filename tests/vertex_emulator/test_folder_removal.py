@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.cli.status_stop_reset_commands import reset_keeping_buckets_and_describe
+from vertex_emulator.cli.status_stop_reset_commands import remove_containers_and_data_except_buckets
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.folder_removal import remove_folder_tree
 
@@ -77,7 +77,7 @@ def test_a_folder_that_is_moved_away_leads_nowhere_else(tmp_path: Path, monkeypa
     "remove",
     [
         lambda data: data.try_to_remove_logs_and_metric_files("1"),
-        lambda data: reset_keeping_buckets_and_describe(data.root),
+        lambda data: remove_containers_and_data_except_buckets(data.root),
     ],
     ids=["job", "reset"],
 )

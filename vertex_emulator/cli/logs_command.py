@@ -39,7 +39,8 @@ class JobLog:
 
     def iterate_lines_so_far(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job, task or trial."""
-        status = self._fetch_job_state_and_log_owner()
+        status = self._fetch_job_status_reply()
+        self._raise_for_unknown_task_or_trial(status["name"], status["log"])
         for entry in self._iterate_log_entries(status["log"], 0):
             yield self._render_line(entry)
 
@@ -54,7 +55,8 @@ class JobLog:
         while True:
             begin = time.monotonic()
             try:
-                status = self._fetch_job_state_and_log_owner()
+                status = self._fetch_job_status_reply()
+                self._raise_for_unknown_task_or_trial(status["name"], status["log"])
                 for entry in self._iterate_log_entries(status["log"], max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
                         at = shown[entry["insertId"]] = parse_time_to_ns_or_none(entry["timestamp"]) or 0
@@ -76,12 +78,10 @@ class JobLog:
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _fetch_job_state_and_log_owner(self) -> Any:
+    def _fetch_job_status_reply(self) -> Any:
         from urllib.parse import quote
 
-        status = self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
-        self._raise_for_unknown_task_or_trial(status["name"], status["log"])
-        return status
+        return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
 
     def _raise_for_unknown_task_or_trial(self, job_name: str, log_owner: Mapping[str, Any]) -> None:
         tasks, max_trial = log_owner["tasks"], log_owner["maxTrial"]
@@ -91,8 +91,8 @@ class JobLog:
             trials = f"its trials are 1 to {max_trial}" if max_trial else "it is no tuning job"
             raise EmulatorError(f"{job_name} has no trial {self.trial}; {trials}")
 
-    def _iterate_log_entries(self, log_owner: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
-        terms = [f'resource.labels.job_id="{log_owner["job"]}"', f'timestamp>="{format_time(since)}"']
+    def _iterate_log_entries(self, log_owner: Mapping[str, Any], since_ns: int) -> Iterator[dict[str, Any]]:
+        terms = [f'resource.labels.job_id="{log_owner["job"]}"', f'timestamp>="{format_time(since_ns)}"']
         trial = self.trial or log_owner["trial"]
         if self.task is not None:
             terms.append(f'resource.labels.task_name="{self.task}"')

@@ -128,17 +128,17 @@ def _run_command(options: argparse.Namespace) -> int:
                 options, f"Remove all jobs, their containers and logs, and all schedules in {options.data}?"
             ):
                 return 1
-            return _print_lines_and_return_zero([commands.reset_keeping_buckets_and_describe(options.data)])
+            return _print_lines_and_return_zero([commands.reset_data_folder_and_describe(options.data)])
 
 
 def _import_snapshot_unless_replacement_declined(options: argparse.Namespace) -> int:
-    from vertex_emulator.cli.status_stop_reset_commands import reset_keeping_buckets_and_describe
+    from vertex_emulator.cli.status_stop_reset_commands import remove_containers_and_data_except_buckets
     from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
 
     question = f"Remove all jobs, their containers and logs, and all schedules and buckets in {options.data}?"
     if options.replace and not _ask_to_confirm_unless_yes(options, question):
         return 1
-    remove = (lambda: reset_keeping_buckets_and_describe(options.data)) if options.replace else None
+    remove = (lambda: remove_containers_and_data_except_buckets(options.data)) if options.replace else None
     with ProgressLine() as progress:
         line = import_snapshot_and_describe(options.data, options.archive, remove, progress.show_if_due)
     return _print_lines_and_return_zero([line])

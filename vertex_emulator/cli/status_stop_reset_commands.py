@@ -70,13 +70,22 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
 
 
-def reset_keeping_buckets_and_describe(data_path: Path) -> str:
-    """Remove all jobs with their containers and logs, and schedules, keep buckets, and return a line about it.
+def reset_data_folder_and_describe(data_path: Path) -> str:
+    """Remove what a data folder has except its buckets, with all containers, and return a line about it.
 
-    Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
+    Raises what `remove_containers_and_data_except_buckets` raises.
     """
     if not data_path.is_dir():
         return f"there is nothing at {data_path}"
+    remove_containers_and_data_except_buckets(data_path)
+    return f"reset {data_path}: removed jobs, containers, logs and schedules, kept buckets"
+
+
+def remove_containers_and_data_except_buckets(data_path: Path) -> None:
+    """Remove all jobs with their containers and logs, models and schedules, and keep buckets.
+
+    Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
+    """
     data = DataFolder.create_or_open_private(data_path)
     with open_and_lock_file_or_raise(data.lock):
         emulator_id = _read_emulator_id_or_none(data.database)
@@ -93,7 +102,6 @@ def reset_keeping_buckets_and_describe(data_path: Path) -> str:
         for folder in (data.logs, data.trials):
             with suppress(OSError):
                 remove_folder_tree(folder)
-    return f"reset {data_path}: removed jobs, containers, logs and schedules, kept buckets"
 
 
 def _read_emulator_id_or_none(database_path: Path) -> str | None:

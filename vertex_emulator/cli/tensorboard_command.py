@@ -33,7 +33,7 @@ def run_tensorboard(data_path: Path, job: str, port: int | None) -> int:
     does not exist or has no output directory, and if TensorBoard is not installed.
     """
     program = _require_tensorboard_command()
-    found = _fetch_job_name_and_event_file_folders(data_path, job)
+    found = _fetch_event_file_folders_reply(data_path, job)
     if not found["folders"]:
         raise EmulatorError(
             f"{found['name']} has no folder of event files: its spec has no baseOutputDirectory, or nothing has started"
@@ -92,7 +92,7 @@ class _TensorboardWatch:
                 break
         while not self._is_over.wait(_SECONDS_BETWEEN_TRIAL_LOOKUPS):
             try:
-                self.link_trial_folders(_fetch_job_name_and_event_file_folders(self._data_path, self._job)["folders"])
+                self.link_trial_folders(_fetch_event_file_folders_reply(self._data_path, self._job)["folders"])
             except EmulatorError:
                 continue  # the emulator may be restarted, or the job deleted
 
@@ -105,7 +105,7 @@ def _require_tensorboard_command() -> list[str]:
     raise EmulatorError("tensorboard is not installed; pip install tensorboard, which needs no TensorFlow")
 
 
-def _fetch_job_name_and_event_file_folders(data_path: Path, job: str) -> Any:
+def _fetch_event_file_folders_reply(data_path: Path, job: str) -> Any:
     path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/log_folders"
     return send_request(require_running_endpoint(data_path), path)
 

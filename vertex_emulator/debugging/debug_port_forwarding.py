@@ -79,9 +79,11 @@ class DebugPortForwarding:
             listener.socket.close()
 
     def _accept_in_thread(self, job_id: str, listener: _Listener) -> None:
-        threading.Thread(target=self._accept_connections, args=(job_id, listener), daemon=True, name="debugger").start()
+        threading.Thread(
+            target=self._accept_connections_of_own_user_or_root, args=(job_id, listener), daemon=True, name="debugger"
+        ).start()
 
-    def _accept_connections(self, job_id: str, listener: _Listener) -> None:
+    def _accept_connections_of_own_user_or_root(self, job_id: str, listener: _Listener) -> None:
         while True:
             try:
                 client, address = listener.socket.accept()

@@ -146,11 +146,11 @@ class Executor(Protocol):
     def describe_reachable_networks(self) -> str:
         """Describe in one line what containers reach."""
 
-    def find_gateway_address(self) -> str | None:
+    def find_gateway_address_or_none(self) -> str | None:
         """Find the address of this machine that containers can be allowed to reach; None if there is none."""
 
-    def set_port_open_to_containers(self, address: str, port: int) -> None:
-        """Let containers connect to a port of this machine, which they cannot otherwise."""
+    def set_port_to_open_to_containers(self, address: str, port: int) -> None:
+        """Set the one port of this machine that containers may connect to, from the next start of a replica on."""
 
     def remove_containers_and_network(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""

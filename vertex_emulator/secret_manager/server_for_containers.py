@@ -52,13 +52,13 @@ class SecretServerForContainers:
         if not self.values.has_secrets(number):
             return {}
         with self._lock:
-            self._address = self._address or self._start_serving_and_get_stored_address_or_none(
-                self.executor.find_gateway_address()
+            self._address = self._address or self._serve_and_store_address_or_none(
+                self.executor.find_gateway_address_or_none()
             )
             if self._address is None:
                 return {}
         host, port = self._address
-        self.executor.set_port_open_to_containers(host, port)
+        self.executor.set_port_to_open_to_containers(host, port)
         return {ADDRESS_VARIABLE: f"http://{host}:{port}", KEY_VARIABLE: self._derive_project_key(number)}
 
     def start_serving_on_earlier_address_if_any(self) -> None:
@@ -67,11 +67,11 @@ class SecretServerForContainers:
             address = transaction.find_setting(_SETTING)
         if address and self.values.file.exists():
             with self._lock:
-                self._address = self._start_serving_and_get_stored_address_or_none(address.rpartition(":")[0])
+                self._address = self._serve_and_store_address_or_none(address.rpartition(":")[0])
                 if self._address:
-                    self.executor.set_port_open_to_containers(*self._address)
+                    self.executor.set_port_to_open_to_containers(*self._address)
 
-    def _start_serving_and_get_stored_address_or_none(self, host: str | None) -> tuple[str, int] | None:
+    def _serve_and_store_address_or_none(self, host: str | None) -> tuple[str, int] | None:
         """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""
         if host is None:
             return None

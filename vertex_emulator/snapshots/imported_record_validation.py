@@ -30,7 +30,7 @@ def validate_records(transaction: Transaction, report: ReportProgress) -> None:
         job = transaction.get_job(row["id"])
         if job is None or not job.is_terminal:
             raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")
-        _validate_ended_job(transaction, job)
+        _validate_spec_trials_and_outcomes(transaction, job)
     for row in transaction.rows.iterate_rows("trials"):
         _raise_unless_job_id_is_numeric(row["job"])
     for row in transaction.rows.iterate_rows("pipelines"):
@@ -52,7 +52,7 @@ def validate_records(transaction: Transaction, report: ReportProgress) -> None:
         serialize_model_version(version, [version])
 
 
-def _validate_ended_job(transaction: Transaction, job: Job) -> None:
+def _validate_spec_trials_and_outcomes(transaction: Transaction, job: Job) -> None:
     _validate_shape(job.kind.typed_dict, job.spec, f"the job {job.id}")
     if job.kind == TRAINING_PIPELINE:
         serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))

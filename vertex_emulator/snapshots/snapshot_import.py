@@ -43,13 +43,14 @@ _COPY_BYTES = 1 << 20
 def import_snapshot_and_describe(
     data_path: Path,
     archive: Path,
-    remove_existing_jobs: Callable[[], object] | None,
+    remove_jobs_to_replace_data: Callable[[], object] | None,
     report: ReportProgress = lambda *_: None,
 ) -> str:
     """Fill a data folder from an archive, and return a line about it.
 
-    `remove_existing_jobs` removes the jobs of the folder with their containers; then its buckets are removed too.
-    Without it, the folder must have neither jobs nor buckets. Nothing is changed before the whole archive is valid.
+    `remove_jobs_to_replace_data` removes the jobs of the folder with their containers; then its buckets are removed
+    too. Without it, the folder must have neither jobs nor buckets. Nothing is changed before the whole archive is
+    valid.
 
     Raises SnapshotInvalid, EmulatorError, and StartError while an emulator runs.
     """
@@ -57,14 +58,14 @@ def import_snapshot_and_describe(
     partial = DataFolder(data.root / "import.partial")
     try:
         with open_and_lock_file_or_raise(data.lock):
-            if remove_existing_jobs is None:
+            if remove_jobs_to_replace_data is None:
                 _raise_unless_data_folder_empty(data)
             _remove_folder_if_exists(partial.root)
             jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root), report)
-        if remove_existing_jobs is not None:
-            remove_existing_jobs()
+        if remove_jobs_to_replace_data is not None:
+            remove_jobs_to_replace_data()
         with open_and_lock_file_or_raise(data.lock):
-            if remove_existing_jobs is not None:
+            if remove_jobs_to_replace_data is not None:
                 _remove_buckets_and_object_metadata(data)
             _raise_unless_data_folder_empty(data)
             _move_data_keeping_target_buckets_folder(partial, data)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vertex_emulator.cli.detached_emulator import start_emulator_unless_running
 from vertex_emulator.cli.status_stop_reset_commands import (
-    reset_keeping_buckets_and_describe,
+    remove_containers_and_data_except_buckets,
     stop_emulator_and_describe,
 )
 from vertex_emulator.folder_removal import remove_folder_tree
@@ -30,7 +30,7 @@ def run_emulator(data_path: Path | None = None) -> Iterator[EmulatorProject]:
             if emulator.process is not None:
                 stop_emulator_and_describe(folder, only_if_idle=False)
                 emulator.process.wait()
-                reset_keeping_buckets_and_describe(folder)
+                remove_containers_and_data_except_buckets(folder)
     finally:
         if data_path is None:
             # Files that containers have written as root stay where this user may not remove them.

@@ -29,7 +29,7 @@ def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, ta
         folders = list_event_file_folders(transaction, job)
     shown = folders[-MAX_TRIALS:]
     with cache.lock_and_update_readers([folder.uri for folder in shown]) as readers:
-        curves = dict(_iterate_run_names_and_curves(shown, readers))
+        curves = dict(_iterate_run_names_and_curves_by_tag(shown, readers))
         problems = [problem for reader in readers for problem in reader.problems]
         return {
             "folder": shown[0].uri if shown and not shown[0].name else None,
@@ -48,7 +48,7 @@ def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, ta
         }
 
 
-def _iterate_run_names_and_curves(
+def _iterate_run_names_and_curves_by_tag(
     folders: Sequence[EventFileFolder], readers: Sequence[CurveReader]
 ) -> Iterable[tuple[str, Any]]:
     """Yield the name of each run that has scalars, such as `train` or `trial-3/train`, and its curves by tag."""

@@ -126,7 +126,7 @@ def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment:
 
 def test_without_a_reader_of_its_output_it_still_adds_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reply = {"folders": [{"name": "trial-1", "path": "/somewhere"}]}
-    monkeypatch.setattr(tensorboard_command, "_fetch_job_name_and_event_file_folders", lambda *_: reply)
+    monkeypatch.setattr(tensorboard_command, "_fetch_event_file_folders_reply", lambda *_: reply)
     monkeypatch.setattr(tensorboard_command, "_SECONDS_BETWEEN_TRIAL_LOOKUPS", 0.01)
     reader, writer = os.pipe()
     os.close(reader)

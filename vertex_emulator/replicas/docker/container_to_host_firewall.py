@@ -75,7 +75,7 @@ class ContainerToHostFirewall:
         """Return why the rules cannot be set, None if they can; before the first job, as far as that is known."""
         return self._obstacle
 
-    def find_gateway_address(self) -> str | None:
+    def find_gateway_address_or_none(self) -> str | None:
         """Find the address of this machine on Docker's default bridge; None if that is not on this machine."""
         if not self._is_default_bridge_on_this_machine():
             return None
@@ -83,8 +83,8 @@ class ContainerToHostFirewall:
         # Docker 20.10 does not tell it until its first restart; it has made the bridge itself then, with this address.
         return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
 
-    def set_port_open_to_containers(self, address: str, port: int) -> None:
-        """Let containers connect to one port of this machine, from the next `add_rules_if_possible` on."""
+    def set_port_to_open_to_containers(self, address: str, port: int) -> None:
+        """Set the one port of this machine that `add_rules_if_possible` opens to containers when it next runs."""
         rule = f"ip daddr {address} tcp dport {port} accept"
         with self._lock:
             if rule != self._admitted:

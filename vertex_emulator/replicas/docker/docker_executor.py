@@ -141,11 +141,11 @@ class DockerExecutor:
         reached = "the internet and" if self._settings.egress else "not the internet, but if they have peers"
         return f"containers reach {reached} this machine: {obstacle} (docs/security.md)"
 
-    def find_gateway_address(self) -> str | None:
-        return self._firewall.find_gateway_address() if self._settings.egress else None
+    def find_gateway_address_or_none(self) -> str | None:
+        return self._firewall.find_gateway_address_or_none() if self._settings.egress else None
 
-    def set_port_open_to_containers(self, address: str, port: int) -> None:
-        self._firewall.set_port_open_to_containers(address, port)
+    def set_port_to_open_to_containers(self, address: str, port: int) -> None:
+        self._firewall.set_port_to_open_to_containers(address, port)
 
     def remove_firewall_rules_unless_containers_remain(self) -> None:
         """Remove the rules of this machine's firewall unless there are containers."""

@@ -32,7 +32,7 @@ def ensure_network_and_get_subnet(
         known: ipaddress.IPv4Network | None = call_docker(lambda client: _find_subnet(client, network_name))
         if known is not None:
             return known
-        call_docker(lambda client: _try_to_create_network_on_free_subnet(client, network_name, options))
+        call_docker(lambda client: _create_network_on_free_subnet_unless_taken(client, network_name, options))
     raise NetworkUnavailable(_render_no_subnet_error(network_name))
 
 
@@ -67,7 +67,7 @@ def _find_subnet(client: Any, network_name: str) -> ipaddress.IPv4Network | None
     return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
 
 
-def _try_to_create_network_on_free_subnet(client: Any, network_name: str, options: Mapping[str, Any]) -> None:
+def _create_network_on_free_subnet_unless_taken(client: Any, network_name: str, options: Mapping[str, Any]) -> None:
     """Create a network in a subnet that Docker finds free; do nothing if its name or subnet is taken meanwhile."""
     from docker.errors import APIError
     from docker.types import IPAMConfig, IPAMPool

@@ -82,7 +82,7 @@ def test_networks_of_another_machine_are_recognized(daemon: Daemon) -> None:
     ],
 )
 def test_gateway_is_known_before_docker_tells_it(ipam: dict[str, str], gateway: str) -> None:
-    assert firewall(Daemon(ipam=ipam)).find_gateway_address() == gateway
+    assert firewall(Daemon(ipam=ipam)).find_gateway_address_or_none() == gateway
 
 
 def test_error_of_nft_is_the_obstacle(nft: Path) -> None:
