@@ -68,11 +68,13 @@ def build_workflow_source_text(schedule: ScheduleRequest, place: WorkflowPlace, 
     the jobs one after another. `redelivery_window` is that of `compute_redelivery_window`.
     """
     subworkflows = build_shared_subworkflows(is_sequence=len(schedule.jobs) > 1)
-    steps = [*_build_run_id_steps(redelivery_window), *_build_end_if_redelivered_steps(schedule, place)]
+    steps = [*_build_assign_run_variables_steps(redelivery_window), *_build_end_if_redelivered_steps(schedule, place)]
     if schedule.overlap == "skip":
         steps += _build_end_if_overlapping_steps(schedule, place)
     for index, job in enumerate(schedule.jobs):
-        steps += _build_submit_and_wait_steps(schedule, index, place)
+        steps.append(_build_submit_step(schedule, index, place))
+        if index + 1 < len(schedule.jobs):
+            steps.append(_build_wait_step(schedule, index, place))
         if is_best_trial_used_later(schedule, job):
             steps += _build_best_trial_steps(index, job, place)
             subworkflows |= best_trial_steps.build_subworkflows()
@@ -128,7 +130,7 @@ def _build_result_expression_or_none(index: int, job: ScheduledJob, result: str)
     return f"{variable}.{fields[result]}" if result in fields else None
 
 
-def _build_run_id_steps(redelivery_window: timedelta) -> Steps:
+def _build_assign_run_variables_steps(redelivery_window: timedelta) -> Steps:
     execution = '${sys.get_env("GOOGLE_CLOUD_WORKFLOW_EXECUTION_ID")}'
     stamp = '${text.replace_all(text.substring(time.format(started), 0, 19), ":", "-")}'
     run = '${stamp + "-" + text.substring(execution, 0, 8)}'
@@ -183,8 +185,7 @@ def _build_end_if_any_step(answer: str, list_key: str, reason: str) -> dict[str,
     return {f"end_if_any_{answer}": {"switch": [{"condition": condition, "return": result}]}}
 
 
-def _build_submit_and_wait_steps(schedule: ScheduleRequest, index: int, place: WorkflowPlace) -> Steps:
-    """Submit a job, and wait for its end if there is another one after it."""
+def _build_submit_step(schedule: ScheduleRequest, index: int, place: WorkflowPlace) -> dict[str, Any]:
     job = schedule.jobs[index]
     args = {
         "job": job.name,
@@ -193,12 +194,14 @@ def _build_submit_and_wait_steps(schedule: ScheduleRequest, index: int, place: W
         "filter": _build_recent_jobs_filter_expression(schedule, job),
         "body": convert_placeholder_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
     }
-    steps: Steps = [{f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}]
-    if index + 1 < len(schedule.jobs):
-        url = f'${{"{place.api_url}" + job_{index}.name}}'
-        wait = {"job": job.name, "url": url, "later": schedule.jobs[index + 1].name}
-        steps.append({f"wait_{index}": {"call": "wait_for_job", "args": wait, "result": f"job_{index}"}})
-    return steps
+    return {f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}
+
+
+def _build_wait_step(schedule: ScheduleRequest, index: int, place: WorkflowPlace) -> dict[str, Any]:
+    """Return the step that waits for the end of a job before the next one is submitted."""
+    url = f'${{"{place.api_url}" + job_{index}.name}}'
+    args = {"job": schedule.jobs[index].name, "url": url, "later": schedule.jobs[index + 1].name}
+    return {f"wait_{index}": {"call": "wait_for_job", "args": args, "result": f"job_{index}"}}
 
 
 def _build_recent_jobs_filter_expression(schedule: ScheduleRequest, job: ScheduledJob) -> str:
@@ -214,6 +217,6 @@ def _build_best_trial_steps(index: int, job: ScheduledJob, place: WorkflowPlace)
         steps.append({f"get_tuning_job_{index}": build_read_step_fields(f"tuning_job_{index}", url)})
         tuning_job = f"${{tuning_job_{index}}}"
     study_spec = require_study_spec(job)
-    args = {"job": job.name, "tuning_job": tuning_job, **best_trial_steps.build_find_best_trial_args(study_spec)}
+    args = {"job": job.name, "tuning_job": tuning_job, **best_trial_steps.build_metric_and_sign_args(study_spec)}
     call = {"call": "find_best_trial", "args": args, "result": f"best_{index}"}
     return [*steps, {f"find_best_trial_{index}": call}]

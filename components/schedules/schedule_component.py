@@ -89,14 +89,15 @@ class Schedule(pulumi.ComponentResource):
         id_ = build_schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
         specs = _validate_record_and_collect_specs(name, jobs, foundation)
 
-        def build_request_unless_invalid(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
+        def build_request_or_defer_failure(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
+            """Return the ScheduleRequest; for invalid jobs one unknown in a preview, or failing in an update."""
             if violations or not all(known_specs.values()):
                 return foundation.program_jobs.get_fields_once_all_jobs_are_valid(None, foundation.job_dependencies)
             canonical = {job: _require_schedulable_spec(name, job, spec) for job, spec in known_specs.items()}
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
 
-        request = call_now_or_when_known(build_request_unless_invalid, specs, foundation.tensorboard_name)
+        request = call_now_or_when_known(build_request_or_defer_failure, specs, foundation.tensorboard_name)
         upstream = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
         self.status = foundation.create_schedule_and_get_status(

@@ -105,7 +105,7 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
             for job in api.client.list(KINDS[collection], api.parent, filter_)
         ]
         run_id, last_jobs = find_last_run_id_or_empty_and_jobs(jobs)
-        attached = [_fetch_job_with_attached_tuning_job(api, job) for job in last_jobs]
+        attached = [_fetch_and_add_tuning_job_if_pipeline(api, job) for job in last_jobs]
     next_time = find_next_time_text_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
     status: dict[str, Any] = {"nextTime": next_time} if next_time else {}
     if run_id:
@@ -113,7 +113,7 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
     return status
 
 
-def _fetch_job_with_attached_tuning_job(api: Target, job: Job) -> Job:
+def _fetch_and_add_tuning_job_if_pipeline(api: Target, job: Job) -> Job:
     """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
     tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
     return job if tuning_job is job else {**job, TUNING_JOB: tuning_job}

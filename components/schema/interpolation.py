@@ -27,14 +27,14 @@ _UNCLOSED = re.compile(r"(?<!\$)\$\{\s*[A-Za-z]\w*\.[^}]*?(?:\$\{|\Z)")
 
 def find_references_with_paths(value: Any) -> Iterator[tuple[KeyPath, str]]:
     """Find every reference in a value, with its path: `(("image",), "images.digits")`."""
-    for path, text in _iterate_reference_candidates_with_paths(value, ()):
+    for path, text in _iterate_dollar_brace_texts_with_paths(value, ()):
         for match in _REFERENCE.finditer(text):
             yield path, match.group(1).strip()
 
 
 def find_unclosed_reference_violations(value: Any) -> Iterator[Violation]:
     """Find the texts in a value that begin a reference and do not close it."""
-    for path, text in _iterate_reference_candidates_with_paths(value, ()):
+    for path, text in _iterate_dollar_brace_texts_with_paths(value, ()):
         if match := _UNCLOSED.search(text):
             start = match.group().removesuffix("${").rstrip()
             yield path, f'"{start}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
@@ -42,7 +42,7 @@ def find_unclosed_reference_violations(value: Any) -> Iterator[Violation]:
 
 def find_paths_with_dollar_brace_outside_references(value: Any) -> Iterator[KeyPath]:
     """Find the texts in a value that have a `${` which begins no reference, escaped or not."""
-    for path, text in _iterate_reference_candidates_with_paths(value, ()):
+    for path, text in _iterate_dollar_brace_texts_with_paths(value, ()):
         if "${" in _REFERENCE.sub("", text):
             yield path
 
@@ -54,7 +54,7 @@ def is_unresolved_text(value: object) -> bool:
 
 def find_lone_reference_paths(value: Any) -> set[KeyPath]:
     """Find the paths of the texts in a value that are one reference and nothing else."""
-    return {path for path, text in _iterate_reference_candidates_with_paths(value, ()) if _REFERENCE.fullmatch(text)}
+    return {path for path, text in _iterate_dollar_brace_texts_with_paths(value, ()) if _REFERENCE.fullmatch(text)}
 
 
 def format_as_text(value: Any) -> str:
@@ -103,15 +103,15 @@ def _replace_references(value: Any, tables: Tables, pattern: re.Pattern[str]) ->
     return map_texts(value, resolve_text)
 
 
-def _iterate_reference_candidates_with_paths(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _iterate_dollar_brace_texts_with_paths(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     if isinstance(value, str) and "${" in value:
         yield path, value
     elif isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _iterate_reference_candidates_with_paths(child, (*path, key))
+            yield from _iterate_dollar_brace_texts_with_paths(child, (*path, key))
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _iterate_reference_candidates_with_paths(child, (*path, index))
+            yield from _iterate_dollar_brace_texts_with_paths(child, (*path, index))
 
 
 def _get_reference_value(reference: str, tables: Tables, *, default: str) -> Any:

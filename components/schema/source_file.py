@@ -42,9 +42,9 @@ class SourceFile:
         """Return a problem at a key, with the key's line. Values are quoted as the user wrote them."""
         full_path = self._get_key_path_in_file(path)
         message = yaml_documents.improve_message_if_misread(self._root_node, full_path, message)
-        return Problem(self.format_place(path), format_path(full_path[1 if self.namespace else 0 :]), message)
+        return Problem(self.format_file_and_line(path), format_path(full_path[1 if self.namespace else 0 :]), message)
 
-    def format_place(self, path: KeyPath) -> str:
+    def format_file_and_line(self, path: KeyPath) -> str:
         """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
         line = yaml_documents.find_deepest_line_or_none(self._root_node, self._get_key_path_in_file(path))
         return self.name if line is None else f"{self.name}:{line}"
@@ -56,10 +56,7 @@ class SourceFile:
 
     @cached_property
     def _root_node(self) -> yaml.Node | None:
-        try:
-            return yaml_documents.compose_root_node_or_none(self.content)
-        except yaml.YAMLError:
-            return None
+        return yaml_documents.compose_root_node_or_none(self.content)
 
 
 def load_source_file_content_and_problems(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:

@@ -55,10 +55,12 @@ def _construct_document(loader: LimitedLoader, root_node: yaml.Node) -> Any:
 
 
 def compose_root_node_or_none(document_bytes: bytes) -> yaml.Node | None:
-    """Return a document's root node, None if it is empty, for `find_deepest_line_or_none`. Raises yaml.YAMLError."""
+    """Return a document's root node for `find_deepest_line_or_none`, None if it is empty or cannot be read."""
     loader = LimitedLoader(document_bytes)
     try:
         return _compose_root_node_within_limits_or_none(loader, document_bytes)
+    except yaml.YAMLError:
+        return None
     finally:
         loader.dispose()
 

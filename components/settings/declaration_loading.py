@@ -126,7 +126,7 @@ def _find_name_problem_message_or_none(entry: Entry, entries: Entries) -> str | 
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
-            return f'"{entry.name}" is declared already, at {other.source.format_place((section, entry.name))}'
+            return f'"{entry.name}" is declared already, at {other.source.format_file_and_line((section, entry.name))}'
     if entry.section != "vars" and not field_types.is_valid_name(entry.name):
         return f'"{entry.name}" must be {field_types.NAME_FORM}'
     return None

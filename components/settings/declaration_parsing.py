@@ -173,7 +173,7 @@ def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[Declare
     fields, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
-        violations += schedule_checks.find_job_or_jobs_violations(value)
+        violations += schedule_checks.find_missing_or_duplicate_job_violations(value)
     return (None, violations) if violations else (DeclaredSchedule.from_canonical(resolution.entry.name, fields), [])
 
 

@@ -12,7 +12,7 @@ _DIGEST_LENGTH = 8
 """Hex digits of the digest at the end of a truncated name."""
 
 
-def build_cloud_config_with_default_names(
+def build_cloud_config_with_default_names_and_labels(
     pulumi_project: str, stack: str, values: Mapping[str, Any]
 ) -> stack_config_types.Cloud:
     """Return the keys of `stack_config_types.Cloud` in valid `values`, with default names and the stack's labels."""

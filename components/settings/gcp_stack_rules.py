@@ -44,7 +44,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     for key in _REQUIRED:
         if key not in stack_values:
             yield (key,), "is required by the target gcp"
-    yield from _find_project_and_region_violations(stack_values)
+    yield from _find_project_and_region_format_violations(stack_values)
     for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
         yield from common_fields.find_label_violations(get_value_at_path_or_none(stack_values, path) or {}, path)
     reserved = find_reserved_or_excess_label_violations(stack_values.get("labels", {}))
@@ -81,7 +81,7 @@ def iterate_resource_pools_with_paths(values: Mapping[str, Any]) -> Iterator[tup
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 
 
-def _find_project_and_region_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_project_and_region_format_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
     """The project and the region are parts of every URL, so a mistake in them would fail every call."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):

@@ -17,7 +17,7 @@ from ..schema.source_file import SourceFile
 from . import gcp_stack_rules, guardrail_checks
 from .declaration_loading import load_entries_and_problems
 from .declaration_parsing import parse_declarations_and_find_problems
-from .default_cloud_names import build_cloud_config_with_default_names
+from .default_cloud_names import build_cloud_config_with_default_names_and_labels
 from .job_checks import find_duplicate_adoptions, find_job_violations
 from .price_overrides import merge_prices
 from .stack_config_parsing import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
@@ -70,7 +70,7 @@ class Settings:
         if has_too_many([*problems, *unloadable]):
             raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))
         declared = parse_declarations_and_find_problems(entries, stack_file, values, root)
-        costs = _estimate_google_cloud_costs_by_name(declared.jobs, values)
+        costs = _estimate_job_and_persistent_resource_costs_by_name(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
             if has_too_many(problems):
@@ -102,7 +102,7 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator=values.get("emulator", {}),
-            cloud=build_cloud_config_with_default_names(pulumi_project, stack, values)
+            cloud=build_cloud_config_with_default_names_and_labels(pulumi_project, stack, values)
             if values["target"] == "gcp"
             else None,
             images=declared.images,
@@ -123,10 +123,10 @@ def read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
     return SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
 
 
-def _estimate_google_cloud_costs_by_name(
+def _estimate_job_and_persistent_resource_costs_by_name(
     jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]
 ) -> dict[str, Cost]:
-    """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
+    """Estimate what valid jobs and the persistent resource cost, if the target is `gcp` and its region is valid."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
     region, known = stack_values["region"], merge_prices(stack_values.get("prices"))

@@ -41,7 +41,7 @@ class BuilderIdentity(pulumi.ComponentResource):
         super().__init__("vertex:gcp:BuilderIdentity", name, None, opts)
         self.email = existing or build_account_email(account, project)
         member = f"serviceAccount:{self.email}"
-        created = [] if existing else [self._create_account(name, account, project)]
+        created = [] if existing else [self._create_service_account(name, account, project)]
         options = create_retrying_options(self, created)
         if created:
             projects.IAMMember(f"{name}-logs", project=project, role=LOG_WRITER, member=member, opts=options)
@@ -66,11 +66,11 @@ class BuilderIdentity(pulumi.ComponentResource):
             SecretAccess(f"{name}-secrets", secrets, project=project, member=member, opts=access_options)
         self.register_outputs({"email": self.email})
 
-    def _create_account(self, name: str, account: str, project: str) -> serviceaccount.Account:
+    def _create_service_account(self, name: str, account_id: str, project: str) -> serviceaccount.Account:
         return serviceaccount.Account(
             name,
             project=project,
-            account_id=account,
+            account_id=account_id,
             display_name="Vertex AI training image builds",
             opts=create_retrying_options(self),
         )

@@ -75,10 +75,11 @@ class ImageRegistry(pulumi.ComponentResource):
         )
         self.image_prefix = self.repository.image_prefix if self.repository else registry["url"]
         if self.repository and "existing" not in registry:
-            self._create_repository_and_key_grant_and_warn(name, self.repository, registry, project, project_number)
+            self._create_repository_and_key_grant(name, self.repository, registry, project, project_number)
+            _warn_of_keep_without_immutable_tags(registry)
         self.register_outputs({"images": self.image_prefix})
 
-    def _create_repository_and_key_grant_and_warn(
+    def _create_repository_and_key_grant(
         self, name: str, repository: RepositoryName, registry: Registry, project: str, project_number: str
     ) -> None:
         key_grants = []
@@ -106,11 +107,14 @@ class ImageRegistry(pulumi.ComponentResource):
             labels=registry.get("labels"),
             opts=create_retrying_options(self, key_grants, protect=registry.get("protect")),
         )
-        if "keep" in registry and not registry.get("immutableTags", True) and pulumi.runtime.is_dry_run():
-            pulumi.log.warn(
-                f"registry.keep: without immutable tags, all but the newest {registry['keep']} versions of an image "
-                "are deleted, also one whose digest another stack runs; raise keep, or remove immutableTags: false"
-            )
+
+
+def _warn_of_keep_without_immutable_tags(registry: Registry) -> None:
+    if "keep" in registry and not registry.get("immutableTags", True) and pulumi.runtime.is_dry_run():
+        pulumi.log.warn(
+            f"registry.keep: without immutable tags, all but the newest {registry['keep']} versions of an image "
+            "are deleted, also one whose digest another stack runs; raise keep, or remove immutableTags: false"
+        )
 
 
 def build_cleanup_policies(registry: Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:

@@ -131,19 +131,19 @@ POOL = ("customJobs", "digits", "jobSpec", "workerPoolSpecs", 0)
     ],
 )
 def test_a_place_is_the_deepest_existing_key(path: tuple[str | int, ...], line: int) -> None:
-    assert source(TEXT).format_place(path) == f"jobs.yaml:{line}"
+    assert source(TEXT).format_file_and_line(path) == f"jobs.yaml:{line}"
 
 
 def test_the_place_of_missing_keys_is_the_file() -> None:
-    assert source(TEXT).format_place(("images", "a")) == "jobs.yaml"
-    assert SourceFile("gone.yaml").format_place(("images",)) == "gone.yaml"
+    assert source(TEXT).format_file_and_line(("images", "a")) == "jobs.yaml"
+    assert SourceFile("gone.yaml").format_file_and_line(("images",)) == "gone.yaml"
 
 
 def test_stack_keys_are_shown_with_their_namespace() -> None:
     text = "config:\n  gcp:region: a\n  vertex-training:vars:\n    epochs: 5\n"
     problem = stack(text).create_problem(("vars", "epochs"), "is odd")
     assert str(problem) == "stacks/Pulumi.dev.yaml:4: vertex-training:vars.epochs: is odd"
-    assert stack(text).format_place(("region",)) == "stacks/Pulumi.dev.yaml:1"
+    assert stack(text).format_file_and_line(("region",)) == "stacks/Pulumi.dev.yaml:1"
 
 
 def test_stack_values_are_quoted_as_written() -> None:

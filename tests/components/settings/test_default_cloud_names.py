@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.settings.default_cloud_names import build_cloud_config_with_default_names, generate_role_id
+from components.settings.default_cloud_names import build_cloud_config_with_default_names_and_labels, generate_role_id
 from tests.components.settings.test_gcp_stack_rules import EXCLUSIVE, REQUIRED, completed
 
 
@@ -21,7 +21,7 @@ def test_accounts_of_schedules_are_named_after_the_stack(tmp_path: Path) -> None
     made = completed(tmp_path, scheduling={"workflow": existing, "scheduler": {}})
     assert made["scheduling"] == {"workflow": existing, "scheduler": {"account": "team-dev-scheduler"}}
     (long, other) = (
-        build_cloud_config_with_default_names("a" * 26, "dev", REQUIRED)["scheduling"][key]["account"]
+        build_cloud_config_with_default_names_and_labels("a" * 26, "dev", REQUIRED)["scheduling"][key]["account"]
         for key in ("scheduler", "workflow")
     )
     assert len(long) == len(other) == 30 and long != other
@@ -59,19 +59,22 @@ def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
     ],
 )
 def test_the_account_id_is_valid(project: str, stack_name: str, account: str) -> None:
-    assert build_cloud_config_with_default_names(project, stack_name, REQUIRED)["identity"]["account"] == account
+    assert (
+        build_cloud_config_with_default_names_and_labels(project, stack_name, REQUIRED)["identity"]["account"]
+        == account
+    )
 
 
 @pytest.mark.parametrize(("project", "name"), [("team", "team-dev"), ("9lives", "train-9lives-dev")])
 def test_repository_and_attachment_begin_with_a_letter(project: str, name: str) -> None:
     values = {**REQUIRED, "network": {"attachment": {"subnetwork": "sub"}}}
-    made = build_cloud_config_with_default_names(project, "dev", values)
+    made = build_cloud_config_with_default_names_and_labels(project, "dev", values)
     assert made["registry"]["repository"] == made["network"]["attachment"]["name"] == name
 
 
 def test_ranges_and_attachments_differ_between_stacks() -> None:
     def name(part: str, stack: str, **network: Any) -> Any:
-        made = build_cloud_config_with_default_names("team", stack, {**REQUIRED, "network": {part: network}})
+        made = build_cloud_config_with_default_names_and_labels("team", stack, {**REQUIRED, "network": {part: network}})
         return dict(made["network"])[part].get("name")
 
     peering = {"network": "projects/1/global/networks/n", "prefixLength": 16}
@@ -99,7 +102,9 @@ LONGEST = {
 
 def names(project: str, stack_name: str, google_project: str = "acme-dev") -> dict[str, str]:
     """What is made is called."""
-    made = build_cloud_config_with_default_names(project, stack_name, {**REQUIRED, "project": google_project})
+    made = build_cloud_config_with_default_names_and_labels(
+        project, stack_name, {**REQUIRED, "project": google_project}
+    )
     return {
         "repository": made["registry"]["repository"],
         "bucket": made["bucket"]["name"],
