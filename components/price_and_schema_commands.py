@@ -40,7 +40,7 @@ def print_prices_and_return_exit_code(price_kind: str | None, price_name: str | 
     """Print the list prices that match all given arguments, and return the exit code: 1 if none does."""
     matches = [
         (key, price)
-        for key, price in sorted(price_table.load_prices().table.items())
+        for key, price in sorted(price_table.load_bundled_prices().table.items())
         if all(selected in (None, value) for selected, value in zip((price_kind, price_name, region), key, strict=True))
     ]
     if not matches:

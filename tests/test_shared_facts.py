@@ -12,7 +12,7 @@ from tests.vertex_emulator import jobs as emulator_jobs
 from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT
 from vertex_api.estimates.cost import estimate_cost_of_priced_parts
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
-from vertex_api.estimates.price_table import load_prices
+from vertex_api.estimates.price_table import load_bundled_prices
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.scalar_types import parse_seconds
@@ -66,7 +66,7 @@ def test_results_name_the_folder_that_the_trainer_gets() -> None:
 
 def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
-    cost = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_prices())
+    cost = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_bundled_prices())
     assert (compute_timeout_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)
 
 

@@ -123,7 +123,7 @@ class RestClient:
     def delete_and_wait(self, name: ResourceName) -> None:
         tries = 0
 
-        def delete() -> Any:
+        def start_deletion_or_none() -> Any:
             nonlocal tries
             tries += 1
             try:
@@ -133,7 +133,7 @@ class RestClient:
                     return None  # an earlier try, whose answer was lost, has deleted it
                 raise
 
-        if operation := self._caller.call("delete", delete):
+        if operation := self._caller.call("delete", start_deletion_or_none):
 
             def wait_for_end() -> None:
                 with translate_errors():

@@ -26,7 +26,7 @@ def find_price_violations(
         yield ("asOf",), f'"{declared_prices["asOf"]}" is not a date, such as 2026-07-30'
     if not declared_prices["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
-    known_regions = REGIONS | {region for _, _, region in price_table.load_prices().table} | {own_region}
+    known_regions = REGIONS | {region for _, _, region in price_table.load_bundled_prices().table} | {own_region}
     for kind, known in get_valid_price_names_by_kind().items():
         for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
@@ -43,8 +43,8 @@ def find_price_violations(
 def merge_prices(declared_prices: stack_config_types.Prices | None) -> price_table.Prices:
     """Return the prices on file, with a stack's own valid prices added or in their place."""
     if declared_prices is None:
-        return price_table.load_prices()
-    return price_table.load_prices().copy_with_overrides(
+        return price_table.load_bundled_prices()
+    return price_table.load_bundled_prices().copy_with_overrides(
         (kind, name, region, price_table.Price(usd, declared_prices["asOf"], declared_prices["source"]))
         for kind in price_table.KINDS
         for name, regions in declared_prices.get(kind, {}).items()  # type: ignore[attr-defined]

@@ -72,7 +72,7 @@ def problems(case: Case) -> list[FieldProblem]:
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipeline_validation.build_validated_pipeline_with_problems(job).headline:
+    if kind == TRAINING_PIPELINE and pipeline_validation.build_pipeline_validation_result(job).headline:
         return True
     return bool(canonicalize_and_find_shape_problems(kind.typed_dict, job)[1])
 

@@ -60,7 +60,7 @@ def _render_machine_alternatives_or_none(pool: Mapping[str, Any], region: str) -
     if kind and region not in get_regions_by_accelerator().get(kind, ()):
         return None
     others = (
-        _list_other_machine_texts_with_accelerator(machine, kind, count)
+        _list_other_machine_texts_by_closest_accelerator_count(machine, kind, count)
         if kind
         else _list_smallest_sufficient_machine_names_of_other_families(machine)
     )
@@ -69,7 +69,7 @@ def _render_machine_alternatives_or_none(pool: Mapping[str, Any], region: str) -
     return f"another machineType{f' with {kind}' if kind else ''}: {', '.join(others[:MAX_NAMES])}"
 
 
-def _list_other_machine_texts_with_accelerator(machine: Machine, kind: str, count: int) -> list[str]:
+def _list_other_machine_texts_by_closest_accelerator_count(machine: Machine, kind: str, count: int) -> list[str]:
     """Return the other machines that have an accelerator: those of this count first, then of more, then of fewer."""
     others = [each for each in get_machines_by_name().values() if kind in each.gpus and each.name != machine.name]
     counts = {each.name: min(each.gpus[kind], key=lambda known: (known < count, abs(known - count))) for each in others}

@@ -65,8 +65,8 @@ def parse_prices(json_text: str) -> Prices:
 
 
 @cache
-def load_prices() -> Prices:
-    """Return the prices of `prices.json`."""
+def load_bundled_prices() -> Prices:
+    """Return the prices of the `prices.json` of this package."""
     return parse_prices(FILE.read_text(encoding="utf-8"))
 
 

@@ -48,7 +48,7 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(get_backing_job_kind(named), pipeline_validation.build_backing_job(named))
+        return CanonicalSpec(get_backing_job_kind(named), pipeline_validation.convert_pipeline_to_backing_job(named))
 
     @property
     def study_spec(self) -> Mapping[str, Any] | None:

@@ -51,7 +51,7 @@ def find_nested_path_texts_containing(schema: Schema, path: KeyPath, field_name:
         level = {
             f"{text}.{inner}": inner_path
             for text, outer_path in level.items()
-            for inner, inner_path in _iterate_settable_field_texts_and_paths(schema, outer_path)
+            for inner, inner_path in _iterate_settable_child_field_texts_and_paths(schema, outer_path)
         }
         texts = (text for text, inner in level.items() if field_name in get_settable_field_schemas(schema, inner))
         containing = [text.lstrip(".") for text in texts]
@@ -67,7 +67,7 @@ def resolve_reference(node: Schema, schema: Schema) -> Schema:
     return node
 
 
-def _iterate_settable_field_texts_and_paths(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
+def _iterate_settable_child_field_texts_and_paths(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
     """Yield the settable fields of the message at a path, as `name` or, for lists, `name[]`, with their paths."""
     for name in get_settable_field_schemas(schema, path):
         is_list = "items" in require_schema_node(schema, (*path, name))

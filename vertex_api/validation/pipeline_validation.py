@@ -30,6 +30,7 @@ from vertex_api.validation.job_validation import (
     find_problems_of_valid_part,
     never_unresolved,
 )
+from vertex_api.validation.rules.training_pipeline import find_pipeline_violations_except_job
 from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     FieldProblem,
@@ -42,8 +43,8 @@ _TASK_TITLES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning 
 
 
 @dataclass(frozen=True)
-class ValidatedPipeline:
-    """A pipeline after validation: its canonical form `spec`, with the task's inputs as sent, and its `problems`.
+class PipelineValidationResult:
+    """The canonical form `spec` of a pipeline, with the task's inputs as sent, and its `problems`.
 
     `job` is the canonical job that it runs, empty if the shape of the pipeline or of its inputs has problems.
     `headline` is the service's text for inputs that do not have their task's shape, else empty.
@@ -55,12 +56,12 @@ class ValidatedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def build_validated_pipeline_with_problems(
+def build_pipeline_validation_result(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
     is_unresolved_value: ValuePredicate = never_unresolved,
-) -> ValidatedPipeline:
+) -> PipelineValidationResult:
     """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs.
 
     In the inputs of a request, of which `output_only` fields are dropped, numbers and booleans stand for texts too:
@@ -69,11 +70,9 @@ def build_validated_pipeline_with_problems(
     message_type = TRAINING_PIPELINE.typed_dict
     spec, misshapen = canonicalize_and_find_shape_problems(message_type, body, output_only=output_only)
     if not isinstance(body, Mapping):
-        return ValidatedPipeline(spec, misshapen)
+        return PipelineValidationResult(spec, misshapen)
     valid_part = extract_valid_part(message_type, spec, misshapen, output_only=output_only)
-    violations = find_problems_of_valid_part(
-        lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, is_unresolved_value
-    )
+    violations = find_problems_of_valid_part(find_pipeline_violations_except_job, valid_part, is_unresolved_value)
     problems = [*misshapen, *violations]
     definition = _get_field_in_either_spelling(spec, DEFINITION_FIELD)
     # The canonical form no longer has misspelt input fields that are unset.
@@ -82,7 +81,7 @@ def build_validated_pipeline_with_problems(
         if isinstance(definition, str):
             message = f'"{definition}" is no task that runs training code; known: {", ".join(TASK_KINDS)}'
             problems = [*problems, FieldProblem((DEFINITION_FIELD,), message)]
-        return ValidatedPipeline(spec, problems)
+        return PipelineValidationResult(spec, problems)
     headline = (
         "Unable to parse `training_pipeline.training_task_inputs` into "
         f"{_TASK_TITLES[definition]} `inputs` defined in the file: {definition}"
@@ -91,7 +90,7 @@ def build_validated_pipeline_with_problems(
         if (INPUTS_FIELD,) not in valid_part.removed_paths:  # else a misspelt field was meant as the inputs
             message = "is required" if inputs is None else MUST_BE_OBJECT
             problems = [*problems, FieldProblem((INPUTS_FIELD,), message)]
-        return ValidatedPipeline(spec, problems, headline)
+        return PipelineValidationResult(spec, problems, headline)
     kind = TASK_KINDS[definition]
     job = convert_task_inputs_to_job(kind, valid_part.value or {}, inputs)
     if output_only == "drop":  # a request
@@ -109,7 +108,8 @@ def build_validated_pipeline_with_problems(
     if kind == HYPERPARAMETER_TUNING_JOB:
         misplaced = [name for name in inputs if to_camel(name) in SHARED_FIELDS]
         problems += [FieldProblem((INPUTS_FIELD, name), "is set on the pipeline itself") for name in misplaced]
-    return ValidatedPipeline(spec, problems, headline if malformed else "", {} if misshapen or malformed else job)
+    headline = headline if malformed else ""
+    return PipelineValidationResult(spec, problems, headline, job={} if misshapen or malformed else job)
 
 
 def canonicalize_declared_pipeline_and_find_problems(
@@ -123,7 +123,7 @@ def canonicalize_declared_pipeline_and_find_problems(
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    validated = build_validated_pipeline_with_problems(
+    validated = build_pipeline_validation_result(
         _copy_with_omitted_fields_filled_in(body), output_only=output_only, is_unresolved_value=is_unresolved_value
     )
     if not validated.job:
@@ -132,7 +132,7 @@ def canonicalize_declared_pipeline_and_find_problems(
     return {**validated.spec, INPUTS_FIELD: inputs}, validated.problems
 
 
-def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
+def convert_pipeline_to_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
     kind = get_backing_job_kind(pipeline)
     job = convert_task_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])

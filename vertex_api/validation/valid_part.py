@@ -40,7 +40,7 @@ class RemovalConsequences:
 
     def __init__(self, paths: Iterable[KeyPath]) -> None:
         paths = frozenset(paths)
-        self._paths = {_get_whole_parameter_path_or_itself(path) for path in paths}
+        self._paths = {_widen_to_whole_parameter_if_in_values(path) for path in paths}
         self._parents = {path[:depth] for path in self._paths for depth in range(len(path))}
         self._fields = {_get_last_field_name(path) for path in paths}
         self._has_machine = any("machineSpec" in path for path in paths)
@@ -118,7 +118,7 @@ def _remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) 
             parent[last] = _make_placeholder(require_schema_node(schema, path), schema)
 
 
-def _get_whole_parameter_path_or_itself(path: KeyPath) -> KeyPath:
+def _widen_to_whole_parameter_if_in_values(path: KeyPath) -> KeyPath:
     """Return the path of the whole study parameter for a path in its values: its children and scale depend on them."""
     if any(str(part).endswith(_VALUE_FIELD_ENDINGS) for part in path) and "parameters" in path:
         return path[: path.index("parameters") + 2]

@@ -33,7 +33,7 @@ def _iterate_shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[Sha
     if kind == TRAINING_PIPELINE:
         kind, spec = (
             get_backing_job_kind(spec),
-            pipeline_validation.build_backing_job(spec),
+            pipeline_validation.convert_pipeline_to_backing_job(spec),
         )
     for pool in spec[kind.spec_field]["workerPoolSpecs"]:
         yield from list_shared_folders(pool)

@@ -38,11 +38,11 @@ def validate_and_canonicalize_request(
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.build_validated_pipeline_with_problems(body, output_only="drop")
+    parsed = pipeline_validation.build_pipeline_validation_result(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = get_backing_job_kind(parsed.spec)
-        job = pipeline_validation.build_backing_job(parsed.spec)
+        job = pipeline_validation.convert_pipeline_to_backing_job(parsed.spec)
         unsupported = _find_region_uri_and_unsupported_field_problems(kind, region, job, buckets_folder)
         problems = [
             FieldProblem(convert_backing_job_path_to_pipeline_path(kind, each.path), each.message)

@@ -11,7 +11,7 @@ from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.studies.trial_results import find_best_trial_summary_or_none
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
-from vertex_api.validation.pipeline_validation import build_backing_job
+from vertex_api.validation.pipeline_validation import convert_pipeline_to_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial
@@ -57,7 +57,7 @@ class PipelineReconciler:
             self._upload_model_if_any_and_end(pipeline, job, trials_of_job)
 
     def _enqueue_backing_job_or_end_if_cancelled(self, pipeline: Job) -> None:
-        kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
+        kind, spec = get_backing_job_kind(pipeline.spec), convert_pipeline_to_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
         if model is not None and "artifactUri" not in model and not get_model_directory_or_none(spec[kind.spec_field]):

@@ -15,7 +15,7 @@ from vertex_api.estimates.persistent_resources import (
     estimate_max_persistent_resource_cost,
     estimate_max_persistent_resource_quota_by_metric,
 )
-from vertex_api.estimates.price_table import load_prices
+from vertex_api.estimates.price_table import load_bundled_prices
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
@@ -24,7 +24,7 @@ GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
 
 
 def of(*pools: dict[str, Any]) -> Cost:
-    return estimate_max_persistent_resource_cost(pools, REGION, load_prices())
+    return estimate_max_persistent_resource_cost(pools, REGION, load_bundled_prices())
 
 
 def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
@@ -34,7 +34,10 @@ def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
 def test_it_costs_the_same_as_a_job() -> None:
     pools = [pool("n1-standard-4"), pool("n1-standard-8", 3, **GPUS) | {"diskSpec": {"bootDiskSizeGb": 500}}]
     job = edited(custom_job(), *POOLS, to=pools)
-    found, as_a_job = of(*pools), estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, job), REGION, load_prices())
+    found, as_a_job = (
+        of(*pools),
+        estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, job), REGION, load_bundled_prices()),
+    )
     assert (found.hourly, found.as_of, found.unpriced) == (as_a_job.hourly, as_a_job.as_of, ())
     assert found.hourly > 3 * 0.8
     assert estimate_max_persistent_resource_quota_by_metric(pools) == needs_of_a_job(CanonicalSpec(CUSTOM_JOB, job))
@@ -43,7 +46,9 @@ def test_it_costs_the_same_as_a_job() -> None:
 def test_it_is_endless_without_a_total_cost() -> None:
     found = of(pool("n1-standard-4"))
     assert (found.total, found.max_seconds, found.is_endless, found.has_timeout) == (inf, inf, True, False)
-    assert not estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()).is_endless
+    assert not estimate_cost_of_priced_parts(
+        CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_bundled_prices()
+    ).is_endless
     assert found.notes == (ALWAYS,)
 
 

@@ -2,12 +2,12 @@
 
 from datetime import date
 
-from vertex_api.estimates.price_table import KINDS, get_valid_price_names_by_kind, is_price_old, load_prices
+from vertex_api.estimates.price_table import KINDS, get_valid_price_names_by_kind, is_price_old, load_bundled_prices
 
 
 def test_every_price_has_a_date_and_a_source() -> None:
-    assert len(load_prices().table) > 90
-    for key, price in load_prices().table.items():
+    assert len(load_bundled_prices().table) > 90
+    for key, price in load_bundled_prices().table.items():
         assert price.usd > 0 and price.source, key
         assert date.fromisoformat(price.as_of) <= date(2026, 11, 21), key
 
@@ -16,7 +16,7 @@ def test_every_price_is_used_by_an_estimate() -> None:
     assert set(get_valid_price_names_by_kind()) == set(KINDS)
     assert [
         key
-        for key in load_prices().table
+        for key in load_bundled_prices().table
         if key[1] not in get_valid_price_names_by_kind()[key[0]] and key[1] != "pd-balanced"
     ] == []
 

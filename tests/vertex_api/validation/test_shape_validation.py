@@ -6,6 +6,7 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import (
     FieldProblem,
@@ -28,13 +29,13 @@ def problems(kind: Kind, job: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_canonical_job_stays_as_it_is(kind: Kind) -> None:
-    assert canonical(kind, job_of(kind)) == job_of(kind)
+    assert canonicalize_spec_and_find_problems(kind, job_of(kind)) == (CanonicalSpec(kind, job_of(kind)), [])
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_the_given_job_is_not_changed(kind: Kind) -> None:
     given = job_of(kind) | {"labels": None}
-    canonicalize_job_and_find_problems(kind, given)
+    canonicalize_spec_and_find_problems(kind, given)
     assert given == job_of(kind) | {"labels": None}
 
 

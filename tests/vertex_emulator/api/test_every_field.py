@@ -52,7 +52,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation.build_validated_pipeline_with_problems(body, output_only="drop").spec
+        return pipeline_validation.build_pipeline_validation_result(body, output_only="drop").spec
     return canonicalize_job_and_find_problems(kind, body, output_only="drop")[0]
 
 

@@ -8,18 +8,15 @@ the job. There is no rule without a source.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.validation.rules import common_fields, job_spec, training_pipeline, tuning_job
+from vertex_api.job_kinds import CUSTOM_JOB, Kind
+from vertex_api.validation.rules import common_fields, job_spec, tuning_job
 from vertex_api.validation.rules.violations import KeyPath, Violation
 
 __all__ = ["KeyPath", "Violation", "find_violations"]
 
 
 def find_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find every rule that a canonical job breaks; of a pipeline, without the rules for the job that it runs."""
-    if kind == TRAINING_PIPELINE:
-        yield from training_pipeline.find_pipeline_violations_except_job(job)
-        return
+    """Find every rule that a canonical job breaks. Pipelines have rules of their own: `training_pipeline`."""
     yield from common_fields.find_common_field_violations(job)
     if kind == CUSTOM_JOB:
         yield from job_spec.find_job_spec_violations(job["jobSpec"], ("jobSpec",))

@@ -41,13 +41,14 @@ def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     yield from worker_pools.find_worker_pool_violations(spec, at)
     yield from scheduling.find_scheduling_violations(spec, at)
     yield from _find_resource_name_violations(spec, at)
-    yield from _find_network_violations(spec, at)
+    if spec.get("tensorboard") and not spec.get("serviceAccount"):  # the service's own text, quoted in public
+        yield (*at, "serviceAccount"), "must be specified when uploading to TensorBoard"
+    yield from _find_ip_range_and_psc_interface_violations(spec, at)
     yield from _find_output_directory_violations(spec, at)
 
 
 def _find_resource_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find names in another format (discovery document, CustomJobSpec), and a TensorBoard without a service account
-    (the service's own errors, quoted in public)."""
+    """Find names in another format (discovery document, CustomJobSpec), and a run of another experiment."""
     for field, form in _FORMATS.items():
         yield from form.find_violations_if_set(spec.get(field), (*at, field))
     experiment, run = (spec.get(field, "") for field in ("experiment", "experimentRun"))
@@ -56,11 +57,9 @@ def _find_resource_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iter
         yield (*at, "experimentRun"), f'"{run}" is no run of the experiment: it must begin with {experiment}-'
     for index, model in enumerate(spec.get("models", ())):
         yield from _MODEL.find_violations_if_set(model, (*at, "models", index))
-    if spec.get("tensorboard") and not spec.get("serviceAccount"):
-        yield (*at, "serviceAccount"), "must be specified when uploading to TensorBoard"
 
 
-def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_ip_range_and_psc_interface_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `reservedIpRanges` ("under the VPC network"), PscInterfaceConfig and DnsPeeringConfig."""
     ranges = spec.get("reservedIpRanges", ())
     if ranges and not spec.get("network"):
