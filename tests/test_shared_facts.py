@@ -90,7 +90,7 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         found = emulator_discovery.find_running_endpoint_or_none(tmp_path)
         assert require_running_endpoint(tmp_path) == endpoint
     assert found is not None
-    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token_or_empty()) == asked[0]
+    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token_or_empty_if_unneeded()) == asked[0]
 
 
 def test_both_sides_know_the_marker_header() -> None:

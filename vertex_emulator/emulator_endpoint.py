@@ -25,7 +25,7 @@ class Endpoint:
     version: str
     token_file: str | None = None
 
-    def read_token_or_empty(self) -> str:
+    def read_token_or_empty_if_unneeded(self) -> str:
         """Return the token that requests need, "" if they need none. Raises EmulatorNotRunning."""
         if self.token_file is None:
             return ""

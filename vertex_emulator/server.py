@@ -143,7 +143,7 @@ def _run_server(
     )
     # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
     logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_about_cancelled_request(log_record))
-    with _ignore_stop_signals():
+    with _ignore_stop_signals_in_block():
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     app.schedule_loop.stop(_STOP_SECONDS)
@@ -171,7 +171,7 @@ def _try_to_remove_unneeded_firewall_rules_at_stop(executor: DockerExecutor) -> 
 
 
 @contextlib.contextmanager
-def _ignore_stop_signals() -> Iterator[None]:
+def _ignore_stop_signals_in_block() -> Iterator[None]:
     """Ignore SIGTERM and SIGINT in the block: uvicorn raises the signal that stopped it once more at its end."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -59,7 +59,7 @@ def _find_region_uri_and_unsupported_field_problems(
 ) -> list[FieldProblem]:
     field = kind.spec_field
     folder_problems = (
-        _find_bucket_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
+        _find_unstorable_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
         for uri in get_output_directories_by_variable(spec[field]).values()
     )
     return [
@@ -68,7 +68,9 @@ def _find_region_uri_and_unsupported_field_problems(
         *unsupported_fields.find_pool_size_problems(kind, spec),
         *iterate_shared_folder_field_problems(kind, spec),
         *next(filter(None, folder_problems), []),
-        *_find_package_uri_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
+        *_find_unstorable_package_uri_problems(
+            spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder
+        ),
     ]
 
 
@@ -82,17 +84,19 @@ def _find_input_data_problems(input_data_config: Mapping[str, Any] | None, bucke
         message = "is required: the emulator has no datasets and uses the files in this folder instead"
         return [FieldProblem(("inputDataConfig", "gcsDestination"), message)]
     uri = input_data_config["gcsDestination"]["outputUriPrefix"]
-    return _find_bucket_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
+    return _find_unstorable_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
 
 
-def _find_package_uri_problems(pools: list[Any], pools_path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
+def _find_unstorable_package_uri_problems(
+    pools: list[Any], pools_path: KeyPath, buckets_folder: Path
+) -> Iterator[FieldProblem]:
     for i, pool in enumerate(pools):
         for k, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
             uri_path = (*pools_path, i, "pythonPackageSpec", "packageUris", k)
-            yield from _find_bucket_uri_problems(uri, uri_path, buckets_folder)
+            yield from _find_unstorable_uri_problems(uri, uri_path, buckets_folder)
 
 
-def _find_bucket_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
+def _find_unstorable_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
         BucketFileTree(buckets_folder).raise_unless_uri_is_storable(uri)
     except InvalidBucketUri as error:

@@ -112,7 +112,7 @@ class JobService:
                     location,
                     before,
                     _find_required_database_state(condition),
-                    _find_required_name_or_label_value(condition),
+                    _find_required_string_in_spec(condition),
                 )
                 if matches(condition, partial(_get_field_text_or_none, job))
             )
@@ -201,7 +201,7 @@ def _find_required_database_state(condition: Filter | None) -> str | None:
     return state and state.replace("PIPELINE_STATE_", "JOB_STATE_")
 
 
-def _find_required_name_or_label_value(condition: Filter | None) -> str | None:
+def _find_required_string_in_spec(condition: Filter | None) -> str | None:
     """Return a display name or a label's value that a filter demands, None if it demands none.
 
     Texts of times are left out: equal ones have several forms.

@@ -91,7 +91,7 @@ def build_routes(
         _create_route("POST", "/vertex_emulator/stop", cli_backend.stop_emulator, parameters=None),
         _create_route("POST", "/vertex_emulator/prune", cli_backend.prune_jobs, parameters=None, has_body=True),
         _create_route(
-            "GET", "/vertex_emulator/jobs/{job_id}", cli_backend.get_job_state_and_log_owner, parameters=None
+            "GET", "/vertex_emulator/jobs/{job_id}", cli_backend.get_job_state_and_log_source, parameters=None
         ),
         _create_route(
             "GET", "/vertex_emulator/jobs/{job_id}/replicas", cli_backend.get_job_state_and_replicas, parameters=None
@@ -178,7 +178,7 @@ def _replace_project_id_with_number(name: str) -> str:
     return "/".join([Location.from_matched_name("/".join(parts[:4])).name_with_project_number, *parts[4:]])
 
 
-def _create_url_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
+def _build_url_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
     class PatternConvertor(Convertor[Any]):
         regex = pattern
 
@@ -188,11 +188,11 @@ def _create_url_convertor(pattern: str, parse: Callable[[str], Any]) -> Converto
     return PatternConvertor()
 
 
-register_url_convertor("location", _create_url_convertor(LOCATION_PATTERN, Location.from_matched_name))
-register_url_convertor("kind", _create_url_convertor("|".join(KINDS), KINDS.__getitem__))
+register_url_convertor("location", _build_url_convertor(LOCATION_PATTERN, Location.from_matched_name))
+register_url_convertor("kind", _build_url_convertor("|".join(KINDS), KINDS.__getitem__))
 # A custom method such as `:cancel` may follow.
-register_url_convertor("id", _create_url_convertor(ID_PATTERN, str))
-register_url_convertor("parent", _create_url_convertor(_PARENT, _replace_project_id_with_number))
+register_url_convertor("id", _build_url_convertor(ID_PATTERN, str))
+register_url_convertor("parent", _build_url_convertor(_PARENT, _replace_project_id_with_number))
 register_url_convertor(
-    "operation", _create_url_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _replace_project_id_with_number)
+    "operation", _build_url_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _replace_project_id_with_number)
 )

@@ -23,7 +23,7 @@ def send_request(
     Raises EmulatorError with the emulator's message, and EmulatorNotRunning.
     """
     headers = {"Content-Type": "application/json"}
-    if token := endpoint.read_token_or_empty():
+    if token := endpoint.read_token_or_empty_if_unneeded():
         headers["Authorization"] = f"Bearer {token}"
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(endpoint.url + path, data, headers, method=method)

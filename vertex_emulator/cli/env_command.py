@@ -32,7 +32,7 @@ def iterate_environment_lines(
     line.
     """
     endpoint = require_running_endpoint(data_path)
-    token, token_file = endpoint.read_token_or_empty(), endpoint.token_file
+    token, token_file = endpoint.read_token_or_empty_if_unneeded(), endpoint.token_file
     variables = build_environment_variables(endpoint, data_path, project, region)
     if as_json:
         yield json.dumps(variables, indent=2)

@@ -42,7 +42,7 @@ class EmulatorProject:
     @property
     def credentials(self) -> Any:
         """Credentials of google-auth: anonymous ones, or the emulator's token where it needs one."""
-        if token := self._require_running_endpoint().read_token_or_empty():
+        if token := self._require_running_endpoint().read_token_or_empty_if_unneeded():
             from google.oauth2.credentials import Credentials
 
             return Credentials(token)

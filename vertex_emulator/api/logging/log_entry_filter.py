@@ -16,7 +16,7 @@ _JSON_PAYLOAD = ("jsonPayload.", "json_payload.")
 _MAP_FIELDS = ("resource.labels.", "labels.", *_JSON_PAYLOAD)
 
 
-def parse_and_validate_log_filter(text: str) -> expression_tree.Filter | None:
+def parse_log_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
     """Return the filter in a text, with severities as ranks, which compare in their order. Raises ApiError."""
     try:
         condition = parser.parse_filter_unless_empty(text)
@@ -33,7 +33,7 @@ def parse_and_validate_log_filter(text: str) -> expression_tree.Filter | None:
     return (
         None
         if condition is None
-        else expression_tree.replace_comparisons(condition, _convert_to_severity_rank_and_payload_wildcard)
+        else expression_tree.replace_comparisons(condition, _convert_to_severity_rank_or_substring_pattern)
     )
 
 
@@ -84,7 +84,7 @@ def _validate_regular_expression_comparison(comparison: expression_tree.Comparis
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
 
 
-def _convert_to_severity_rank_and_payload_wildcard(
+def _convert_to_severity_rank_or_substring_pattern(
     comparison: expression_tree.Comparison,
 ) -> expression_tree.Comparison:
     """Return a comparison with a severity as its rank, and with a part of a payload as a wildcard."""

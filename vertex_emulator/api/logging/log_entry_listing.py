@@ -23,7 +23,7 @@ from vertex_emulator.api.logging.log_entry import (
 from vertex_emulator.api.logging.log_entry_filter import (
     find_earliest_or_latest_matching_time,
     get_field_text_or_severity_rank,
-    parse_and_validate_log_filter,
+    parse_log_filter_with_severity_ranks,
 )
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -56,7 +56,7 @@ class LogEntryListingService:
     def list_entries(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a page of entries in the order of `orderBy`. Raises ApiError."""
         filter_text = str(body.get("filter", ""))
-        condition = parse_and_validate_log_filter(filter_text)
+        condition = parse_log_filter_with_severity_ranks(filter_text)
         order = str(body.get("orderBy") or "timestamp asc")
         if order not in ("timestamp asc", "timestamp desc", "timestamp"):
             raise ApiError("INVALID_ARGUMENT", f'orderBy is "{order}"; known: "timestamp asc", "timestamp desc"')
@@ -67,14 +67,16 @@ class LogEntryListingService:
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token_or_none(body.get("pageToken"), filter_text, order)
-        entries = self._iterate_keys_and_entries(job_id, condition, order == "timestamp desc", after)
+        entries = self._iterate_keys_and_entries_within_filter_times(
+            job_id, condition, order == "timestamp desc", after
+        )
         page, last_key = _take_matching_page_and_continuation_key(entries, condition, min(size, MAX_PAGE_SIZE))
         reply: dict[str, Any] = {"entries": page} if page else {}
         if last_key is not None:
             reply["nextPageToken"] = _encode_page_token(last_key, filter_text, order)
         return reply
 
-    def _iterate_keys_and_entries(
+    def _iterate_keys_and_entries_within_filter_times(
         self, job_id: str, condition: expression_tree.Filter | None, is_newest_first: bool, after_key: EntryKey | None
     ) -> Iterator[KeyAndEntry]:
         """Yield in order the entries within the filter's times that come after the entry with the key `after_key`."""

@@ -40,7 +40,7 @@ class UploadRoutes:
             objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
             routes += [
                 Route(objects, self._create_or_receive_upload, methods=["POST"]),
-                Route(objects, self._receive_chunk_or_report_progress, methods=["PUT"]),
+                Route(objects, self._receive_chunk_then_complete_or_report_progress, methods=["PUT"]),
                 Route(objects, self._cancel_upload, methods=["DELETE"]),
             ]
         return routes
@@ -48,7 +48,7 @@ class UploadRoutes:
     async def _create_or_receive_upload(self, request: Request) -> Response:
         if "upload_id" in request.query_params:
             # Cloud Storage's page asks for PUT; gcsfs sends chunks by POST, which the service accepts.
-            return await self._receive_chunk_or_report_progress(request)
+            return await self._receive_chunk_then_complete_or_report_progress(request)
         query = get_checked_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
         if "content-encoding" in request.headers:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
@@ -99,7 +99,7 @@ class UploadRoutes:
         finally:
             self.uploads.discard(upload)
 
-    async def _receive_chunk_or_report_progress(self, request: Request) -> Response:
+    async def _receive_chunk_then_complete_or_report_progress(self, request: Request) -> Response:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.require(request.query_params.get("upload_id", ""))
         start, end, total = _parse_first_last_and_total_bytes(request.headers.get("content-range"))
