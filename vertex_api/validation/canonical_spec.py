@@ -99,7 +99,7 @@ def canonicalize_spec_and_find_problems(
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    for_pipeline = pipeline_validation.canonicalize_declared_pipeline_and_find_problems
+    for_pipeline = pipeline_validation.canonicalize_pipeline_with_defaults_and_find_problems
     validate = for_pipeline if kind == TRAINING_PIPELINE else partial(canonicalize_job_and_find_problems, kind)
     fields, problems = validate(named, is_unresolved_value=is_unresolved_value)
     if problems:

@@ -112,7 +112,7 @@ def build_pipeline_validation_result(
     return PipelineValidationResult(spec, problems, headline, job={} if misshapen or malformed else job)
 
 
-def canonicalize_declared_pipeline_and_find_problems(
+def canonicalize_pipeline_with_defaults_and_find_problems(
     body: Any,
     *,
     output_only: OutputOnlyPolicy = "reject",
@@ -149,7 +149,7 @@ def canonicalize_pipeline_and_drop_unknown_fields(stored_pipeline: Mapping[str, 
     if kind is not None and isinstance(inputs := stored_pipeline.get(INPUTS_FIELD), Mapping):
         known_job = copy_without_unknown_fields(kind.typed_dict, convert_task_inputs_to_job(kind, {}, inputs))
         known_part[INPUTS_FIELD] = convert_job_to_task_inputs(kind, known_job)
-    return canonicalize_declared_pipeline_and_find_problems(known_part, output_only="drop")[0]
+    return canonicalize_pipeline_with_defaults_and_find_problems(known_part, output_only="drop")[0]
 
 
 def _get_field_in_either_spelling(body: Mapping[str, Any], name: str) -> Any:
