@@ -117,24 +117,12 @@ class Uploads:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
     async def complete_and_get_object_with_checksums(
-        self,
-        upload: Upload,
-        expected_checksums: Mapping[str, str],
-        raise_if_disconnected: Callable[[], Awaitable[None]] | None = None,
+        self, upload: Upload, expected_checksums: Mapping[str, str]
     ) -> tuple[StoredObject, dict[str, str]]:
-        """Store the object and return it with its checksums; for a finished upload, return its object again.
+        """Store the object of an unfinished upload; return it with its checksums.
 
-        `expected_checksums` came with the last bytes. The object of a finished upload may be another, endless one by
-        now, so reading it ends when `raise_if_disconnected` raises. Raises ApiError or OSError and discards the upload.
+        `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
-        if upload.received_byte_count_unless_finished is None:
-            stored, file = await to_thread.run_sync(
-                self.objects.require_object_and_open_unless_folder, upload.bucket, upload.name
-            )
-            if file is None:
-                return stored, {}
-            with file:
-                return stored, await compute_checksums(file, raise_if_disconnected)
         try:
             with FileIO(upload.partial) as file:
                 checksums = await compute_checksums(file)
@@ -149,6 +137,22 @@ class Uploads:
         except (ApiError, OSError):
             self.discard(upload)
             raise
+
+    async def require_object_of_finished_upload_with_checksums(
+        self, upload: Upload, raise_if_disconnected: Callable[[], Awaitable[None]]
+    ) -> tuple[StoredObject, dict[str, str]]:
+        """Return the object that now has the name of a finished upload, and its checksums.
+
+        It may be another, endless one by now, so reading it ends when `raise_if_disconnected` raises. Raises ApiError
+        or OSError.
+        """
+        stored, file = await to_thread.run_sync(
+            self.objects.require_object_and_open_unless_folder, upload.bucket, upload.name
+        )
+        if file is None:
+            return stored, {}
+        with file:
+            return stored, await compute_checksums(file, raise_if_disconnected)
 
     def discard(self, upload: Upload) -> None:
         """Delete an upload."""

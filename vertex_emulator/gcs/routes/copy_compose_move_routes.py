@@ -140,9 +140,7 @@ class CopyRoutes:
         upload = self.uploads.create(call.destination_bucket, call.destination_name, expected, fields)
         try:
             await upload.append_stream(_iterate_content(request, sources))
-            return await self.uploads.complete_and_get_object_with_checksums(
-                upload, {}, partial(raise_if_disconnected, request)
-            )
+            return await self.uploads.complete_and_get_object_with_checksums(upload, {})
         finally:
             self.uploads.discard(upload)
 

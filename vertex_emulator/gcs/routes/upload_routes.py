@@ -109,7 +109,9 @@ class UploadRoutes:
                 upload.truncate(start)
                 await upload.append_stream(request.stream())
             received = upload.received_byte_count_unless_finished
-        if received is None or (end is None and total is None and start is not None) or received == total:
+        if received is None:
+            return await self._respond_with_object_of_finished_upload(request, upload)
+        if (end is None and total is None and start is not None) or received == total:
             return await self._complete_upload_and_respond(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
 
@@ -119,8 +121,12 @@ class UploadRoutes:
 
     async def _complete_upload_and_respond(self, request: Request, upload: Upload) -> Response:
         expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
-        stored, checksums = await self.uploads.complete_and_get_object_with_checksums(
-            upload, expected, partial(raise_if_disconnected, request)
+        stored, checksums = await self.uploads.complete_and_get_object_with_checksums(upload, expected)
+        return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
+
+    async def _respond_with_object_of_finished_upload(self, request: Request, upload: Upload) -> Response:
+        stored, checksums = await self.uploads.require_object_of_finished_upload_with_checksums(
+            upload, partial(raise_if_disconnected, request)
         )
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
