@@ -83,17 +83,17 @@ class JobLog:
 
         return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
 
-    def _raise_for_unknown_task_or_trial(self, job_name: str, log_owner: Mapping[str, Any]) -> None:
-        tasks, max_trial = log_owner["tasks"], log_owner["maxTrial"]
+    def _raise_for_unknown_task_or_trial(self, job_name: str, log_source: Mapping[str, Any]) -> None:
+        tasks, max_trial = log_source["tasks"], log_source["maxTrial"]
         if self.task is not None and tasks is not None and self.task not in tasks:
             raise EmulatorError(f"{job_name} has no task {self.task}; tasks: {', '.join(tasks)}")
         if self.trial is not None and max_trial is not None and not 1 <= self.trial <= max_trial:
             trials = f"its trials are 1 to {max_trial}" if max_trial else "it is no tuning job"
             raise EmulatorError(f"{job_name} has no trial {self.trial}; {trials}")
 
-    def _iterate_log_entries(self, log_owner: Mapping[str, Any], since_ns: int) -> Iterator[dict[str, Any]]:
-        terms = [f'resource.labels.job_id="{log_owner["job"]}"', f'timestamp>="{format_time(since_ns)}"']
-        trial = self.trial or log_owner["trial"]
+    def _iterate_log_entries(self, log_source: Mapping[str, Any], since_ns: int) -> Iterator[dict[str, Any]]:
+        terms = [f'resource.labels.job_id="{log_source["job"]}"', f'timestamp>="{format_time(since_ns)}"']
+        trial = self.trial or log_source["trial"]
         if self.task is not None:
             terms.append(f'resource.labels.task_name="{self.task}"')
         if trial is not None:
