@@ -7,6 +7,7 @@ from pulumi import dynamic
 
 from . import engine_cancellation
 from .engine_watcher import start_engine_watcher
+from .provider_error_messages import report_errors_without_traceback
 from .submission_pacing import CONFIG_KEY, get_submission_pacing
 
 
@@ -20,11 +21,12 @@ class Provider(dynamic.ResourceProvider):
     def configure(self, req: dynamic.ConfigureRequest) -> None:
         """Take the pace of the stack, listen for Ctrl-C, and watch the engine, with which this process ends.
 
-        Pulumi calls this once, before anything else.
+        From here on, errors are reported without a traceback. Pulumi calls this once, before anything else.
         """
         get_submission_pacing().set_pace_override(req.config.get(CONFIG_KEY))
         engine_cancellation.listen_for_cancellation()
         start_engine_watcher()
+        report_errors_without_traceback()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Do what `create` does with the new inputs. The resource keeps its id."""
