@@ -13,10 +13,10 @@ from .provider_base import Provider
 class DynamicResource(dynamic.Resource):
     """A dynamic resource whose downstream resources are skipped if it fails.
 
-    With `pulumi up --continue-on-error`, the program continues after a failure. The SDK (3.259) lets the outputs of the
-    failed resource raise, its URN among them, and so the registration of each resource that depends on it: the program
-    ends with a traceback. Here the URN is known and the outputs are unknown. So those resources are registered, and the
-    engine skips them and keeps what its state has of them.
+    With `pulumi up --continue-on-error`, the program continues after a failure. The SDK up to 3.270 lets the outputs of
+    the failed resource raise, its URN among them, and so the registration of each resource that depends on it: the
+    program ends with a traceback. Here the URN is known and the outputs are unknown, as with later SDKs. So those
+    resources are registered, and the engine skips them and keeps what its state has of them.
     """
 
     output_names: ClassVar[tuple[str, ...]] = ()
@@ -49,13 +49,20 @@ class DynamicResource(dynamic.Resource):
         """Return an output, and if this resource fails what `recover` returns, without a dependency on it."""
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]
-        return output.recover(recover) if output else unchanged
+        return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover) if output else unchanged
 
 
 def _raise_if_program_error(error: Exception) -> None:
     """Raise an error of the program's inputs: nothing has failed in the engine, which would not skip what follows."""
     if isinstance(error, pulumi.RunError):
         raise error
+
+
+def _raise_if_unknown(value: Any) -> Any:
+    """Raise if a value is unknown after the registration of its resource, as those of failed resources are."""
+    if pulumi.contains_unknowns(value):
+        raise LookupError("the resource has failed")
+    return value
 
 
 def _create_unknown_output(resource: pulumi.Resource) -> pulumi.Output[Any]:
