@@ -37,7 +37,7 @@ template:  ## the template with a wheel of this checkout beside it, for: pulumi 
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
 test: setup  ## run all tests
-	@$(SETUP) test
+	@$(SETUP) test sdks
 	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types

@@ -1,7 +1,7 @@
 """Set up this checkout, or print the shell environment to use it in.
 
 python3 -m tools.setup [STEP ...]    what a user needs: python, commands, pulumi, docker, image; or only the given steps
-python3 -m tools.setup test          what only tests need: Debian's packages, if this user may install them
+python3 -m tools.setup test sdks     what only tests need: Debian's packages, if allowed, and two Pulumi SDKs
 python3 -m tools.setup env           shell code for `eval`, after the steps that it depends on
 """
 
@@ -20,6 +20,7 @@ from tools.setup import (
     docker_daemon,
     programs_for_tests,
     pulumi_engine,
+    pulumi_sdks_for_tests,
     python_environment,
     shell_exports,
     state_backend,
@@ -46,6 +47,7 @@ STEPS: dict[str, Step] = {
     "docker": docker_daemon,
     "image": base_image,
     "test": programs_for_tests,
+    "sdks": pulumi_sdks_for_tests,
 }
 USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"
