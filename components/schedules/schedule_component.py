@@ -1,5 +1,7 @@
 """Schedule: jobs that run again at the times of a cron expression, as a component for all targets."""
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,10 +34,12 @@ from ..runtime.output_apply import call_now_or_when_known
 from ..runtime.program_job_validation import format_kind_and_name
 from ..schema import declaration_types, field_types, scheduled_job_rules
 from .preview_lines import render_next_times_line
-from .scheduled_job_requests import build_schedule_id, build_scheduled_jobs
+from .scheduled_job_requests import build_scheduled_jobs
 
 _SCHEDULE = Kind("schedules", "Schedule", "")
 """Names schedules in messages, as the kinds of the API name jobs."""
+_MAX_ID_LENGTH = 63
+_DIGEST_LENGTH = 8
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,21 @@ class Schedule(pulumi.ComponentResource):
             name, request, pulumi.ResourceOptions.merge(ours, upstream)
         )
         self.register_outputs({"status": self.status})
+
+
+def build_schedule_id(project: str, stack: str, name: str) -> str:
+    """Return the id of a schedule, which names its Pulumi project, stack and itself: `team_dev_nightly`.
+
+    It is a label's value, and an id of Cloud Scheduler and of Workflows: at most 63 lower-case letters, digits, `-` and
+    `_`, a letter first. A digest follows where this changes a name, so that no two schedules have one id.
+    """
+    parts = (project, stack, name)
+    slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
+    slug = slug if slug[:1].isalpha() else f"s{slug}"
+    if slug == "_".join(parts) and len(slug) <= _MAX_ID_LENGTH:
+        return slug
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{slug[: _MAX_ID_LENGTH - _DIGEST_LENGTH - 1]}-{digest}"
 
 
 def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:

@@ -1,6 +1,5 @@
 """The requests of a schedule: those that its jobs would be submitted with, with a place for the id of each run."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 
@@ -12,24 +11,6 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..jobs.spec_defaults import copy_with_defaults, copy_with_output_folder
 from ..runtime.foundation_protocol import Foundation
 from ..schema import interpolation
-
-_MAX_ID_LENGTH = 63
-_DIGEST_LENGTH = 8
-
-
-def build_schedule_id(project: str, stack: str, name: str) -> str:
-    """Return the id of a schedule, which names its Pulumi project, stack and itself: `team_dev_nightly`.
-
-    It is a label's value, and an id of Cloud Scheduler and of Workflows: at most 63 lower-case letters, digits, `-` and
-    `_`, a letter first. A digest follows where this changes a name, so that no two schedules have one id.
-    """
-    parts = (project, stack, name)
-    slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
-    slug = slug if slug[:1].isalpha() else f"s{slug}"
-    if slug == "_".join(parts) and len(slug) <= _MAX_ID_LENGTH:
-        return slug
-    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"{slug[: _MAX_ID_LENGTH - _DIGEST_LENGTH - 1]}-{digest}"
 
 
 def build_job_label_value(job_name: str) -> str:

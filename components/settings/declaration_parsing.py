@@ -28,10 +28,14 @@ from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonica
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
 from ..schema.source_file import SourceFile
 from ..schema.unknown_job_key_messages import find_unknown_top_key_message_or_none
-from . import schedule_checks
 from .declaration_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations
-from .reference_resolution import Resolution, resolve_known_references_and_find_violations
+from .schedule_job_list_checks import (
+    find_job_name_violations,
+    find_missing_or_duplicate_job_violations,
+    find_unscheduled_job_and_reference_violations,
+)
+from .var_and_reference_resolution import Resolution, resolve_known_references_and_find_violations
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
     "images": (declaration_types.Image, find_image_violations),
@@ -143,11 +147,11 @@ def _find_problems_between_schedules_and_jobs(
     by_name = {job.name: job for job in jobs}
     written = [resolution for resolution in resolutions if resolution.entry.section == "schedules"]
     for each in written:
-        for violation in schedule_checks.find_job_name_violations(each.value, by_name, invalid_lifecycles):
+        for violation in find_job_name_violations(each.value, by_name, invalid_lifecycles):
             yield each.entry.create_problem(*violation)
     named = [(each.entry.name, list_job_names(each.value)) for each in written]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
-    for job, path, message in schedule_checks.find_unscheduled_job_and_reference_violations(jobs, named, results):
+    for job, path, message in find_unscheduled_job_and_reference_violations(jobs, named, results):
         yield entries[job.kind.collection][job.name].create_problem(path, message)
 
 
@@ -173,7 +177,7 @@ def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[Declare
     fields, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
-        violations += schedule_checks.find_missing_or_duplicate_job_violations(value)
+        violations += find_missing_or_duplicate_job_violations(value)
     return (None, violations) if violations else (DeclaredSchedule.from_canonical(resolution.entry.name, fields), [])
 
 

@@ -18,9 +18,9 @@ from . import gcp_stack_rules, guardrail_checks
 from .declaration_loading import load_entries_and_problems
 from .declaration_parsing import parse_declarations_and_find_problems
 from .default_cloud_names import build_cloud_config_with_default_names_and_labels
-from .job_checks import find_duplicate_adoptions, find_job_violations
 from .price_overrides import merge_prices
 from .stack_config_parsing import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
+from .stack_specific_job_checks import find_duplicate_adoptions, find_job_violations
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .account_emails import build_account_email
 from .image_registry import RepositoryName
 from .propagation_retries import create_retrying_options
 from .secret_access import SecretAccess
-from .service_agents import OBJECT_VIEWER
+from .service_agent_access import OBJECT_VIEWER
 from .training_identity import ACT_AS, LOG_WRITER
 
 WRITER = "roles/artifactregistry.writer"

@@ -22,11 +22,11 @@ from .builder_identity import BuilderIdentity
 from .enabled_apis import Services, get_required_api_short_names
 from .image_registry import ImageRegistry
 from .job_failure_alerts import JobFailureAlerts
-from .job_network_access import JobNetwork
-from .persistent_resource import PersistentResource
+from .job_network_connection import JobNetwork
+from .persistent_resource_component import PersistentResource
 from .schedule_prerequisites import ScheduleAccounts
 from .secret_access import SecretAccess
-from .service_agents import Grants, ServiceAgentAccess
+from .service_agent_access import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
 from .training_identity import TrainingIdentity

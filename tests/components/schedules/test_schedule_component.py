@@ -11,9 +11,10 @@ import pytest
 from components import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
 from components.errors import DeclarationErrors
 from components.schedules.emulator_schedule import EmulatorSchedule
+from components.schedules.schedule_component import build_schedule_id
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
-from tests.components.settings.test_schedule_checks import NIGHTLY
+from tests.components.settings.test_schedule_job_list_checks import NIGHTLY
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.schedules.run_placeholders import RUN_ID
@@ -144,3 +145,19 @@ def test_an_update_registers_what_a_preview_shows() -> None:
 def test_an_update_of_an_invalid_program_fails(jobs: dict[str, JobTemplate], message: str) -> None:
     with pytest.raises(DeclarationErrors, match=re.escape(message)):
         graph(lambda: Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=LocalGround()))
+
+
+def test_ids_name_project_stack_and_schedule() -> None:
+    assert build_schedule_id("team", "dev", "nightly") == "team_dev_nightly"
+    ids = [
+        build_schedule_id("team", "dev", "a.b"),
+        build_schedule_id("team", "dev", "a-b"),
+        build_schedule_id("team", "dev", "a_b"),
+        build_schedule_id("team-dev", "a", "b"),
+        build_schedule_id("team", "dev-a", "b"),
+        build_schedule_id("team", "dev", f"{'n' * 62}1"),
+        build_schedule_id("team", "dev", f"{'n' * 62}2"),
+        build_schedule_id("2026", "Dev", "nightly"),
+    ]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch("[a-z][a-z0-9_-]{0,62}", id_) for id_ in ids)

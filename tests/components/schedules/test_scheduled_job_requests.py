@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
-from components.schedules.scheduled_job_requests import build_schedule_id, build_scheduled_jobs
+from components.schedules.scheduled_job_requests import build_scheduled_jobs
 from components.schema.declared_job import canonicalize_declared_spec_and_find_problems
 from tests.components.fakes import Ground
 from tests.corpus.specs import Spec, settings, specs
@@ -73,19 +73,3 @@ def test_an_earlier_job_s_model_folder_is_known() -> None:
         f"--from=gs://staging/nightly/{RUN_ID}/train/model/",
         "--name=${jobs.train.name}",
     ]
-
-
-def test_ids_name_project_stack_and_schedule() -> None:
-    assert build_schedule_id("team", "dev", "nightly") == "team_dev_nightly"
-    ids = [
-        build_schedule_id("team", "dev", "a.b"),
-        build_schedule_id("team", "dev", "a-b"),
-        build_schedule_id("team", "dev", "a_b"),
-        build_schedule_id("team-dev", "a", "b"),
-        build_schedule_id("team", "dev-a", "b"),
-        build_schedule_id("team", "dev", f"{'n' * 62}1"),
-        build_schedule_id("team", "dev", f"{'n' * 62}2"),
-        build_schedule_id("2026", "Dev", "nightly"),
-    ]
-    assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch("[a-z][a-z0-9_-]{0,62}", id_) for id_ in ids)

@@ -1,4 +1,4 @@
-"""JobNetwork: access of jobs to a private network, by VPC peering or through a network attachment."""
+"""JobNetwork: the connection of jobs to a private network, by VPC peering or through a network attachment."""
 
 from collections.abc import Mapping
 from typing import Any
