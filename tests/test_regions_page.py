@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.jobs.capacity_advice import iterate_capacity_alternative_lines_of_job
+from components.jobs.capacity_wait_advice import iterate_capacity_alternative_lines_of_job
 from components.jobs.failure_diagnosis import find_likely_causes
 from components.settings.settings import Settings
 from tests.components.projects import write

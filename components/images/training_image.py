@@ -13,7 +13,7 @@ from pulumi import dynamic
 from ..cloud_build.build_request import get_uri_without_tag
 from ..errors import BuildFailed, DockerUnavailable
 from ..files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
-from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import declaration_types

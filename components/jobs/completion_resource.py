@@ -16,12 +16,12 @@ from vertex_api.scalar_types import parse_seconds
 from ..errors import TrainingFailed
 from ..runtime import api_target
 from ..runtime.api_target import Target
-from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
-from .job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from .recovery.job_labels import MARK_LABEL, build_stack_filter
 from .recovery.submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 

@@ -16,7 +16,7 @@ from vertex_api.studies.trial_results import (
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ..runtime.api_target import Target
-from .capacity_advice import iterate_capacity_alternative_lines_of_job
+from .capacity_wait_advice import iterate_capacity_alternative_lines_of_job
 
 Job = Mapping[str, Any]
 MAX_LOG_LINES = 10

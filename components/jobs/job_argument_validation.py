@@ -16,7 +16,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import has_output
 from ..schema import declaration_types, field_types, interpolation
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
-from .adoption import RERUN_MESSAGE, find_adoption_violation_messages
+from .named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from .recovery.job_labels import find_reserved_or_excess_label_violations
 from .result_references import build_unknown_result_message, split_at_known_job_or_first_dot
 

@@ -10,12 +10,12 @@ from vertex_api.job_results.result_names_and_values import list_available_result
 from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import call_now_or_when_known
 from ..schema import declaration_types, interpolation
-from .adoption import expand_to_resource_name
 from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
+from .named_job_adoption import expand_to_resource_name
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
 from .recovery.job_digests import compute_run_digest

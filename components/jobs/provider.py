@@ -20,15 +20,15 @@ from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..runtime.submission_pacing import get_submission_pacing
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems, get_deletion_policy
-from .adoption import (
+from .drifted_spec import copy_declared_with_differing_actual_values
+from .named_job_adoption import (
     RERUN_MESSAGE,
     fetch_and_verify_adopted_job,
     find_adoption_violation_messages,
     is_same_job,
 )
-from .drift_comparison import copy_declared_with_differing_actual_values
-from .job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
+from .pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .progress_lines import describe_run_summary_change_or_none
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_labels import find_reserved_or_excess_label_violations

@@ -15,8 +15,8 @@ from ..errors import TrainingFailed
 from ..runtime import api_target
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
-from .capacity_advice import CapacityAdvice
-from .job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
+from .capacity_wait_advice import CapacityAdvice
+from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from .progress_lines import Progress
 
 Job = Mapping[str, Any]

@@ -10,7 +10,7 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.cached_digests import get_short_digests_or_none_if_many
-from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_stores import get_object_store
 from ..runtime.provider_base import Provider

@@ -12,7 +12,7 @@ from .input_changes import shorten_in_the_middle
 from .job_changes import Cause, JobFinding
 from .job_groups import JobGroup, group_jobs_by_all_causes_or_commonest
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
-from .markdown_totals import iterate_totals_lines
+from .markdown_cost_and_quota import iterate_totals_lines
 from .other_resource_changes import OtherChange
 from .preview_review import Review
 from .schedule_changes import ScheduleFinding

@@ -8,7 +8,7 @@ from vertex_api.scalar_types import parse_seconds
 
 from ..settings import guardrail_checks
 from .preview_document import PreviewDocument
-from .stack_totals import StackSide
+from .stack_cost_and_quota import StackSide
 
 NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..runtime.quota_table import parse_granted_amount_texts_by_metric
+from ..runtime.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
 from .data_losses import DataLoss, find_data_losses
 from .grant_changes import Grant, find_grant_changes
 from .image_and_package_changes import ImageFinding, find_changed_images_and_packages
@@ -13,7 +13,7 @@ from .other_resource_changes import OtherChange, find_changes_of_other_resources
 from .preview_document import PreviewDocument
 from .preview_messages import list_unique_root_error_messages, list_unique_warning_messages
 from .schedule_changes import ScheduleFinding, find_changed_schedules
-from .stack_totals import (
+from .stack_cost_and_quota import (
     StackSide,
     Submissions,
     Totals,

@@ -12,8 +12,8 @@ from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..errors import SubmitFailed
 from ..runtime.api_target import LOCAL_PREFIX
-from ..runtime.dynamic_resource_base import DynamicResource
 from ..runtime.emulator_requests import start_emulator_and_request_or_none
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
 from ..runtime.provider_base import Provider
 

@@ -15,10 +15,10 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.schedules.schedule_request import ScheduleRequest
 
-from ..jobs.job_fetching import fetch_tuning_job_of_pipeline_or_same_job
+from ..jobs.pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
-from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
 from ..runtime.provider_base import Provider
 from .scheduled_job_requests import build_job_label_value

@@ -8,7 +8,7 @@ from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
 from ..images.image_rules import find_bare_image_name_violations
-from ..jobs.adoption import RERUN_MESSAGE, find_adoption_violation_messages
+from ..jobs.named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
 from ..schema import declaration_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob

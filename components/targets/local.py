@@ -14,7 +14,7 @@ from vertex_api.schedules.schedule_request import ScheduleRequest
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process, emulator_secrets_file
 from ..runtime.api_target import LOCAL_PREFIX
-from ..runtime.dynamic_resource_base import DynamicResource
+from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.provider_base import Provider
 from ..schedules.emulator_schedule import EmulatorSchedule

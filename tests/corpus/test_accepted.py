@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import DeclarationErrors
-from components.jobs.drift_comparison import copy_declared_with_differing_actual_values
+from components.jobs.drifted_spec import copy_declared_with_differing_actual_values
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.schema import interpolation

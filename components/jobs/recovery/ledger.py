@@ -25,7 +25,7 @@ from vertex_api.job_kinds import KINDS
 
 from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
-from ...runtime.dynamic_resource_base import DynamicResource
+from ...runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ...runtime.provider_base import Provider
 from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy

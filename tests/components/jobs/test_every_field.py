@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.jobs.drift_comparison import copy_declared_with_differing_actual_values
+from components.jobs.drifted_spec import copy_declared_with_differing_actual_values
 from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from components.runtime import api_target
 from components.runtime.page_and_log_links import EmulatorLinks

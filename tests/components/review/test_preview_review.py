@@ -7,10 +7,10 @@ import pytest
 from components.review.data_losses import DATA_BY_TYPE, DataLoss
 from components.review.grant_changes import Grant
 from components.review.job_changes import Cause, JobFinding
+from components.review.markdown_cost_and_quota import render_submissions_and_duration_if_paced
 from components.review.markdown_rendering import render_markdown
-from components.review.markdown_totals import render_submissions_and_duration_if_paced
 from components.review.preview_review import Review, build_review
-from components.review.stack_totals import Submissions
+from components.review.stack_cost_and_quota import Submissions
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 

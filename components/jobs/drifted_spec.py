@@ -1,4 +1,4 @@
-"""Drift: how a job as the service holds it differs from its declaration."""
+"""A declared spec with the values that have drifted: those in which the service holds other ones than declared."""
 
 from collections.abc import Mapping
 from typing import Any

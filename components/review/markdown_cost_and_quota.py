@@ -8,7 +8,7 @@ from ..runtime.submission_pacing import render_submission_total_line
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
 from .nearly_reached_guardrails import NearlyReachedGuardrail
 from .preview_review import Review
-from .stack_totals import Submissions, Totals
+from .stack_cost_and_quota import Submissions, Totals
 
 _NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})
 _MAX_NAMES = 5

@@ -14,7 +14,7 @@ from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from .drift_comparison import is_equal_after_resolving_references, replace_secrets_with_references
+from .drifted_spec import is_equal_after_resolving_references, replace_secrets_with_references
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]

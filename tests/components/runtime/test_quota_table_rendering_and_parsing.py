@@ -1,6 +1,6 @@
 """The table of needed and granted quotas, as it is shown and read again."""
 
-from components.runtime.quota_table import (
+from components.runtime.quota_table_rendering_and_parsing import (
     parse_granted_amount_texts_by_metric,
     render_quota_table_lines_summed_over_jobs,
 )

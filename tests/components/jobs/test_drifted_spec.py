@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.drift_comparison import copy_declared_with_differing_actual_values
+from components.jobs.drifted_spec import copy_declared_with_differing_actual_values
 from components.schema.interpolation import resolve_known_references_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
