@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.search import EndedTrial, early_stopping, study_stopping
 from vertex_emulator.search.early_stopping import CurvesByObjective
-from vertex_emulator.search.trial_results import parse_api_measurement
+from vertex_emulator.search.measurements_and_observations import parse_api_measurement
 
 _CODE_FAILED_PRECONDITION = 9
 

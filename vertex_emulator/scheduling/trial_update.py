@@ -8,7 +8,11 @@ from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import hypertune_measurements
-from vertex_emulator.search.trial_results import Measurement, parse_api_measurement, serialize_api_measurement
+from vertex_emulator.search.measurements_and_observations import (
+    Measurement,
+    parse_api_measurement,
+    serialize_api_measurement,
+)
 
 
 def build_updated_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:

@@ -5,9 +5,9 @@ from math import log
 import numpy as np
 from numpy.random import Generator
 
-from vertex_emulator.search.acquisition_function import Acquisition
 from vertex_emulator.search.parameter_domains import Categories
 from vertex_emulator.search.point_encoder import PointEncoder
+from vertex_emulator.search.safe_confidence_bound import Acquisition
 from vertex_emulator.search.surrogate_model import Matrix
 
 _POINTS = 1000

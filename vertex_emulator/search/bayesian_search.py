@@ -13,11 +13,14 @@ from vertex_api.studies.metrics import (
     parse_safety_metrics,
 )
 from vertex_api.types import StudySpec
-from vertex_emulator.search.loss_transforms import fill_missing_and_compress_outliers, scalarize_losses_by_trial
+from vertex_emulator.search.measurements_and_observations import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.parameter_space import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.random_search import create_seeded_generator, draw_random_point
-from vertex_emulator.search.trial_results import Observation
+from vertex_emulator.search.surrogate_training_targets import (
+    fill_missing_and_compress_outliers,
+    scalarize_losses_by_trial,
+)
 
 # The time of a fit grows with the cube of the points.
 _MAX_FITTED_POINTS = 100
@@ -74,8 +77,8 @@ def _fit_models_and_propose_point_or_none(
     import numpy as np
 
     from vertex_emulator.search import acquisition_maximization, surrogate_model
-    from vertex_emulator.search.acquisition_function import Acquisition
     from vertex_emulator.search.point_encoder import PointEncoder
+    from vertex_emulator.search.safe_confidence_bound import Acquisition
 
     encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from vertex_api.studies.metrics import Metric, parse_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.search.trial_results import Measurement
+from vertex_emulator.search.measurements_and_observations import Measurement
 
 # The decay curve rule stops a trial below this probability of beating the best completed trial.
 MIN_CHANCE_TO_WIN = 0.05

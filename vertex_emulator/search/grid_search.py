@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from vertex_emulator.errors import SearchSpaceExhausted
+from vertex_emulator.search.measurements_and_observations import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.parameter_space import Space, build_point_key
-from vertex_emulator.search.trial_results import Observation
 
 
 def require_unseen_grid_point(space: Space, observations: Sequence[Observation]) -> dict[str, Value]:

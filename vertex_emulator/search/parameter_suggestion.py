@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from vertex_api.types import StudySpec
 from vertex_emulator.search import bayesian_search, grid_search, random_search
+from vertex_emulator.search.measurements_and_observations import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.parameter_space import Space
-from vertex_emulator.search.trial_results import Observation
 
 
 def require_next_parameters(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:

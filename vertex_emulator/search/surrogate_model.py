@@ -1,29 +1,22 @@
-"""The Gaussian process of the default algorithm: a wrapper of egobox that handles its failures.
+"""The Gaussian process of the default algorithm: a wrapper of egobox, whose failures give no model.
 
 Modules that import egobox or numpy are loaded by the first fit: they add tens of megabytes to a process.
 """
 
-import os
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 import egobox
 import numpy as np
 from numpy.typing import NDArray
+
+from vertex_emulator.search.rust_failure_handling import get_result_unless_rust_fails
 
 Matrix = NDArray[np.float64]
 _KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
 # Start points for maximizing the likelihood: with more data a start costs more, and fewer are needed.
 _FEW, _STARTS, _STARTS_OF_MANY = 60, 10, 3
 _SMALLEST_VARIANCE = 1e-18
-_STDERR = 2
-_stderr_lock = threading.Lock()
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class Surrogate:
 
     def condition_on_pending(self, features: Matrix) -> "Surrogate":
         """Return the model conditioned on its own predictions for pending rows (fantasies); itself if that fails."""
-        updated = _get_result_unless_rust_fails(
+        updated = get_result_unless_rust_fails(
             lambda: self.gaussian_process.update(features, self.gaussian_process.predict(features)[:, None])
         )
         return self if updated is None else replace(self, gaussian_process=updated)
@@ -67,7 +60,7 @@ def try_to_fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surroga
         correlation = getattr(egobox.CorrelationSpec, kernel)
         return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
-    processes = [_get_result_unless_rust_fails(partial(fit_gaussian_process, kernel)) for kernel in _KERNELS]
+    processes = [get_result_unless_rust_fails(partial(fit_gaussian_process, kernel)) for kernel in _KERNELS]
     candidates = [gaussian_process for gaussian_process in processes if gaussian_process is not None]
     if not candidates:
         return None
@@ -81,35 +74,3 @@ def _average_values_of_equal_points(features: Matrix, values: Matrix) -> tuple[M
     index = index.ravel()
     sums = np.bincount(index, weights=values)
     return distinct, (sums / np.bincount(index))[:, None]
-
-
-def _get_result_unless_rust_fails(work: Callable[[], Result]) -> Result | None:
-    """Return the result of `work`; None if its Rust code fails or panics."""
-    try:
-        with _suppress_panic_output():
-            return work()
-    except RuntimeError:
-        return None
-    except BaseException as failure:
-        # A Rust panic is no `Exception`, and its class cannot be imported.
-        if type(failure).__name__ != "PanicException":
-            raise
-        return None
-
-
-@contextmanager
-def _suppress_panic_output() -> Iterator[None]:
-    """Keep Rust's panic message, which goes straight to file descriptor 2, off standard error.
-
-    The descriptor belongs to the whole process: what other threads write to it meanwhile is captured and passed on.
-    """
-    with _stderr_lock, tempfile.TemporaryFile() as captured:
-        stderr = os.dup(_STDERR)
-        os.dup2(captured.fileno(), _STDERR)
-        try:
-            yield
-        finally:
-            os.dup2(stderr, _STDERR)
-            os.close(stderr)
-        captured.seek(0)
-        os.write(_STDERR, captured.read())

@@ -1,10 +1,10 @@
-"""Transformations of losses before models are fitted: failures, outliers, several objectives."""
+"""The values that surrogate models are fitted to: one per trial, also of failures, outliers and several objectives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import log1p
 from statistics import median
 
-from vertex_emulator.search.trial_results import Observation
+from vertex_emulator.search.measurements_and_observations import Observation
 
 # The share of the plain sum that is added to the maximum, so that a trial that is worse in one objective and equal in
 # the others gets a larger loss (Knowles 2006).

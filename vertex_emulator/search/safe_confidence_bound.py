@@ -1,4 +1,4 @@
-"""The acquisition function: a confidence bound on the loss, and the probability that a point is safe."""
+"""The acquisition function: a confidence bound on the loss, combined with the probability that a point is safe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
