@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertex_emulator.database.job_changes import JobChangeNotifier, create_live_set_of_changed_job_ids
+from vertex_emulator.database.job_change_notifier import JobChangeNotifier, create_live_set_of_changed_job_ids
 from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 

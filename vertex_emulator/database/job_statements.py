@@ -1,4 +1,4 @@
-"""The statements on jobs of every kind, also on the jobs of trials."""
+"""The statements on jobs of every kind, also on the jobs of trials, and on the service's messages in their logs."""
 
 import json
 import sqlite3
@@ -13,9 +13,9 @@ from vertex_api.job_kinds import CUSTOM_JOB, KINDS, Kind
 from vertex_emulator.database import records
 from vertex_emulator.database.injected_fault_statements import InjectedFaults
 from vertex_emulator.database.job_queue_statements import ACTIVE
-from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory
-from vertex_emulator.database.service_messages import ServiceMessageStatements, iterate_closing_severities_and_texts
-from vertex_emulator.database.statement_base import encode_values
+from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory, ServiceMessage
+from vertex_emulator.database.service_message_texts import iterate_closing_severities_and_texts
+from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.timestamps import now_ns
@@ -25,8 +25,8 @@ _NO_RESTARTS = RestartHistory()
 _get_location = lru_cache(Location)  # a search reads thousands of jobs
 
 
-class JobStatements(ServiceMessageStatements):
-    """The statements on jobs; the end of a job is logged as messages of the service."""
+class JobStatements(Statements):
+    """The statements on jobs, and on the service's messages in their logs."""
 
     def add_job_and_consume_fault(
         self,
@@ -127,6 +127,15 @@ class JobStatements(ServiceMessageStatements):
         for severity, text in iterate_closing_severities_and_texts(ending, has_program):
             self.log_service_message(job.id, text, severity)
         self.update_and_get_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
+
+    def log_service_message(self, job_id: str, text: str, severity: str = "INFO") -> None:
+        """Add a message of the service to a job's log."""
+        self._insert_row("service_messages", job=job_id, at=now_ns(), severity=severity, text=text)
+
+    def list_service_messages(self, job_id: str) -> list[ServiceMessage]:
+        """List the service's messages in a job's log, oldest first."""
+        rows = self._connection.execute("SELECT * FROM service_messages WHERE job = ? ORDER BY sequence", (job_id,))
+        return [ServiceMessage(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
     def delete_job_with_trials(self, job: Job) -> None:
         """Delete a job with its trials, their jobs and its messages."""

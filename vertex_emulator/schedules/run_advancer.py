@@ -12,7 +12,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.errors import ApiError, ScheduleRunEnded
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
-from vertex_emulator.schedules.job_results import collect_values_by_result, find_model_dir_or_none
+from vertex_emulator.schedules.result_reference_values import collect_values_by_result, find_model_dir_or_none
 
 _log = logging.getLogger("vertex_emulator.schedules")
 

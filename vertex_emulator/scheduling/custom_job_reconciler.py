@@ -12,7 +12,7 @@ from functools import partial
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
-from vertex_emulator.database.service_messages import LAUNCH_TEXTS
+from vertex_emulator.database.service_message_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import docker_log_size
 from vertex_emulator.replicas import saved_logs as logs

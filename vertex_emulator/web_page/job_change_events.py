@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from vertex_emulator.database.job_changes import JobChangeNotifier
+from vertex_emulator.database.job_change_notifier import JobChangeNotifier
 
 _RETRY_MILLISECONDS = 1000
 _KEEP_ALIVE_SECONDS = 15.0

@@ -1,4 +1,4 @@
-"""The results of earlier jobs of a run, as later ones refer to them: `${jobs.tune.bestTrial.parameters.lr}`."""
+"""The values to which later jobs of a run refer: results of earlier ones, `${jobs.tune.bestTrial.parameters.lr}`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -10,7 +10,7 @@ import pytest
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.job_changes import Subscription
+from vertex_emulator.database.job_change_notifier import Subscription
 from vertex_emulator.database.records import RUNNING, Trial
 
 SHORT = 0.01

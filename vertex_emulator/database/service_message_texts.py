@@ -1,10 +1,8 @@
-"""What the service itself writes into a job's log: the statements, and the texts of real jobs (docs/fidelity.md)."""
+"""The texts that the service itself writes into a job's log, as real jobs have them (docs/fidelity.md)."""
 
 from collections.abc import Iterator
 
-from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Ending, ServiceMessage
-from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Ending
 
 PROVISIONING_TEXTS = (
     "Vertex AI is provisioning job running framework. First time usage might take couple of minutes, "
@@ -19,19 +17,6 @@ _TEAR_DOWN_TEXTS = {
     CANCELLED: (),
 }
 _FINAL_TEXTS = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed.", CANCELLED: "Job is cancelled."}
-
-
-class ServiceMessageStatements(Statements):
-    """The statements on the service's messages in the logs of jobs."""
-
-    def log_service_message(self, job_id: str, text: str, severity: str = "INFO") -> None:
-        """Add a message of the service to a job's log."""
-        self._insert_row("service_messages", job=job_id, at=now_ns(), severity=severity, text=text)
-
-    def list_service_messages(self, job_id: str) -> list[ServiceMessage]:
-        """List the service's messages in a job's log, oldest first."""
-        rows = self._connection.execute("SELECT * FROM service_messages WHERE job = ? ORDER BY sequence", (job_id,))
-        return [ServiceMessage(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
 
 def iterate_closing_severities_and_texts(ending: Ending, has_program: bool) -> Iterator[tuple[str, str]]:
