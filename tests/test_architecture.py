@@ -37,8 +37,8 @@ LAYERS = {
     ),
     "vertex_api": (
         ("", "deferred_packages", "client_errors", "scalar_types", "name_suggestions", "job_states", "studies"),
-        ("calls", "catalog", "message_fields", "schedules", "types"),
-        ("job_kinds", "message_conversion"),
+        ("calls", "catalog", "typed_dict_fields", "schedules", "types"),
+        ("job_kinds", "scalar_to_string_conversion"),
         ("resource_names", "training_pipelines", "validation.rules"),
         ("client", "validation"),
         ("estimates", "job_results"),

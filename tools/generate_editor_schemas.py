@@ -20,9 +20,9 @@ from components.schema.field_types import NumberOrText
 from components.settings.stack_config_parsing import NAMESPACE
 from tools.generator_base import SCHEMA_ID_PREFIX, load_installed_discovery_document, run_generator_command
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
 from vertex_api.training_pipelines.pipeline_declaration_types import TrainingPipeline
+from vertex_api.typed_dict_fields import split_type_and_annotations
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"

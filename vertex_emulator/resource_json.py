@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.message_conversion import convert_int64_to_strings
+from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
 from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
-from vertex_api.studies.metrics import parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
 from vertex_api.studies.trial_results import count_ended_trials, find_best_trial_summary_or_none
 
 Job = Mapping[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.studies.metrics import parse_metrics
+from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
 
 Steps = list[dict[str, Any]]
 

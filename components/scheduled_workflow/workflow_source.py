@@ -17,7 +17,7 @@ from vertex_api.schedules.run_placeholders import (
     SCHEDULE_LABEL,
     list_result_references,
 )
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from . import best_trial_steps

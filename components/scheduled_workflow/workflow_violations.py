@@ -6,7 +6,7 @@ Source of the limits: Google's page "Quotas and limits" of Workflows.
 from collections.abc import Iterator
 from typing import Any
 
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from vertex_api.validation.rules import KeyPath, Violation
 
 from . import best_trial_steps

@@ -7,7 +7,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.job_kinds import KINDS
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..errors import SubmitFailed

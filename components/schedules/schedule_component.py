@@ -11,7 +11,7 @@ import pulumi
 
 from vertex_api.job_kinds import Kind
 from vertex_api.job_results.result_names_and_values import list_available_result_names
-from vertex_api.schedules.schedule_request import Overlap, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import Overlap, ScheduleRequest
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import (

@@ -13,7 +13,7 @@ from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_results.result_names_and_values import MODEL_DIR, build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 from ..jobs.pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import api_target

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from vertex_api.job_results.result_names_and_values import MODEL_DIR
 from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request import ScheduledJob
+from vertex_api.schedules.schedule_request_types import ScheduledJob
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..jobs.spec_defaults import copy_with_defaults, copy_with_output_folder

@@ -4,7 +4,7 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api import types
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.message_fields import get_fields_by_name
+from vertex_api.typed_dict_fields import get_fields_by_name
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import unknown_field_text
 

@@ -9,7 +9,7 @@ from pulumi import dynamic
 
 from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_api.resource_names import build_parent
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process, emulator_secrets_file

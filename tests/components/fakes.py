@@ -16,7 +16,7 @@ from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 
 def start_new_process() -> None:

@@ -16,8 +16,8 @@ from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.test_client import HELD, Api
 from vertex_api.client import RestClient
-from vertex_api.message_conversion import convert_int64_to_strings
 from vertex_api.resource_names import build_parent
+from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
 PARENT = build_parent("acme-dev", "us-central1")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.corpus.discovery import broken
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.message_conversion import convert_int64_to_strings
+from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
 from vertex_api.types import CustomJob
 
 JOB = convert_int64_to_strings(CustomJob, custom_job())

@@ -10,7 +10,7 @@ from vertex_api.job_results.pipeline_results import (
     get_backing_job_and_model_names_by_result,
     is_pipeline,
 )
-from vertex_api.studies.metrics import parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
 from vertex_api.studies.trial_results import (
     find_best_trial_summary_or_none,
     find_pareto_front_summaries,

@@ -6,7 +6,7 @@ from math import inf
 from operator import le
 from typing import Any
 
-from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
 
 ENDED_STATES = frozenset({"SUCCEEDED", "INFEASIBLE"})
 _CUT_SHORT = re.compile(

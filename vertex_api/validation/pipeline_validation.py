@@ -7,10 +7,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.message_conversion import (
-    convert_scalars_in_string_fields_to_texts,
-    copy_without_unknown_fields,
-)
+from vertex_api.scalar_to_string_conversion import convert_scalars_in_string_fields_to_texts
 from vertex_api.training_pipelines.backing_job import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
@@ -36,6 +33,7 @@ from vertex_api.validation.shape_validation import (
     FieldProblem,
     OutputOnlyPolicy,
     canonicalize_and_find_shape_problems,
+    copy_without_unknown_fields,
 )
 from vertex_api.validation.valid_part import extract_valid_part
 

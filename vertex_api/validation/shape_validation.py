@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -11,7 +12,8 @@ from pydantic_core import ErrorDetails
 
 from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.message_schema import (
+from vertex_api.typed_dict_fields import get_fields_by_name
+from vertex_api.validation.json_schema_lookup import (
     find_nested_path_texts_containing,
     get_json_schema,
     get_settable_field_schemas,
@@ -137,6 +139,21 @@ def copy_without_nulls_and_empty_lists(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [copy_without_nulls_and_empty_lists(child) for child in value]
     return value
+
+
+def copy_without_unknown_fields(message_type: Any, value: Any) -> Any:
+    """Return a JSON value without the fields that its message does not have, in either spelling.
+
+    A newer service may send fields that these types lack.
+    """
+    if message_type is None or not isinstance(value, Mapping):
+        return value
+    fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
+    return {
+        key: field.map_values(value[key], partial(copy_without_unknown_fields, field.message_type))
+        for key, field in fields.items()
+        if field
+    }
 
 
 def _canonicalize_and_list_errors(

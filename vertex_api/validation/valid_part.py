@@ -1,13 +1,14 @@
-"""ValidPart: what rules can check of a value, and which violations may be a mere consequence of what it lacks."""
+"""ValidPart: what rules can check of a value whose other parts are misshapen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api.validation.message_schema import Schema, get_json_schema, require_schema_node, resolve_reference
+from vertex_api.validation.consequential_violations import RemovalConsequences
+from vertex_api.validation.json_schema_lookup import Schema, get_json_schema, require_schema_node, resolve_reference
 from vertex_api.validation.problem_limit import has_too_many
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import (
@@ -18,43 +19,6 @@ from vertex_api.validation.shape_validation import (
     find_intended_path_or_itself,
     get_value_at_path_or_none,
 )
-
-_CONSEQUENCES = {
-    ("acceleratorCount", "acceleratorType"),
-    ("gpuPartitionSize", "acceleratorCount"),
-    ("modelToUpload", "modelId"),
-    ("modelToUpload", "parentModel"),
-    ("network", "reservedIpRanges"),
-    ("parameterId", "learningRateParameterName"),
-    ("parameters", "learningRateParameterName"),
-    ("persistentResourceId", "machineType"),
-    ("strategy", "maxWaitDuration"),
-}
-"""Fields, each with another that may break a rule only because the first one was removed."""
-_VALUE_FIELD_ENDINGS = ("ValueSpec", "Values")
-"""The endings of the fields by which rules check a parameter of a study together with its children."""
-
-
-class RemovalConsequences:
-    """The violations that may exist only because parts of a value, at `paths`, were removed from it."""
-
-    def __init__(self, paths: Iterable[KeyPath]) -> None:
-        paths = frozenset(paths)
-        self._paths = {_widen_to_whole_parameter_if_in_values(path) for path in paths}
-        self._parents = {path[:depth] for path in self._paths for depth in range(len(path))}
-        self._fields = {_get_last_field_name(path) for path in paths}
-        self._has_machine = any("machineSpec" in path for path in paths)
-
-    def may_include(self, path: KeyPath) -> bool:
-        """Return whether a violation at a path may exist only because a part of the value was removed."""
-        # The same place, or one inside the other.
-        if path in self._parents or any(path[:depth] in self._paths for depth in range(len(path) + 1)):
-            return True
-        field = _get_last_field_name(path)
-        # With FLEX_START, a machine as a whole is compared with that of another pool.
-        return (field == "machineSpec" and self._has_machine) or not self._fields.isdisjoint(
-            removed for removed, dependent in _CONSEQUENCES if dependent == field
-        )
 
 
 @dataclass(frozen=True)
@@ -116,17 +80,6 @@ def _remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) 
         parent.pop(_get_key_as_written(parent, last), None)
         if not is_there_twice and last in require_schema_node(schema, tuple(parents)).get("required", ()):
             parent[last] = _make_placeholder(require_schema_node(schema, path), schema)
-
-
-def _widen_to_whole_parameter_if_in_values(path: KeyPath) -> KeyPath:
-    """Return the path of the whole study parameter for a path in its values: its children and scale depend on them."""
-    if any(str(part).endswith(_VALUE_FIELD_ENDINGS) for part in path) and "parameters" in path:
-        return path[: path.index("parameters") + 2]
-    return path
-
-
-def _get_last_field_name(path: KeyPath) -> str:
-    return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
 def _get_key_as_written(parent: Any, part: Any) -> Any:

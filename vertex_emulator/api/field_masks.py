@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from vertex_api.message_fields import get_fields_by_name
 from vertex_api.name_suggestions import suggestion_or_known_names_text
+from vertex_api.typed_dict_fields import get_fields_by_name
 from vertex_emulator.errors import ApiError
 
 

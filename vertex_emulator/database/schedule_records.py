@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_emulator.locations_and_ids import Location
 
 RunState = Literal["RUNNING", "SUCCEEDED", "FAILED", "SKIPPED"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.locations_and_ids import Location

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from vertex_api.job_kinds import KINDS
 from vertex_api.job_states import SUCCEEDED_STATES, strip_state_prefix
 from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.schedule_request import ScheduledJob
+from vertex_api.schedules.schedule_request_types import ScheduledJob
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob

@@ -7,7 +7,7 @@ from typing import Any, Literal, Required
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import Boolean, String
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_api.types import Message
 from vertex_api.validation.shape_validation import (
     FieldProblem,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import hypertune_measurements

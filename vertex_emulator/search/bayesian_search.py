@@ -7,7 +7,7 @@ Process Bandit Algorithm, 2024). What users may notice as a difference are the f
 from collections.abc import Sequence
 from random import Random
 
-from vertex_api.studies.metrics import (
+from vertex_api.studies.objectives_and_safety_metrics import (
     are_metric_values_safe,
     parse_objectives,
     parse_safety_metrics,

@@ -12,7 +12,7 @@ from math import erf, inf, sqrt
 from statistics import fmean, median
 from typing import Any
 
-from vertex_api.studies.metrics import Metric, parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import Metric, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search.measurements_and_observations import Measurement
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.metrics import are_metric_values_safe, parse_objectives
+from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 

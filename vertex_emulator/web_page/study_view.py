@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.metrics import parse_metrics
+from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
 from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job
 from vertex_emulator.resource_json import build_time_fields, serialize_job

@@ -7,7 +7,7 @@ import pulumi
 from pulumi import ResourceOptions
 
 from vertex_api.resource_names import build_parent
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 from ...jobs.recovery.ledger import Ledger
 from ...runtime.api_target import CLOUD_PREFIX

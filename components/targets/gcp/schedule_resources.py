@@ -11,7 +11,7 @@ from pulumi_gcp import cloudscheduler, workflows
 
 from vertex_api.resource_names import build_parent
 from vertex_api.schedules.cron import find_shortest_gap
-from vertex_api.schedules.schedule_request import ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from vertex_api.validation.shape_validation import format_path
 
 from ...errors import DeclarationErrors, Problem

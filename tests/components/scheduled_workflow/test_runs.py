@@ -14,7 +14,7 @@ from tests.vertex_emulator.running import PARENT, RunningEmulator, pool
 from tests.vertex_emulator.test_studies import study
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_api.schedules.run_placeholders import build_run_id
-from vertex_api.schedules.schedule_request import Overlap, ScheduledJob
+from vertex_api.schedules.schedule_request_types import Overlap, ScheduledJob
 
 DAY = 86400.0
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}

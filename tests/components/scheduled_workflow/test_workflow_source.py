@@ -23,7 +23,7 @@ from tests.standins.workflows.executions import Execution
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.schedules.run_placeholders import list_result_references
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 
 MACHINE = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}

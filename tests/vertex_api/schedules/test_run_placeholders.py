@@ -10,7 +10,7 @@ from vertex_api.schedules.run_placeholders import (
     copy_with_run_id,
     list_result_references,
 )
-from vertex_api.schedules.schedule_request import ScheduledJob, ScheduleRequest
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 
 BODY = {
     "displayName": f"train-{RUN_ID}",

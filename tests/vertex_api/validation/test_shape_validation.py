@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
+from vertex_api import types
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
+    copy_without_unknown_fields,
     format_path,
 )
 
@@ -298,3 +300,19 @@ def test_rules_skip_unresolved_references() -> None:
         1
     ]
     assert [problem.path_text for problem in found] == ["labels.b"]
+
+
+def test_unknown_fields_are_dropped_at_any_depth() -> None:
+    job = {
+        "worker_pool_specs": [
+            {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},
+            "x",
+        ],
+        "later": [],
+        "experiment": {"a text": "is expected"},
+    }
+    assert copy_without_unknown_fields(types.CustomJobSpec, job) == {
+        "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
+        "experiment": {"a text": "is expected"},
+    }
+    assert copy_without_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from typing_extensions import is_typeddict
 
 from vertex_api import scalar_types
-from vertex_api.message_fields import split_type_and_annotations
+from vertex_api.typed_dict_fields import split_type_and_annotations
 from vertex_api.validation.rules.uploaded_model import ONEOFS
 
 Names = tuple[str, ...]

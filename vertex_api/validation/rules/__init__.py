@@ -10,7 +10,7 @@ from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.validation.rules import common_fields, job_spec, tuning_job
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 __all__ = ["KeyPath", "Violation", "find_violations"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules.text_formats import TextFormat
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.text_formats import TextFormat, find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _KEY = TextFormat.from_template("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _MAX_NAME_LENGTH = 128

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex_api.validation.rules.text_formats import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _MAX_ENTRIES = 100
 _MAX_CHARACTERS = 100_000

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.rules.text_formats import STORAGE_URI, TextFormat
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.text_formats import STORAGE_URI, TextFormat, find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _ONEOFS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),

@@ -13,8 +13,9 @@ from vertex_api.validation.rules.text_formats import (
     STORAGE_URI,
     TENSORBOARD,
     TextFormat,
+    find_unset_field_violations,
 )
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _SERVICE_ACCOUNT = TextFormat(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),

@@ -12,7 +12,7 @@ from vertex_api.catalog.machines import get_accelerator_and_count
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import study_parameters
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
 _GOOGLE_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")

@@ -12,7 +12,7 @@ from vertex_api.catalog.machines import (
 )
 from vertex_api.name_suggestions import find_closest_name_or_none, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
 """Machine types that need a reservation (Google's page on configuring compute resources)."""

@@ -5,7 +5,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _REGION = 3  # projects/P/locations/R/… and projects/P/regions/R/…
 

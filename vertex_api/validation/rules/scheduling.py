@@ -7,7 +7,7 @@ from vertex_api.catalog.machines import find_machine_or_none, get_accelerator_an
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, find_machine_violations
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600
 _H100_AND_NEWER = ("NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB", "NVIDIA_H200_141GB", "NVIDIA_B200")

@@ -8,7 +8,8 @@ from typing import Any
 
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules.parameter_conditions import FIELDS, find_child_condition_violations
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.text_formats import find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _MIN_DISTANCE = 1e-10

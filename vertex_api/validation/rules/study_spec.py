@@ -6,7 +6,8 @@ from typing import Any
 
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import study_parameters, study_stopping
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.text_formats import find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 
 def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules.study_parameters import walk_parameters_with_conditions
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
 

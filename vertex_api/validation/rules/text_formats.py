@@ -1,12 +1,12 @@
-"""Formats of texts: resource names, storage URIs, identifiers."""
+"""Rules for texts: formats of resource names, storage URIs and identifiers, and texts that are required."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
 
@@ -45,6 +45,13 @@ class TextFormat:
         """Find a required text of a message that is missing or does not have this format."""
         yield from find_unset_field_violations(message, [field], at)
         yield from self.find_violations_if_set(message[field], (*at, field))
+
+
+def find_unset_field_violations(message: Mapping[str, Any], fields: Iterable[str], at: KeyPath) -> Iterator[Violation]:
+    """Find required texts that are missing or empty, which is the same in proto3."""
+    for field in fields:
+        if not message.get(field):
+            yield (*at, field), "is required"
 
 
 STORAGE_URI = TextFormat(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import common_fields, input_data, uploaded_model
-from vertex_api.validation.rules.violations import Violation
+from vertex_api.validation.rules.violation_type import Violation
 
 
 def find_pipeline_violations_except_job(pipeline: Mapping[str, Any]) -> Iterator[Violation]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.catalog.machines import find_machine_or_none
 from vertex_api.validation.rules import job_spec, study_spec
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 
 def find_tuning_job_violations(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

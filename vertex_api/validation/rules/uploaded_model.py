@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api import types
-from vertex_api.message_fields import get_fields_by_name
 from vertex_api.scalar_types import quote_value
+from vertex_api.typed_dict_fields import get_fields_by_name
 from vertex_api.validation.rules import common_fields
 from vertex_api.validation.rules.container_and_package_specs import find_environment_violations
 from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
-from vertex_api.validation.rules.violations import KeyPath, Violation
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
 _MAX_VARIABLES = 200

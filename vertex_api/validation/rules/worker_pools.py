@@ -7,7 +7,8 @@ from vertex_api.catalog import reduction_server
 from vertex_api.catalog.machines import find_machine_or_none, get_accelerator_and_count
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.validation.rules import container_and_package_specs, machine_spec
-from vertex_api.validation.rules.violations import KeyPath, Violation, find_unset_field_violations
+from vertex_api.validation.rules.text_formats import find_unset_field_violations
+from vertex_api.validation.rules.violation_type import KeyPath, Violation
 
 MAX_POOLS = 4
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")

@@ -1,8 +1,7 @@
 from vertex_api import types
-from vertex_api.message_conversion import (
+from vertex_api.scalar_to_string_conversion import (
     convert_int64_to_strings,
     convert_scalars_in_string_fields_to_texts,
-    copy_without_unknown_fields,
 )
 
 
@@ -45,22 +44,6 @@ def test_int64_values_of_output_fields_become_strings() -> None:
         "finalMeasurement": {"stepCount": "3"},
         "measurements": [{"stepCount": "1"}],
     }
-
-
-def test_unknown_fields_are_dropped_at_any_depth() -> None:
-    job = {
-        "worker_pool_specs": [
-            {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},
-            "x",
-        ],
-        "later": [],
-        "experiment": {"a text": "is expected"},
-    }
-    assert copy_without_unknown_fields(types.CustomJobSpec, job) == {
-        "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
-        "experiment": {"a text": "is expected"},
-    }
-    assert copy_without_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
 
 
 def test_scalars_become_texts_where_the_message_has_texts() -> None:

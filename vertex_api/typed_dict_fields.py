@@ -1,6 +1,6 @@
-"""The fields of the API's messages, as the generated types declare them."""
+"""The fields of the API's messages, as the generated TypedDicts declare them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
@@ -23,6 +23,14 @@ class Field:
     cardinality: Literal["one", "list", "map"]
     is_int64: bool
     is_string: bool
+
+    def map_values(self, value: Any, convert: Callable[[Any], Any]) -> Any:
+        """Return the value of this field with each entry of its list or map converted, or else as a whole."""
+        if self.cardinality == "list" and isinstance(value, list):
+            return [convert(child) for child in value]
+        if self.cardinality == "map" and isinstance(value, Mapping):
+            return {key: convert(child) for key, child in value.items()}
+        return convert(value)
 
 
 @cache

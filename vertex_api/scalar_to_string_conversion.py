@@ -1,27 +1,12 @@
-"""Conversion of JSON values of messages: without unknown fields, and with numbers as texts where JSON has texts."""
+"""Conversion of scalars to strings in the JSON of messages: of int64 numbers, and of all scalars in string fields."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.message_fields import Field, get_fields_by_name
-
-
-def copy_without_unknown_fields(message_type: Any, value: Any) -> Any:
-    """Return a JSON value without the fields that its message does not have, in either spelling.
-
-    A newer service may send fields that these types lack.
-    """
-    if message_type is None or not isinstance(value, Mapping):
-        return value
-    fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
-    return {
-        key: _map_values(field, value[key], partial(copy_without_unknown_fields, field.message_type))
-        for key, field in fields.items()
-        if field
-    }
+from vertex_api.typed_dict_fields import Field, get_fields_by_name
 
 
 def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +17,7 @@ def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dic
             if field.is_int64 and field.cardinality == "one":  # a study has this in each of its measurements
                 converted[name] = str(value[name])
             else:
-                converted[name] = _map_values(field, value[name], partial(_convert_int64_in_field_to_strings, field))
+                converted[name] = field.map_values(value[name], partial(_convert_int64_in_field_to_strings, field))
     return converted
 
 
@@ -45,7 +30,7 @@ def convert_scalars_in_string_fields_to_texts(message_type: Any, value: Any) -> 
         return value
     fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
     return {
-        key: _map_values(field, value[key], partial(_convert_scalars_in_field_to_texts, field)) if field else value[key]
+        key: field.map_values(value[key], partial(_convert_scalars_in_field_to_texts, field)) if field else value[key]
         for key, field in fields.items()
     }
 
@@ -56,15 +41,6 @@ def _convert_scalars_in_field_to_texts(field: Field, value: Any) -> Any:
     if not field.is_string or not isinstance(value, bool | int | float):
         return value
     return str(value).lower() if isinstance(value, bool) else str(float(value))
-
-
-def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return the value of a field with each entry of its list or map converted, or else as a whole."""
-    if field.cardinality == "list" and isinstance(value, list):
-        return [convert(child) for child in value]
-    if field.cardinality == "map" and isinstance(value, Mapping):
-        return {key: convert(child) for key, child in value.items()}
-    return convert(value)
 
 
 def _convert_int64_in_field_to_strings(field: Field, value: Any) -> Any:

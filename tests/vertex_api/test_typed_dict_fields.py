@@ -1,5 +1,5 @@
 from vertex_api import types
-from vertex_api.message_fields import get_fields_by_name
+from vertex_api.typed_dict_fields import get_fields_by_name
 
 
 def test_a_field_says_what_it_holds() -> None:

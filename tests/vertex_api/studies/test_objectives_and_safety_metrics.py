@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.studies.metrics import (
+from vertex_api.studies.objectives_and_safety_metrics import (
     are_metric_values_safe,
     parse_objectives,
     parse_safety_metrics,
