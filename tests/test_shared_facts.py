@@ -19,7 +19,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
-from vertex_emulator.api.injected_request_faults import list_quota_metrics_named_in_error
+from vertex_emulator.api.injected_quota_faults import list_quota_metrics_named_in_error
 from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
 from vertex_emulator.database.records import Replica
 from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint

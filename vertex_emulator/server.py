@@ -27,8 +27,8 @@ from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.authentication import Access, read_or_create_token
 from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
-from vertex_emulator.http.hosts import is_loopback_host
 from vertex_emulator.http.peer_user import can_identify_local_users
+from vertex_emulator.http.security_middleware import is_loopback_host
 from vertex_emulator.replicas.container_settings import ContainerSettings
 from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor

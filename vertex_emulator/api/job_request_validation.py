@@ -1,23 +1,32 @@
-"""Validation of requests that create a job: the API's rules, and what the emulator does not support."""
+"""Validation of requests that create a job: the API's rules, what the emulator does not support, images and mounts."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from vertex_api.catalog.output_directories import get_output_directories_by_variable
+from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import (
     convert_backing_job_path_to_pipeline_path,
     get_backing_job_kind,
 )
 from vertex_api.validation import pipeline_validation
+from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_validation import FieldProblem
-from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
+from vertex_emulator.database import Transaction
+from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
-from vertex_emulator.replicas.nfs_and_lustre_mounts import iterate_shared_folder_field_problems
+from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.nfs_and_lustre_mounts import (
+    SharedFolder,
+    describe_nesting_problem,
+    iterate_shared_folder_field_problems,
+    list_shared_folders,
+)
 from vertex_emulator.scheduling import unsupported_fields
 
 
@@ -35,6 +44,41 @@ def validate_and_canonicalize_request(
     if problems:
         raise build_invalid_argument_error(problems)
     return spec
+
+
+def raise_if_pipeline_image_is_missing(executor: Executor, pipeline: Mapping[str, Any]) -> None:
+    """Raise ApiError NOT_FOUND, with the service's text, if an image of a canonical pipeline does not exist.
+
+    An image whose registry cannot be asked passes; without it, the job fails when it runs.
+    """
+    pools = CanonicalSpec(TRAINING_PIPELINE, pipeline).backing_spec_or_self.job_spec["workerPoolSpecs"]
+    for pool in pools:
+        if pool and not is_reduction_server(pool):
+            container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})
+            image = container.get("imageUri") or package["executorImageUri"]
+            if executor.is_image_missing_here_and_in_registry(image):
+                raise ApiError("NOT_FOUND", f"The image {image} does not exist.")
+
+
+def raise_if_folders_nest_with_unfinished_jobs(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
+    """Raise ApiError if a canonical job mounts a folder in or around one that an unfinished job mounts.
+
+    replicas/nfs_and_lustre_mounts.py says why.
+    """
+    own = list(_iterate_shared_folders(kind, spec))
+    if not own:
+        return
+    for job_id in transaction.list_unfinished_job_ids():
+        job = transaction.get_job(job_id)
+        if job is None:
+            continue
+        for other in _iterate_shared_folders(job.kind, job.spec):
+            for share in own:
+                if share.is_ancestor_or_descendant_of(other):
+                    text = f"{describe_nesting_problem(share, other)}; wait for the end of {job.name}"
+                    raise ApiError(
+                        "FAILED_PRECONDITION", f"{share.kind}_mounts: {text}.", [(f"{share.kind}_mounts", text)]
+                    )
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
@@ -102,3 +146,10 @@ def _find_unstorable_uri_problems(uri: str, key_path: KeyPath, buckets_folder: P
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []
+
+
+def _iterate_shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[SharedFolder]:
+    if kind == TRAINING_PIPELINE:
+        kind, spec = get_backing_job_kind(spec), pipeline_validation.convert_pipeline_to_backing_job(spec)
+    for pool in spec[kind.spec_field]["workerPoolSpecs"]:
+        yield from list_shared_folders(pool)

@@ -10,12 +10,14 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.cross_job_mount_conflicts import raise_if_folders_nest_with_unfinished_jobs
 from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
-from vertex_emulator.api.injected_request_faults import consume_quota_fault_and_get_message_or_none
-from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
+from vertex_emulator.api.injected_quota_faults import consume_quota_fault_and_get_message_or_none
+from vertex_emulator.api.job_request_validation import (
+    raise_if_folders_nest_with_unfinished_jobs,
+    raise_if_pipeline_image_is_missing,
+    validate_and_canonicalize_request,
+)
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
-from vertex_emulator.api.pipeline_image_check import raise_if_pipeline_image_is_missing
 from vertex_emulator.api.web_access_uris import add_web_access_to_running_trials, build_web_access_fields_or_empty
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job

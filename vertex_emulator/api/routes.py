@@ -19,10 +19,7 @@ from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.unserved_path_errors import build_unimplemented_or_not_found_error
 from vertex_emulator.errors import AnswerLost
-from vertex_emulator.http.connection_with_peer_user import ABORT_CONNECTION
-from vertex_emulator.http.json_request_body import read_json_object
-from vertex_emulator.http.json_responses import respond_with_json_from_thread
-from vertex_emulator.http.query_parameters import (
+from vertex_emulator.http.allowed_query_parameters import (
     LIST_PARAMETERS,
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
@@ -30,6 +27,9 @@ from vertex_emulator.http.query_parameters import (
     WAIT_PARAMETERS,
     get_checked_camel_case_query,
 )
+from vertex_emulator.http.connection_with_peer_user import ABORT_CONNECTION
+from vertex_emulator.http.json_request_body import read_json_object
+from vertex_emulator.http.json_responses import respond_with_json_from_thread
 from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.schedules.schedule_service import ScheduleService

@@ -5,16 +5,15 @@ must not: browsers send the page's Origin, and a page that points its own name a
 that name as Host.
 """
 
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.authentication import Access
-from vertex_emulator.http.hosts import (
-    find_host_of_bare_url,
-    is_loopback_host,
-    parse_ip_address_or_none,
-)
 from vertex_emulator.http.json_responses import build_error_response
 
 VERSION_HEADER = "x-vertex-emulator"
@@ -79,5 +78,29 @@ class SecurityMiddleware:
             return True
         # A name can be pointed anywhere by whoever owns it; an address cannot.
         return self._allowed_host is not None and (
-            host == self._allowed_host or parse_ip_address_or_none(host) is not None
+            host == self._allowed_host or _parse_ip_address_or_none(host) is not None
         )
+
+
+def find_host_of_bare_url(url: str) -> str | None:
+    """Return the host in a URL or in `//host:port`, None if there is none."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return None if parts.username is not None or parts.path else parts.hostname
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return whether a host name or an address always means this machine."""
+    address = _parse_ip_address_or_none(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _parse_ip_address_or_none(host: str) -> Any:
+    """Return an IPv4 or IPv6 address; None for a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.http.hosts import find_host_of_bare_url, is_loopback_host
+from vertex_emulator.http.security_middleware import find_host_of_bare_url, is_loopback_host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8080", "[::1]:80", "[::1]", "127.9.9.9"])
