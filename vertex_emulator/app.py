@@ -30,7 +30,8 @@ from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.folder_copier import FolderCopier
 from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
-from vertex_emulator.gcs.routes.error_responses import find_xml_multipart_upload_error, get_error_handlers
+from vertex_emulator.gcs.routes.os_and_disconnect_errors import get_error_handlers
+from vertex_emulator.gcs.routes.unsupported_requests import find_xml_multipart_upload_error
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.http.authentication import Access
 from vertex_emulator.http.json_responses import build_error_response

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vertex_emulator.errors import StartError
-from vertex_emulator.gcs.object_metadata import NO_METADATA, ObjectMetadata
+from vertex_emulator.gcs.object_records import NO_METADATA, ObjectMetadata
 
 # A file's time in ns, which is its generation, may be longer than SQLite's integers.
 _SCHEMA = """

@@ -14,9 +14,8 @@ from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.bucket_store import BucketStore
 from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_errors
-from vertex_emulator.gcs.object_metadata import ObjectMetadata, guess_content_type_or_default
+from vertex_emulator.gcs.object_records import ObjectMetadata, StoredObject, guess_content_type_or_default
 from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
-from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.gcs.symlink_safe_bucket_files import NotRegularFile
 from vertex_emulator.timestamps import now_ns
 

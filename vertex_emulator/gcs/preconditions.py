@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.stored_object import StoredObject
+from vertex_emulator.gcs.object_records import StoredObject
 
 _CONDITIONS = ("GenerationMatch", "GenerationNotMatch", "MetagenerationMatch", "MetagenerationNotMatch")
 PRECONDITIONS = frozenset(f"if{condition}" for condition in _CONDITIONS)

@@ -15,8 +15,8 @@ from anyio import to_thread
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
+from vertex_emulator.gcs.object_records import StoredObject
 from vertex_emulator.gcs.object_store import ObjectStore
-from vertex_emulator.gcs.stored_object import StoredObject
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
 _BATCH_BYTES = 1 << 20

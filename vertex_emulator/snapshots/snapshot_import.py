@@ -16,9 +16,10 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
 from vertex_emulator.folder_removal import remove_folder_tree
+from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields
 from vertex_emulator.gcs.gs_uri import build_object_uri
-from vertex_emulator.gcs.object_metadata import ObjectMetadata, parse_object_fields
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.object_records import ObjectMetadata
 from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
 from vertex_emulator.snapshots.archive_format import (
     BUCKETS_PREFIX,

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
-from vertex_emulator.gcs.routes.error_responses import get_error_handlers
+from vertex_emulator.gcs.routes.os_and_disconnect_errors import get_error_handlers
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:

@@ -8,7 +8,7 @@ import pytest
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.object_metadata import (
+from vertex_emulator.gcs.client_set_metadata_fields import (
     MAX_CUSTOM_METADATA_BYTES,
     parse_object_fields,
     patch_object_fields,

@@ -22,8 +22,8 @@ from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
-from vertex_emulator.gcs.object_metadata import ObjectMetadata
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
+from vertex_emulator.gcs.object_records import ObjectMetadata
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.replicas.saved_logs import iterate_saved_log_or_none
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines

@@ -10,8 +10,8 @@ from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.routes.batch_routes import build_batch_route
 from vertex_emulator.gcs.routes.bucket_routes import BucketRoutes
 from vertex_emulator.gcs.routes.copy_compose_move_routes import CopyRoutes
-from vertex_emulator.gcs.routes.error_responses import raise_unimplemented
 from vertex_emulator.gcs.routes.object_routes import ObjectRoutes
+from vertex_emulator.gcs.routes.unsupported_requests import raise_unimplemented
 from vertex_emulator.gcs.routes.upload_routes import UploadRoutes
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.gcs.upload_sessions import Uploads

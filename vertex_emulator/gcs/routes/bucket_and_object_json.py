@@ -5,8 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from vertex_emulator.gcs.stored_object import StoredObject
+from starlette.requests import Request
+
+from vertex_emulator.gcs.object_records import StoredObject
 from vertex_emulator.timestamps import format_time
+
+
+def get_base_url(request: Request) -> str:
+    """Return the emulator's URL as the client wrote it."""
+    return str(request.base_url).rstrip("/")
 
 
 def serialize_bucket(base_url: str, bucket: str, folder_stat: os.stat_result) -> dict[str, Any]:

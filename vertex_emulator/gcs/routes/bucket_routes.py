@@ -7,8 +7,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_bucket, serialize_list_without_empty_fields
-from vertex_emulator.gcs.routes.request_checks import get_base_url, get_checked_query
+from vertex_emulator.gcs.routes.bucket_and_object_json import (
+    get_base_url,
+    serialize_bucket,
+    serialize_list_without_empty_fields,
+)
+from vertex_emulator.gcs.routes.unsupported_requests import get_checked_query
 from vertex_emulator.http.json_request_body import read_json_object
 
 

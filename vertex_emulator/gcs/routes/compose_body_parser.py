@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.object_metadata import parse_object_fields
+from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields
 
 MAX_COMPONENTS = 32  # Cloud Storage, "Composite objects"
 

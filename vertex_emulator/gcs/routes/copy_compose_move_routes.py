@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.object_metadata import parse_object_fields
+from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields
+from vertex_emulator.gcs.object_records import StoredObject
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.preconditions import (
     PRECONDITIONS,
@@ -24,16 +25,10 @@ from vertex_emulator.gcs.preconditions import (
     raise_unless_generation_matches,
     raise_unless_preconditions_hold,
 )
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
+from vertex_emulator.gcs.routes.bucket_and_object_json import get_base_url, serialize_object
 from vertex_emulator.gcs.routes.compose_body_parser import parse_composition
-from vertex_emulator.gcs.routes.error_responses import raise_unimplemented
-from vertex_emulator.gcs.routes.request_checks import (
-    get_base_url,
-    get_checked_query,
-    get_encoded_path,
-    raise_if_disconnected,
-)
-from vertex_emulator.gcs.stored_object import StoredObject
+from vertex_emulator.gcs.routes.os_and_disconnect_errors import raise_if_disconnected
+from vertex_emulator.gcs.routes.unsupported_requests import get_checked_query, get_encoded_path, raise_unimplemented
 from vertex_emulator.gcs.upload_sessions import Uploads
 from vertex_emulator.http.json_request_body import read_json_object
 

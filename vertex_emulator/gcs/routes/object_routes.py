@@ -18,21 +18,24 @@ from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
-from vertex_emulator.gcs.object_metadata import parse_object_fields, patch_object_fields
+from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields, patch_object_fields
+from vertex_emulator.gcs.object_records import StoredObject
 from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.preconditions import (
     PRECONDITIONS,
     raise_unless_generation_matches,
     raise_unless_preconditions_hold,
 )
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_list_without_empty_fields, serialize_object
-from vertex_emulator.gcs.routes.request_checks import (
+from vertex_emulator.gcs.routes.bucket_and_object_json import (
     get_base_url,
+    serialize_list_without_empty_fields,
+    serialize_object,
+)
+from vertex_emulator.gcs.routes.os_and_disconnect_errors import raise_if_disconnected
+from vertex_emulator.gcs.routes.unsupported_requests import (
     get_bucket_and_object_name_or_refuse_acl_method,
     get_checked_query,
-    raise_if_disconnected,
 )
-from vertex_emulator.gcs.stored_object import StoredObject
 from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.open_file_response import OpenFileResponse
 

@@ -10,15 +10,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.object_metadata import parse_object_fields
+from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields
 from vertex_emulator.gcs.preconditions import PRECONDITIONS
-from vertex_emulator.gcs.routes.bucket_and_object_json import serialize_object
+from vertex_emulator.gcs.routes.bucket_and_object_json import get_base_url, serialize_object
 from vertex_emulator.gcs.routes.multipart_upload_parser import MultipartParser
-from vertex_emulator.gcs.routes.request_checks import (
-    get_base_url,
-    get_checked_query,
-    raise_if_disconnected,
-)
+from vertex_emulator.gcs.routes.os_and_disconnect_errors import raise_if_disconnected
+from vertex_emulator.gcs.routes.unsupported_requests import get_checked_query
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.json_request_body import read_json_object
 

@@ -1,12 +1,12 @@
-"""What all methods of Cloud Storage read from a request: query parameters, names, and whether its client is there."""
+"""Requests that this emulator's Cloud Storage does not support: unknown query parameters, methods, access rules."""
 
 import re
 from collections.abc import Iterable, Mapping
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
+from starlette.responses import Response
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.error_responses import raise_unimplemented
 
 _SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
 _ACCESS_RULES = re.compile(r"/storage/v1/b/[^/]+/o/[^/]+/(?:acl(?:/[^/]+)?|iam(?:/testPermissions)?)")
@@ -33,12 +33,16 @@ def get_encoded_path(request: Request) -> str:
     return bytes(request.scope["raw_path"]).decode("latin-1")
 
 
-def get_base_url(request: Request) -> str:
-    """Return the emulator's URL as the client wrote it."""
-    return str(request.base_url).rstrip("/")
+def raise_unimplemented(request: Request) -> Response:
+    """Raise the error for a method that the API has, or may have, and this emulator does not."""
+    call = f"{request.method} {request.url.path}"
+    message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
+    raise ApiError("UNIMPLEMENTED", message)
 
 
-async def raise_if_disconnected(request: Request) -> None:
-    """Raise ClientDisconnect if the client, whose whole body has arrived, has left."""
-    if await request.is_disconnected():
-        raise ClientDisconnect
+def find_xml_multipart_upload_error(request: Request) -> ApiError | None:
+    """Return the error for a multipart upload of the XML API, which has paths of its own; None for other requests."""
+    if request.query_params.keys() & {"uploads", "uploadId"}:
+        message = "This emulator has no multipart uploads of Cloud Storage's XML API; upload resumably by the JSON API."
+        return ApiError("UNIMPLEMENTED", message)
+    return None

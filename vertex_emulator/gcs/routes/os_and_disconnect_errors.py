@@ -1,4 +1,4 @@
-"""Errors of Cloud Storage: of the file system, of clients that have left, and of methods that are not served."""
+"""The errors that any route of Cloud Storage can raise: of the file system, and of clients that have left."""
 
 import errno
 import logging
@@ -31,19 +31,10 @@ def get_error_handlers() -> Mapping[Any, Any]:
     return {OSError: _log_os_error_and_respond, ClientDisconnect: _respond_to_disconnect}
 
 
-def raise_unimplemented(request: Request) -> Response:
-    """Raise the error for a method that the API has, or may have, and this emulator does not."""
-    call = f"{request.method} {request.url.path}"
-    message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
-    raise ApiError("UNIMPLEMENTED", message)
-
-
-def find_xml_multipart_upload_error(request: Request) -> ApiError | None:
-    """Return the error for a multipart upload of the XML API, which has paths of its own; None for other requests."""
-    if request.query_params.keys() & {"uploads", "uploadId"}:
-        message = "This emulator has no multipart uploads of Cloud Storage's XML API; upload resumably by the JSON API."
-        return ApiError("UNIMPLEMENTED", message)
-    return None
+async def raise_if_disconnected(request: Request) -> None:
+    """Raise ClientDisconnect if the client, whose whole body has arrived, has left."""
+    if await request.is_disconnected():
+        raise ClientDisconnect
 
 
 def _log_os_error_and_respond(request: Request, error: Exception) -> Response:

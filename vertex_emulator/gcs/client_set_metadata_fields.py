@@ -1,12 +1,10 @@
-"""The metadata of objects that clients set: content type, custom metadata and a few texts for HTTP.
+"""The fields of an object's metadata that clients set: which they are, their values, and a PATCH of them.
 
 Source of names and rules: Cloud Storage, Objects resource, and "Object metadata".
 """
 
-import mimetypes
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from vertex_emulator.errors import ApiError
@@ -19,22 +17,6 @@ _SERVICE_FIELDS = frozenset(
 )
 # They become headers of replies, and are printed by clients.
 _TEXT = re.compile(r"[\x20-\x7e]{0,1024}")
-
-
-@dataclass(frozen=True)
-class ObjectMetadata:
-    """The metadata of one generation of an object.
-
-    `fields` are those of the Objects resource that clients set; `updated` is the time of the last change of them in ns,
-    None if they are as they were when the object was created.
-    """
-
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    metageneration: int = 1
-    updated: int | None = None
-
-
-NO_METADATA = ObjectMetadata()
 
 
 def parse_object_fields(resource: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,11 +46,6 @@ def patch_object_fields(fields: Mapping[str, Any], change: Mapping[str, Any]) ->
         text = f"has {size} bytes of keys and values; at most {MAX_CUSTOM_METADATA_BYTES} are allowed"
         raise ApiError("INVALID_ARGUMENT", f"metadata: {text}.", [("metadata", text)])
     return patched
-
-
-def guess_content_type_or_default(name: str) -> str:
-    """Return the media type that a file name's ending suggests."""
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def _iterate_field_violations(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
