@@ -20,7 +20,7 @@ from google.protobuf import json_format, struct_pb2
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor
 
-from vertex_api.estimates.granted_quota import SERVICE, get_granted_amounts_by_metric
+from vertex_api.estimates.granted_quota_parsing import SERVICE, get_granted_amounts_by_metric
 
 from ..errors import GrantedQuotasUnknown
 from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports

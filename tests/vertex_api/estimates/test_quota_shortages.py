@@ -1,6 +1,6 @@
 """Shortages of quota: which jobs need more than is granted."""
 
-from vertex_api.estimates.granted_quota import UNLIMITED
+from vertex_api.estimates.granted_quota_parsing import UNLIMITED
 from vertex_api.estimates.quota_shortages import QuotaShortage, find_quota_shortages
 
 NEEDED = {"large": {"cpus": 96, "l4": 8}, "small": {"cpus": 4}, "search": {"cpus": 48, "l4": 4}}

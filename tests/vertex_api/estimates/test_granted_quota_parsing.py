@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.estimates.granted_quota import UNLIMITED, get_granted_amounts_by_metric
+from vertex_api.estimates.granted_quota_parsing import UNLIMITED, get_granted_amounts_by_metric
 
 METRIC = "aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
 
