@@ -29,9 +29,9 @@ from vertex_emulator.http.authentication import Access, read_or_create_token
 from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
 from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.http.security_middleware import is_loopback_host
-from vertex_emulator.replicas.container_settings import ContainerSettings
-from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
+from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
+from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 from vertex_emulator.secret_manager.secret_values import SecretValues

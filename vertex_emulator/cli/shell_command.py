@@ -14,7 +14,7 @@ from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.terminal_session import run_terminal_session
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorError, ReplicaNotRunning
-from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
+from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.exec_stream import ExecStream
 from vertex_emulator.replicas.executor_protocol import STDOUT

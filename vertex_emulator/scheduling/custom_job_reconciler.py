@@ -14,7 +14,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from vertex_emulator.database.service_message_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
-from vertex_emulator.replicas import docker_log_size
+from vertex_emulator.replicas import docker_log_size_counter
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.debugpy_injection import add_debugger_to_spec_if_injected
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
@@ -218,13 +218,13 @@ class CustomJobReconciler:
 
     def _iterate_log_and_warn_at_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
-        counter = docker_log_size.DockerLogSizeCounter()
+        counter = docker_log_size_counter.DockerLogSizeCounter()
         yield from counter.iterate_and_count(self.executor.iterate_log_lines(job.id, replica))
-        if counter.counted_bytes < docker_log_size.MIN_LOG_LIMIT_BYTES:
+        if counter.counted_bytes < docker_log_size_counter.MIN_LOG_LIMIT_BYTES:
             return
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
         if limit is not None and counter.counted_bytes >= limit:
-            text = docker_log_size.render_log_limit_warning(replica.task_name, limit)
+            text = docker_log_size_counter.render_log_limit_warning(replica.task_name, limit)
             with self.database.write_transaction() as transaction:
                 transaction.log_service_message(job.id, text, "WARNING")
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from vertex_emulator.replicas.container_settings import ContainerSettings
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec, ResourceLimits
+from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 
 if TYPE_CHECKING:
     import docker

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas.container_settings import ContainerSettings
 from vertex_emulator.replicas.docker import container_options
+from vertex_emulator.replicas.docker.container_isolation_firewall import ContainerIsolationFirewall
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
 from vertex_emulator.replicas.docker.container_status import build_replica_status
-from vertex_emulator.replicas.docker.container_to_host_firewall import ContainerToHostFirewall
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.docker_error_handling import (
     get_docker_error_text,
@@ -24,13 +23,13 @@ from vertex_emulator.replicas.docker.docker_error_handling import (
     translate_connection_errors,
 )
 from vertex_emulator.replicas.docker.exec_stream import open_port_stream
-from vertex_emulator.replicas.docker.fixed_address_network import (
+from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_ids
+from vertex_emulator.replicas.docker.image_puller import ImagePuller
+from vertex_emulator.replicas.docker.job_network_and_addresses import (
     build_endpoint_options,
     ensure_network_and_get_subnet,
     map_hostnames_to_addresses,
 )
-from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_gpu_ids
-from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.executor_protocol import (
     ByteStream,
     HostResources,
@@ -38,6 +37,7 @@ from vertex_emulator.replicas.executor_protocol import (
     ReplicaSpec,
     ReplicaStatus,
 )
+from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 
 if TYPE_CHECKING:
     import docker
@@ -57,7 +57,7 @@ class DockerExecutor:
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
         self._images = ImagePuller(self._connect_and_call, on_pulled)
-        self._firewall = ContainerToHostFirewall(self._connect_and_call, emulator_id)
+        self._firewall = ContainerIsolationFirewall(self._connect_and_call, emulator_id)
         self._host: HostResources | None = None
 
     def ping(self) -> None:

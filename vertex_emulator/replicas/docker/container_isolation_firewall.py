@@ -53,7 +53,7 @@ _log = logging.getLogger("vertex_emulator.docker")
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-class ContainerToHostFirewall:
+class ContainerIsolationFirewall:
     """The rules for the containers of one emulator; `call_docker` runs a function on a Docker client."""
 
     def __init__(self, call_docker: Call, emulator_id: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from vertex_emulator.replicas.docker import container_to_host_firewall
-from vertex_emulator.replicas.docker.container_to_host_firewall import ContainerToHostFirewall
+from vertex_emulator.replicas.docker import container_isolation_firewall
+from vertex_emulator.replicas.docker.container_isolation_firewall import ContainerIsolationFirewall
 
 EMULATOR = "0123456789ab"
 
@@ -29,11 +29,11 @@ class Daemon:
         return {"Options": {"com.docker.network.bridge.name": "bridge9"}, "IPAM": {"Config": [self._ipam]}}
 
 
-def firewall(daemon: Daemon) -> ContainerToHostFirewall:
+def firewall(daemon: Daemon) -> ContainerIsolationFirewall:
     def call(function: Callable[[Any], Any]) -> Any:
         return function(daemon)
 
-    return ContainerToHostFirewall(call, EMULATOR)
+    return ContainerIsolationFirewall(call, EMULATOR)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def nft(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A stand-in for `nft` that writes its arguments and input to a file; this user is root with a `bridge9`."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     (tmp_path / "bridge9").mkdir()
-    monkeypatch.setattr(container_to_host_firewall, "_INTERFACES", tmp_path)
+    monkeypatch.setattr(container_isolation_firewall, "_INTERFACES", tmp_path)
     program = tmp_path / "nft"
     written = tmp_path / "written"
     program.write_text(f'#!/bin/sh\necho "$@" >> {written}\n[ "$1" = list ] && exit 1\ncat >> {written}\n')
@@ -60,7 +60,7 @@ def test_an_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_machine_without_nft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(container_to_host_firewall, "_SYSTEM_FOLDERS", "/nowhere")
+    monkeypatch.setattr(container_isolation_firewall, "_SYSTEM_FOLDERS", "/nowhere")
     assert firewall(Daemon()).describe_obstacle_or_none() == "this machine has no `nft`"
 
 

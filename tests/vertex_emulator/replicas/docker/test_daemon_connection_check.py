@@ -8,7 +8,7 @@ import pytest
 
 from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
 from vertex_emulator.errors import DockerMissing
-from vertex_emulator.replicas.docker.daemon_check import raise_unless_docker_daemon_listens
+from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 
 
 def problem_of(host: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vertex_emulator.replicas.docker_log_size import DockerLogSizeCounter, compute_docker_log_bytes
+from vertex_emulator.replicas.docker_log_size_counter import DockerLogSizeCounter, compute_docker_log_bytes
 from vertex_emulator.replicas.executor_protocol import LogLine
 
 SUFFIX = '"stream":"stdout","time":"2026-11-22T14:00:00.123456789Z"}\n'

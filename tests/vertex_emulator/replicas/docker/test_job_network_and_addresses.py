@@ -3,7 +3,7 @@
 import docker
 import pytest
 
-from vertex_emulator.replicas.docker.fixed_address_network import build_endpoint_options
+from vertex_emulator.replicas.docker.job_network_and_addresses import build_endpoint_options
 
 MAC = "06:ab:cd:00:00:01"
 
