@@ -15,11 +15,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.pruning.job_pruning import (
-    PruneReport,
-    prune_jobs_and_get_report,
-    split_into_unreferenced_and_referenced_uris,
-)
+from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs_and_get_report
 
 DAY = 24 * 3600
 
@@ -158,28 +154,3 @@ def test_the_command_prunes_with_and_without_emulator(old_job: Path) -> None:
 def test_an_age_needs_a_unit(tmp_path: Path) -> None:
     done = command("prune", "--older-than=7", data=tmp_path)
     assert (done.returncode, "such as 7d or 12h" in done.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "is_kept"),
-    [
-        ('{"artifactUri": "gs://bucket/run/model"}', True),
-        ('{"args": ["--from=/gcs/bucket/run"]}', True),
-        ('{"outputUriPrefix": "gs://bucket/run/"}', True),
-        ('{"outputUriPrefix": "gs://bucket/all"}', False),
-        ('{"args": ["gs://bucket/running", "gs://bucket/run2"]}', False),
-        ('{"args": ["gs://bucket"]}', False),
-        ('{"args": ["gs://other/run"]}', False),
-    ],
-)
-def test_references_keep_a_folder(text: str, is_kept: bool) -> None:
-    unreferenced, kept = split_into_unreferenced_and_referenced_uris(["gs://bucket/run"], [text])
-    assert (unreferenced, kept) == (([], ["gs://bucket/run"]) if is_kept else (["gs://bucket/run"], []))
-
-
-def test_a_reference_to_a_folder_above_keeps_it() -> None:
-    assert split_into_unreferenced_and_referenced_uris(["gs://b/all/run"], ["gs://b/all"]) == ([], ["gs://b/all/run"])
-
-
-def test_a_whole_bucket_is_kept() -> None:
-    assert split_into_unreferenced_and_referenced_uris(["gs://bucket"], []) == ([], ["gs://bucket"])
