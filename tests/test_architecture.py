@@ -44,7 +44,16 @@ LAYERS = {
         ("estimates", "job_results"),
     ),
     "vertex_emulator": (
-        ("", "errors", "folder_removal", "locations_and_ids", "python_startup", "timestamps"),
+        (
+            "",
+            "errors",
+            "folder_removal",
+            "locations_and_ids",
+            "python_startup",
+            "python_startup.debugpy_start",
+            "python_startup.google_sdk_defaults",
+            "timestamps",
+        ),
         ("data_folder", "filters", "http", "injected_faults", "search"),
         ("database", "emulator_endpoint", "gcs"),
         ("event_files", "gcs.routes", "replicas", "resource_json"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import vertex_emulator.python_startup
+import vertex_emulator.python_startup.google_sdk_defaults
 from vertex_emulator.cli.detached_emulator import start_emulator_unless_running
 from vertex_emulator.cli.env_command import build_environment_variables
 from vertex_emulator.cli.signal_forwarding import SignalForwarding
@@ -95,5 +95,5 @@ def _print_note_to_stderr(text: str) -> None:
 
 
 def _build_python_path_with_startup_folder(environ: Mapping[str, str]) -> str:
-    (folder,) = vertex_emulator.python_startup.__path__
+    (folder,) = vertex_emulator.python_startup.google_sdk_defaults.__path__
     return os.pathsep.join([folder, *([environ["PYTHONPATH"]] if environ.get("PYTHONPATH") else [])])

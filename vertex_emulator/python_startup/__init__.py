@@ -1,1 +1,1 @@
-"""The folder that `vertex-emulator exec` puts on PYTHONPATH, and in containers `vertex-emulator inject debug`."""
+"""What Python runs at its start: folders with a `sitecustomize.py` each, one of which comes first on PYTHONPATH."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import vertex_emulator.python_startup
+import vertex_emulator.python_startup.debugpy_start
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import DebuggerUnavailable
@@ -58,7 +58,7 @@ def ensure_debugger_files_and_get_folder(data_folder: DataFolder) -> Path:
     DebuggerUnavailable.
     """
     debugpy = require_debugpy_folder()
-    startup = Path(vertex_emulator.python_startup.__path__[0])
+    startup = Path(vertex_emulator.python_startup.debugpy_start.__path__[0])
     digest = hashlib.sha256((startup / "sitecustomize.py").read_bytes()).hexdigest()[:12]
     target = data_folder.debugger / f"debugpy-{_read_debugpy_version()}-{digest}"
     if target.is_dir():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import vertex_emulator.python_startup
+import vertex_emulator.python_startup.debugpy_start
 
 IS_READY = """
 import os, socket
@@ -32,7 +32,7 @@ PARENT = PROGRAM + "subprocess.run([sys.executable, __file__.replace('parent', '
 @pytest.fixture
 def mounted(tmp_path: Path) -> Path:
     """The folder as containers have it, and programs beside it."""
-    shutil.copytree(vertex_emulator.python_startup.__path__[0], tmp_path / "startup")
+    shutil.copytree(vertex_emulator.python_startup.debugpy_start.__path__[0], tmp_path / "startup")
     (tmp_path / "libraries" / "debugpy").mkdir(parents=True)
     (tmp_path / "libraries" / "debugpy" / "__init__.py").write_text(DEBUGPY)
     (tmp_path / "own").mkdir()

@@ -1,0 +1,1 @@
+"""The folder that `vertex-emulator exec` puts first on PYTHONPATH."""
