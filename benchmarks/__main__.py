@@ -8,14 +8,14 @@ from benchmarks import (
     emulator_performance,
     emulator_with_large_database,
     gcloud_local_run,
-    preview_review_performance,
+    preview_review_of_thousand_jobs,
     preview_time,
     pulumi_with_thousand_jobs,
     search_quality,
 )
 
 _MODULES = (
-    *(context_digest_time, preview_time, preview_review_performance, api_call_counts, pulumi_with_thousand_jobs),
+    *(context_digest_time, preview_time, preview_review_of_thousand_jobs, api_call_counts, pulumi_with_thousand_jobs),
     *(emulator_performance, emulator_with_large_database, gcloud_local_run, search_quality),
 )
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}

@@ -11,7 +11,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1 import CustomJob, JobServiceClient
 from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
 
-from benchmarks.job_and_noop_programs import PARENT
+from benchmarks.job_and_noop_resource_programs import PARENT
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
+    from .fast_pulumi_run import run_program as run_program
     from .images.training_image import TrainingImage as TrainingImage
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
@@ -17,9 +18,8 @@ if _typing.TYPE_CHECKING:
     from .preview.accelerator_availability_warnings import (
         warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
     )
-    from .preview.cost_and_needed_quota import show_cost as show_cost
+    from .preview.cost_and_needed_quota_table import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
-    from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
@@ -54,8 +54,8 @@ _MODULES = {
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation_with_preview_reports",
     "export_outputs": ".stack.outputs",
-    "run_program": ".program_runner",
-    "show_cost": ".preview.cost_and_needed_quota",
+    "run_program": ".fast_pulumi_run",
+    "show_cost": ".preview.cost_and_needed_quota_table",
     "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",
 }
 """By public name: the module that it is imported from when it is first used.

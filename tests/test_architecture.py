@@ -24,7 +24,7 @@ LAYERS = {
         (
             "images",
             "packages",
-            "program_runner",
+            "fast_pulumi_run",
             "jobs.recovery",
             "ai_platform_training",
             "scheduled_workflow",

@@ -15,7 +15,7 @@ from vertex_api.validation.shape_validation import (
 from vertex_api.validation.valid_part import ValidPart, extract_valid_part
 
 from ..schema.interpolation import map_texts
-from . import legacy_job_validation
+from . import training_input_rules
 from .commented_yaml import CommentedFields
 from .converted_field_origins import find_legacy_path_or_none
 from .legacy_api_types import Job, TrainingInput
@@ -63,7 +63,7 @@ def _find_legacy_violations(valid_part: ValidPart) -> list[FieldProblem]:
     removed_groups = {_cut_to_parameter_path_or_empty(path) for path in valid_part.removed_paths}
     violations = [
         (("trainingInput", *path), text)
-        for path, text in legacy_job_validation.find_training_input_violations(job["trainingInput"])
+        for path, text in training_input_rules.find_training_input_violations(job["trainingInput"])
     ]
     return [
         FieldProblem(path, message)

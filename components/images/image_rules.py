@@ -1,4 +1,4 @@
-"""The rules that declarations of images, and of the packages that images are built from, must follow."""
+"""The rules that declarations of images must follow, whatever an image is made from."""
 
 import posixpath
 from collections.abc import Container, Iterator, Mapping
@@ -10,8 +10,7 @@ from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..schema import declaration_types, interpolation
-from .package_context import find_copyable_files, select_files_at_or_below_and_link_targets
-from .package_dockerfile import INSTALL_FILES, get_main_file
+from .image_package_rules import find_package_violations
 
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets", "builder"}),
@@ -45,36 +44,8 @@ def find_image_violations(root: Path, image: declaration_types.Image) -> Iterato
     elif origin == "package":
         package = image["package"]
         folder_violations = _find_folder_violations(root, ("path",), package["path"])
-        for key, message in folder_violations or _find_package_violations(root / package["path"], package):
+        for key, message in folder_violations or find_package_violations(root / package["path"], package):
             yield ("package", *key), message
-
-
-def _find_package_violations(package_folder: Path, declared_package: declaration_types.Package) -> Iterator[Violation]:
-    """Find what prevents a package from being built; `package_folder` is its path, an existing folder."""
-    if ("script" in declared_package) == ("module" in declared_package):
-        yield (), "needs either a script (.py, or anything else for Bash) or a module to run"
-        return
-    named_paths = [
-        (("script",) if "script" in declared_package else ("module",), get_main_file(declared_package), False),
-        *(
-            (("extraPackages", index), path, False)
-            for index, path in enumerate(declared_package.get("extraPackages", []))
-        ),
-        *((("extraDirs", index), path, True) for index, path in enumerate(declared_package.get("extraDirs", []))),
-        *((("path",), name, False) for name in INSTALL_FILES if (package_folder / name).is_file()),
-    ]
-    misplaced = [
-        (key, message)
-        for key, path, is_folder in named_paths
-        if (message := _explain_misplacement_or_none(package_folder, path, is_folder=is_folder))
-    ]
-    yield from misplaced
-    if misplaced:
-        return
-    copyable_files = find_copyable_files(package_folder, declared_package)
-    for key, path, _ in named_paths:
-        if not select_files_at_or_below_and_link_targets(package_folder, [posixpath.normpath(path)], copyable_files):
-            yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 
 def find_bare_image_name_violations(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
@@ -107,13 +78,3 @@ def _find_dockerfile_and_secret_violations(root: Path, image: declaration_types.
     secrets = image.get("secrets", {})
     for name in secrets.keys() - {str(path[0]) for path in interpolation.find_lone_reference_paths(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"
-
-
-def _explain_misplacement_or_none(folder: Path, path: str, *, is_folder: bool) -> str | None:
-    """Return why a path cannot be copied from a folder; `None` if it can."""
-    target = (folder / path).resolve()
-    if posixpath.isabs(path) or not target.is_relative_to(folder.resolve()):
-        return f'"{path}" is outside the package\'s path; move it there, or set path to a folder that contains both'
-    if target.is_dir() if is_folder else target.is_file():
-        return None
-    return f'there is no {"folder" if is_folder else "file"} "{path}" in the package\'s path; write it relative to that'

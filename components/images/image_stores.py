@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import RegistryRefused
-from .docker_builders import Report, connect_to_docker
+from .buildx_and_classic_builders import Report, connect_to_docker
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""

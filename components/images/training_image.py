@@ -18,9 +18,9 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import declaration_types
 from .build_context import BuildContext, DockerfileContext
-from .cloud_build_options import create_cloud_build_input_or_none
-from .cloud_builder import CloudBuilder
-from .docker_builders import get_buildx_or_classic_builder
+from .builder_choice_and_options import create_cloud_build_input_or_none
+from .buildx_and_classic_builders import get_buildx_or_classic_builder
+from .cloud_build_image_builder import CloudBuilder
 from .image_stores import Daemon, GoogleRegistryApi, get_image_store, is_in_google_registry
 from .package_context import PackageContext
 

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import Violation
 
-from ..images.cloud_build_options import (
+from ..images.builder_choice_and_options import (
     build_missing_secret_version_message,
     get_pool_location,
     is_built_by_cloud_build,

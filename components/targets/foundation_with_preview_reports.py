@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
-from ..preview.cost_and_needed_quota import show_cost
+from ..preview.cost_and_needed_quota_table import show_cost
 from ..preview.quota_check import check_quotas
 from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 from ..runtime.foundation_protocol import Foundation

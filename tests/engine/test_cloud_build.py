@@ -24,7 +24,7 @@ import pytest
 from components.cloud_build import build_log, build_run
 from components.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed
-from components.images.cloud_builder import CloudBuilder
+from components.images.cloud_build_image_builder import CloudBuilder
 from components.images.training_image import create_build_context
 from tests import buildx
 from tests.engine.cloud import CloudProject

@@ -11,7 +11,7 @@ import pytest
 
 from components.errors import BuildFailed
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_builders import Buildx, get_buildx_or_classic_builder
+from components.images.buildx_and_classic_builders import Buildx, get_buildx_or_classic_builder
 from tests import buildx
 
 SECRET = "canary-of-a-build-secret"

@@ -15,7 +15,12 @@ import pytest
 
 from components.errors import ContextUnusable
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_builders import Builder, Buildx, ClassicBuilder, open_buildx_dockerfile_context_and_stdin
+from components.images.buildx_and_classic_builders import (
+    Builder,
+    Buildx,
+    ClassicBuilder,
+    open_buildx_dockerfile_context_and_stdin,
+)
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]

@@ -12,7 +12,8 @@ from typing import Any
 import docker
 import pytest
 
-from components.images import docker_builders, training_image
+from components.images import training_image
+from components.images.buildx_and_classic_builders import Buildx, ClassicBuilder, get_buildx_or_classic_builder
 from components.images.training_image import TrainingImageProvider, create_build_context
 from tests import buildx
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
@@ -26,16 +27,16 @@ MANIFESTS = (
 )
 
 
-@pytest.fixture(params=[docker_builders.Buildx, docker_builders.ClassicBuilder])
+@pytest.fixture(params=[Buildx, ClassicBuilder])
 def props(
     request: pytest.FixtureRequest, there: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
     """An image to be built by one of the builders, in a folder of its own."""
-    if request.param is docker_builders.Buildx:
+    if request.param is Buildx:
         buildx.install(there.docker_config, buildx.program())
-        assert isinstance(docker_builders.get_buildx_or_classic_builder(), docker_builders.Buildx)
+        assert isinstance(get_buildx_or_classic_builder(), Buildx)
     else:
-        monkeypatch.setattr(training_image, "get_buildx_or_classic_builder", docker_builders.ClassicBuilder)
+        monkeypatch.setattr(training_image, "get_buildx_or_classic_builder", ClassicBuilder)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer" / "Dockerfile").write_text(f"FROM scratch\nLABEL of={tmp_path}\nCOPY Dockerfile /\n")

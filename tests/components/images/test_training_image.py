@@ -10,7 +10,7 @@ from components.errors import BuildFailed, DockerUnavailable
 from components.files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_builders import Report
+from components.images.buildx_and_classic_builders import Report
 from components.images.training_image import TrainingImageProvider, create_build_context
 
 

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from components.preview.cost_and_needed_quota import estimate_quotas_by_job_and_metric
+from components.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric
 from components.preview.quota_check import render_shortage_line
 from components.runtime.quota_table_rendering_and_parsing import render_quota_table_lines_summed_over_jobs
-from tests.components.preview.test_cost_and_needed_quota import PAGE, page_settings
+from tests.components.preview.test_cost_and_needed_quota_table import PAGE, page_settings
 from vertex_api.estimates.granted_quota_parsing import UNLIMITED
 from vertex_api.estimates.quota_shortages import find_quota_shortages
 

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from components.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
-from components.preview.cost_and_needed_quota import estimate_quotas_by_job_and_metric, show_cost
+from components.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric, show_cost
 from components.schedules.preview_lines import render_next_times_line
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 

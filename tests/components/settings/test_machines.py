@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from components.preview.cost_and_needed_quota import MAX_LINES, estimate_quotas_by_job_and_metric, render_cost_lines
+from components.preview.cost_and_needed_quota_table import (
+    MAX_LINES,
+    estimate_quotas_by_job_and_metric,
+    render_cost_lines,
+)
 from components.settings.gcp_stack_rules import PERSISTENT_RESOURCE
 from components.settings.settings import Settings
 from tests.components.projects import CLOUD, LOCAL, load, problems

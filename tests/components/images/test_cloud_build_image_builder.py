@@ -13,9 +13,9 @@ import pytest
 from components.cloud_build import build_log
 from components.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from components.errors import BuildFailed, ContextUnusable
-from components.images import cloud_builder
+from components.images import cloud_build_image_builder
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.cloud_builder import CloudBuilder, create_source_entries_and_dockerfile_path
+from components.images.cloud_build_image_builder import CloudBuilder, create_source_entries_and_dockerfile_path
 from components.images.image_stores import GoogleRegistryApi
 from components.images.training_image import create_build_context
 from components.runtime import engine_cancellation
@@ -52,7 +52,7 @@ def service(
     monkeypatch: pytest.MonkeyPatch, storage: CloudStorageStandIn, registry: dict[str, str]
 ) -> Iterator[CloudBuildStandIn]:
     """A service whose builds have ended when they are started."""
-    for module in (engine_cancellation, cloud_builder):
+    for module in (engine_cancellation, cloud_build_image_builder):
         monkeypatch.setattr(module, "wait_for_cancellation", lambda seconds: False)
     monkeypatch.setattr(build_log, "READ_INTERVAL_SECONDS", 0.0)
     with cloud_build() as standin:

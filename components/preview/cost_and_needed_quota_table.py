@@ -1,4 +1,4 @@
-"""The cost and quota that a preview shows: a row for each job, for the persistent resource, and for the stack."""
+"""The table of cost and needed quota in a preview: a row for each job, the persistent resource, and the stack."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.errors import BuilderUnusable
-from components.images.cloud_build_options import create_cloud_build_input_or_none
+from components.images.builder_choice_and_options import create_cloud_build_input_or_none
 from components.schema import declaration_types
 
 VERSION, OTHER = (f"projects/p/secrets/{name}/versions/1" for name in ("pip", "other"))

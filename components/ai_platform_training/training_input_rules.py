@@ -1,4 +1,4 @@
-"""Checks of a legacy job: the rules that AI Platform Training's discovery document has for its fields."""
+"""The rules that a legacy job's TrainingInput must follow, from AI Platform Training's discovery document."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -9,7 +9,11 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.preview.cost_and_needed_quota import MAX_LINES, estimate_quotas_by_job_and_metric, render_cost_lines
+from components.preview.cost_and_needed_quota_table import (
+    MAX_LINES,
+    estimate_quotas_by_job_and_metric,
+    render_cost_lines,
+)
 from components.settings.settings import Settings
 from tests.components.projects import write
 from vertex_api.estimates.cost import Cost

@@ -11,9 +11,9 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import docker_builders, image_stores
+from components.images import buildx_and_classic_builders, image_stores
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_builders import Buildx, ClassicBuilder
+from components.images.buildx_and_classic_builders import Buildx, ClassicBuilder
 
 URI = "localhost/team/digits:1"
 
@@ -45,7 +45,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(docker_builders, "connect_to_docker", lambda: client)
+    monkeypatch.setattr(buildx_and_classic_builders, "connect_to_docker", lambda: client)
     return daemon
 
 
@@ -65,7 +65,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return write
 
 
-def failure(build: docker_builders.Builder, context: BuildContext) -> list[str]:
+def failure(build: buildx_and_classic_builders.Builder, context: BuildContext) -> list[str]:
     with pytest.raises(BuildFailed) as failure:
         build.build_and_load(context, URI, {}, lambda line: None)
     first, *quoted = str(failure.value).splitlines()
@@ -133,12 +133,12 @@ def test_output_in_another_encoding_is_accepted(program: Callable[[str], Path], 
 @pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
 def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
     program(f'test "$*" = "buildx version" && {script}')
-    assert type(docker_builders.get_buildx_or_classic_builder()) is kind
+    assert type(buildx_and_classic_builders.get_buildx_or_classic_builder()) is kind
 
 
 def test_without_docker_command_the_classic_builder_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert type(docker_builders.get_buildx_or_classic_builder()) is ClassicBuilder
+    assert type(buildx_and_classic_builders.get_buildx_or_classic_builder()) is ClassicBuilder
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

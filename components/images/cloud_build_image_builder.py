@@ -21,7 +21,12 @@ from ..files.reproducible_tar_archives import ArchiveEntries
 from ..runtime.engine_cancellation import wait_for_cancellation
 from ..runtime.object_stores import CloudStorage
 from .build_context import BuildContext
-from .docker_builders import MAX_QUOTED_LINES, Report, create_build_failed_error, iterate_lines_and_report_steps
+from .buildx_and_classic_builders import (
+    MAX_QUOTED_LINES,
+    Report,
+    create_build_failed_error,
+    iterate_lines_and_report_steps,
+)
 from .image_stores import GoogleRegistryApi
 
 _NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)

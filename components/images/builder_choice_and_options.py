@@ -1,4 +1,4 @@
-"""Whether Cloud Build builds an image, and its options: those of the stack, and those of the image."""
+"""Which builder an image has, Cloud Build or this machine, and with which options: the stack's, and its own."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
