@@ -28,7 +28,7 @@ from vertex_emulator.scheduling import (
     custom_job_deadlines,
     custom_job_reconciler,
     pipeline_reconciler,
-    stop_requests,
+    stop_request_recording,
     study_reconciler,
 )
 from vertex_emulator.scheduling.scheduler import Scheduler
@@ -291,7 +291,7 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        stop_requests,
+        stop_request_recording,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,

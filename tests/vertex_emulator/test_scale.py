@@ -16,7 +16,7 @@ from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, job_statements, trial_statements
 from vertex_emulator.database.records import SUCCEEDED
-from vertex_emulator.scheduling import study_decisions
+from vertex_emulator.scheduling import study_and_trial_stopping
 from vertex_emulator.web_page.job_list import build_job_list_reply, parse_job_query
 
 FEW, MANY = 300, 3000
@@ -113,7 +113,7 @@ def test_a_study_reads_each_trial_a_few_times(
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
             parsed = count_calls(patch, "_parse_trial", trial_statements)
-            curves = count_calls(patch, "build_learning_curves_of_trial", study_decisions)
+            curves = count_calls(patch, "build_learning_curves_of_trial", study_and_trial_stopping)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED

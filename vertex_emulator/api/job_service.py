@@ -32,9 +32,8 @@ from vertex_emulator.resource_json import (
     serialize_operation,
     serialize_pipeline,
 )
-from vertex_emulator.scheduling import stop_requests
-from vertex_emulator.scheduling.job_queue import admit_jobs_and_get_ids, enqueue_job
-from vertex_emulator.scheduling.model_upload import require_or_generate_model_id
+from vertex_emulator.scheduling import stop_request_recording
+from vertex_emulator.scheduling.enqueuing_and_admission import admit_jobs_and_get_ids, enqueue_job
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 _CODE_RESOURCE_EXHAUSTED = 8
@@ -126,7 +125,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
-            stop_requests.request_cancellation_if_undecided(transaction, job_id)
+            stop_request_recording.request_cancellation_if_undecided(transaction, job_id)
         self.wake(job_id)
         return {}
 
@@ -192,7 +191,7 @@ class JobService:
 def _raise_if_model_upload_would_fail(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
-        require_or_generate_model_id(transaction, location, spec)
+        transaction.models.require_or_generate_id(location, spec)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
 

@@ -30,7 +30,6 @@ from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
-from vertex_emulator.scheduling.model_upload import store_model_version
 
 # UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
 _MODEL_FIELDS = ("displayName", "description", "labels")
@@ -195,7 +194,7 @@ def _store_version_and_operation_and_build_reply(
 ) -> dict[str, Any]:
     """Store a version as the request of a method says; return the method's done operation. Raises ApiError."""
     try:
-        version = store_model_version(transaction, location, request, spec, None)
+        version = transaction.models.add_uploaded_version(location, request, spec, None)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
     response = {

@@ -1,4 +1,4 @@
-"""The statements on models and their versions."""
+"""The statements on models and their versions, also the choice of an uploaded model's id."""
 
 import json
 import sqlite3
@@ -9,7 +9,8 @@ from pydantic_core import from_json
 
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.errors import ModelUploadRejected
+from vertex_emulator.locations_and_ids import Location, generate_id, parse_model_location_and_id_or_none
 from vertex_emulator.timestamps import now_ns
 
 DEFAULT_ALIAS = "default"
@@ -17,6 +18,48 @@ DEFAULT_ALIAS = "default"
 
 class Models(Statements):
     """The statements on models; a model is the set of its versions."""
+
+    def require_or_generate_id(self, location: Location, request: Mapping[str, Any]) -> str:
+        """Choose the id of an uploaded model: that of `parentModel` (a resource name), `modelId`, or a new one.
+
+        `request` is an UploadModelRequest or a TrainingPipeline. Raises ModelUploadRejected: NOT_FOUND if the parent
+        does not exist, ALREADY_EXISTS if `modelId` is taken.
+        """
+        model_id, parent_model = request.get("modelId", ""), request.get("parentModel", "")
+        location_name = location.name_with_project_number
+        if parent_model:
+            parsed = parse_model_location_and_id_or_none(parent_model)
+            if parsed is None or parsed[0].name_with_project_number != location_name:
+                raise ModelUploadRejected(
+                    "NOT_FOUND", f'The parent model "{parent_model}" is no model of {location_name}.'
+                )
+            parent_id = parsed[1].partition("@")[0]
+            if not self.list_versions(location, parent_id):
+                raise ModelUploadRejected(
+                    "NOT_FOUND", f'The Model "{location_name}/models/{parent_id}" does not exist.'
+                )
+            return parent_id
+        if model_id and self.list_versions(location, model_id):
+            raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location_name}/models/{model_id} already exists.")
+        return model_id or generate_id()
+
+    def add_uploaded_version(
+        self,
+        location: Location,
+        request: Mapping[str, Any],
+        model: Mapping[str, Any],
+        pipeline_name: str | None,
+    ) -> ModelVersion:
+        """Store a canonical Model as a new version.
+
+        `pipeline_name` is the resource name of the training pipeline that uploads it, if any. `request` is
+        as in `require_or_generate_id`. Raises ModelUploadRejected.
+        """
+        fields = {name: value for name, value in model.items() if name not in ("name", "versionAliases", "etag")}
+        model_id = self.require_or_generate_id(location, request)
+        return self.add_version_and_move_aliases(
+            model_id, location, fields, model.get("versionAliases", []), pipeline_name
+        )
 
     def add_version_and_move_aliases(
         self, model_id: str, location: Location, spec: Mapping[str, Any], aliases: Sequence[str], pipeline: str | None

@@ -20,7 +20,8 @@ from vertex_emulator.replicas.debugpy_injection import add_debugger_to_spec_if_i
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.replica_preparation import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import render_shortfall_warnings
-from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages, injected_fault_effects
+from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages
+from vertex_emulator.scheduling import injected_fault_simulation as fault_simulation
 from vertex_emulator.scheduling.ending_or_restart import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 from vertex_emulator.timestamps import now_ns
@@ -81,7 +82,7 @@ class CustomJobReconciler:
 
     def _advance_launch_and_get_delay(self, job: Job) -> float | None:
         """Start the replicas at their current attempts, once all earlier attempts have ended."""
-        stockout = injected_fault_effects.compute_stockout_time_or_none(job)
+        stockout = fault_simulation.compute_stockout_time_or_none(job)
         if stockout is not None:
             if now_ns() < stockout:
                 return (stockout - now_ns()) / 10**9
@@ -157,7 +158,7 @@ class CustomJobReconciler:
             self._record_restart_unless_outdated(job, outcome)
             return None
         deadline = custom_job_deadlines.compute_timeout_deadline(job)
-        fault_time = injected_fault_effects.compute_next_fault_time_or_none(job, statuses)
+        fault_time = fault_simulation.compute_next_fault_time_or_none(job, statuses)
         return (min(deadline, fault_time or deadline) - now) / 10**9
 
     def _read_shortened_traceback_or_empty(self, job: Job, replica: Replica) -> str:

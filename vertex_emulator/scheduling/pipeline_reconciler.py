@@ -20,13 +20,12 @@ from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.resource_json import serialize_job
-from vertex_emulator.scheduling.job_queue import enqueue_job
-from vertex_emulator.scheduling.model_upload import store_model_version
+from vertex_emulator.scheduling.enqueuing_and_admission import enqueue_job
 from vertex_emulator.scheduling.pipeline_input_data import (
     build_input_variables_and_warnings,
     copy_with_input_variables,
 )
-from vertex_emulator.scheduling.stop_requests import request_cancellation_if_undecided
+from vertex_emulator.scheduling.stop_request_recording import request_cancellation_if_undecided
 from vertex_emulator.timestamps import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
@@ -118,7 +117,7 @@ class PipelineReconciler:
         elif uri == artifact_uri and not has_objects(BucketFileTree(self.data.buckets), uri):
             return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
-            version = store_model_version(transaction, pipeline.location, pipeline.spec, model, pipeline.name)
+            version = transaction.models.add_uploaded_version(pipeline.location, pipeline.spec, model, pipeline.name)
         except ModelUploadRejected as error:
             return _build_failed_ending(_STATUS_CODES[error.status], str(error))
         transaction.pipelines.set_uploaded_model(pipeline.id, version.model_name)

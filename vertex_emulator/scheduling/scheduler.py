@@ -17,7 +17,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.scheduling.custom_job_reconciler import CustomJobReconciler
 from vertex_emulator.scheduling.ending_or_restart import CODE_INTERNAL
-from vertex_emulator.scheduling.job_queue import admit_jobs_and_get_ids
+from vertex_emulator.scheduling.enqueuing_and_admission import admit_jobs_and_get_ids
 from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue

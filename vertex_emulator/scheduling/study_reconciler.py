@@ -11,8 +11,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.locations_and_ids import generate_id
-from vertex_emulator.scheduling import stop_requests, study_decisions
-from vertex_emulator.scheduling.study_decisions import iterate_trials_to_stop_early_with_reasons
+from vertex_emulator.scheduling import stop_request_recording, study_and_trial_stopping
+from vertex_emulator.scheduling.study_and_trial_stopping import iterate_trials_to_stop_early_with_reasons
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
@@ -38,8 +38,8 @@ class _KnownTrials:
     def add_ended_trials(self, study: Job, ended_trials: Iterable[Trial]) -> None:
         """Add trials that have ended."""
         for trial in ended_trials:
-            if trial.state == "SUCCEEDED" and study_decisions.has_early_stopping_rule(study):
-                self.completed_curves.append(study_decisions.build_learning_curves_of_trial(study, trial))
+            if trial.state == "SUCCEEDED" and study_and_trial_stopping.has_early_stopping_rule(study):
+                self.completed_curves.append(study_and_trial_stopping.build_learning_curves_of_trial(study, trial))
             self.ended[trial.number] = replace(trial, measurements=())
 
 
@@ -64,7 +64,7 @@ class StudyReconciler:
         others = self._refresh_and_store_trials(study, others, jobs)
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
         known.add_ended_trials(study, [trial for trial in others if trial.has_ended])
-        ending = study.ending or study_decisions.decide_study_ending_or_none(study, trials, now_ns())
+        ending = study.ending or study_and_trial_stopping.decide_study_ending_or_none(study, trials, now_ns())
         if ending is None:
             self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
@@ -104,10 +104,10 @@ class StudyReconciler:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
-            reason = study_decisions.find_stopping_reason_if_check_is_due(study, trials, now_ns())
+            reason = study_and_trial_stopping.find_stopping_reason_if_check_is_due(study, trials, now_ns())
             if reason is not None:
                 return self._get_ending_or_record_success_unless_deleted(study, reason)
-            if not study_decisions.has_room_for_trial(study, trials):
+            if not study_and_trial_stopping.has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
             observations = [_build_observation(trial) for trial in trials]
@@ -141,7 +141,7 @@ class StudyReconciler:
     ) -> None:
         for trial, reason in iterate_trials_to_stop_early_with_reasons(study, trials, completed):
             with self.database.write_transaction() as transaction:
-                if stop_requests.try_to_request_early_stop(transaction, trial.job):
+                if stop_request_recording.try_to_request_early_stop(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
@@ -174,9 +174,9 @@ class StudyReconciler:
                     transaction.update_and_get_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        stop_requests.try_to_request_early_stop(transaction, job.id)
+                        stop_request_recording.try_to_request_early_stop(transaction, job.id)
                     else:
-                        stop_requests.request_cancellation_if_undecided(transaction, job.id)
+                        stop_request_recording.request_cancellation_if_undecided(transaction, job.id)
             elif not all(trial.has_ended for trial in trials):
                 return 0.0  # a trial's job has ended since the trial was updated from it
             else:
@@ -196,4 +196,4 @@ def _derive_seed(study: Job) -> int:
 
 def _build_observation(trial: Trial) -> Observation:
     state: Any = trial.state if trial.has_ended else "ACTIVE"
-    return Observation(trial.parameters, state, study_decisions.get_final_metrics_or_none(trial) or {})
+    return Observation(trial.parameters, state, study_and_trial_stopping.get_final_metrics_or_none(trial) or {})

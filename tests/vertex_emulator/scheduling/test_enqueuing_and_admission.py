@@ -3,7 +3,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from vertex_emulator.database.job_queue_statements import QueuedJob
-from vertex_emulator.scheduling.job_queue import select_admissible_jobs
+from vertex_emulator.scheduling.enqueuing_and_admission import select_admissible_jobs
 
 
 def waiting(*jobs: tuple[str, int]) -> list[QueuedJob]:

@@ -2,7 +2,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import tuning_job, tuning_job_spec
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Trial
-from vertex_emulator.scheduling.study_decisions import decide_study_ending_or_none
+from vertex_emulator.scheduling.study_and_trial_stopping import decide_study_ending_or_none
 
 
 def trials(states: str) -> list[Trial]:
