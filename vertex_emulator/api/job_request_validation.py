@@ -18,8 +18,9 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.database import Transaction
-from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
+from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.replicas.nfs_and_lustre_mounts import (
     SharedFolder,

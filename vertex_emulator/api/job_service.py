@@ -21,8 +21,9 @@ from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.web_access_uris import add_web_access_to_running_trials, build_web_access_fields_or_empty
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
-from vertex_emulator.errors import ApiError, ModelUploadRejected, build_malformed_name_error, build_not_found_error
+from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.filters.expression_tree import Filter, find_required_value, iterate_comparisons, matches
+from vertex_emulator.http.invalid_request_errors import build_malformed_name_error, build_not_found_error
 from vertex_emulator.locations_and_ids import Location, generate_id
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import (

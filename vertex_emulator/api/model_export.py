@@ -12,8 +12,9 @@ from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, InvalidBucketUri, build_invalid_argument_error
+from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.folder_copier import FolderCopier
+from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_operation
 from vertex_emulator.timestamps import format_time, now_ns

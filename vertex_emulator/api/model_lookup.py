@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, build_malformed_name_error, build_not_found_error
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http.invalid_request_errors import build_malformed_name_error, build_not_found_error
 from vertex_emulator.locations_and_ids import Location
 
 _ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")

@@ -20,14 +20,10 @@ from vertex_emulator.api.model_lookup import (
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import (
-    ApiError,
-    InvalidBucketUri,
-    ModelUploadRejected,
-    build_invalid_argument_error,
-)
+from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadRejected
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
 from vertex_emulator.resource_json import serialize_model_version, serialize_operation
 

@@ -13,7 +13,8 @@ from vertex_api.validation.shape_validation import (
     FieldProblem,
     canonicalize_and_find_shape_problems,
 )
-from vertex_emulator.errors import ApiError, build_invalid_argument_error
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 

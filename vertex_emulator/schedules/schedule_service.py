@@ -7,7 +7,8 @@ from typing import Any
 
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
-from vertex_emulator.errors import ApiError, build_not_found_error
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http.invalid_request_errors import build_not_found_error
 from vertex_emulator.locations_and_ids import Location
 from vertex_emulator.schedules.due_runs import (
     add_due_runs_and_skip_missed_times,

@@ -12,7 +12,7 @@ from tests.vertex_emulator.api.good_requests import GOOD, fields_of
 from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, split_type_and_annotations
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.shape_validation import format_path
-from vertex_emulator.errors import to_snake_case
+from vertex_emulator.http.invalid_request_errors import to_snake_case
 
 Path = tuple[str | int, ...]
 MODEL_LEVELS = 2  # the fields below are description, of which each would be the same again

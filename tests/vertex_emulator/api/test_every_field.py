@@ -16,7 +16,7 @@ from vertex_api.catalog.job_spec_defaults import copy_with_boot_disks
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_validation
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
-from vertex_emulator.errors import to_snake_case
+from vertex_emulator.http.invalid_request_errors import to_snake_case
 from vertex_emulator.scheduling.unsupported_fields import REJECTED_FIELDS
 
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
