@@ -12,7 +12,7 @@ import requests
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job, line_of, pool, resident_bytes
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
-from vertex_emulator.replicas.variable_expansion import MAX_TEXT_BYTES
+from vertex_emulator.replicas.size_limited_variable_expansion import MAX_TEXT_BYTES
 
 COUNT = 20_000
 MEMORY_BYTES = 300 << 20

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.replicas.variable_expansion import escape_references
+from vertex_emulator.replicas.size_limited_variable_expansion import escape_references
 
 # Not every image has its Python as python3; $0 is the source of the program.
 _LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'

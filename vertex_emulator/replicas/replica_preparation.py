@@ -16,7 +16,7 @@ from vertex_emulator.replicas.nfs_and_lustre_mounts import make_folders_and_map_
 from vertex_emulator.replicas.package_container_spec import build_container_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import compute_resource_limits
 from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
-from vertex_emulator.replicas.variable_expansion import ContainerTexts
+from vertex_emulator.replicas.size_limited_variable_expansion import ContainerTexts
 
 
 def make_folders_and_build_replica_spec(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vertex_emulator.testing.emulator_context_manager import run_emulator
-    from vertex_emulator.testing.emulator_project import EmulatorProject
+    from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
 
 __all__ = ["EmulatorProject", "run_emulator"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "EmulatorProject":
-        from vertex_emulator.testing.emulator_project import EmulatorProject
+        from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
 
         return EmulatorProject
     if name == "run_emulator":

@@ -11,7 +11,7 @@ from vertex_emulator.cli.status_stop_reset_commands import (
     stop_emulator_and_describe,
 )
 from vertex_emulator.folder_removal import remove_folder_tree
-from vertex_emulator.testing.emulator_project import EmulatorProject
+from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
 
 
 @contextmanager

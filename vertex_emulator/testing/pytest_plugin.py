@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from vertex_emulator.testing.emulator_project import EmulatorProject
+    from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
 
 _NUMBERS = itertools.count(1)
 _MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids

@@ -15,7 +15,7 @@ from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import build_time_fields, serialize_job, serialize_pipeline
 from vertex_emulator.web_page.study_view import build_study_view
-from vertex_emulator.web_page.thinned_measurements import ThinnedTrials
+from vertex_emulator.web_page.thinned_trial_cache import ThinnedTrials
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
 from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job
 from vertex_emulator.resource_json import build_time_fields, serialize_job
-from vertex_emulator.web_page.thinned_measurements import ThinnedTrial
+from vertex_emulator.web_page.thinned_trial_cache import ThinnedTrial
 
 _VALUE_SPECS = {
     "doubleValueSpec": "DOUBLE",

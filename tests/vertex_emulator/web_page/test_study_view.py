@@ -6,7 +6,7 @@ from tests.vertex_emulator.jobs import LOCATION
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial
 from vertex_emulator.web_page.study_view import build_study_view
-from vertex_emulator.web_page.thinned_measurements import compute_max_points_per_trial, thin_trial
+from vertex_emulator.web_page.thinned_trial_cache import compute_max_points_per_trial, thin_trial
 
 PARAMETERS = [
     {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},

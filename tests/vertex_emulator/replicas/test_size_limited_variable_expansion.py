@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas.variable_expansion import (
+from vertex_emulator.replicas.size_limited_variable_expansion import (
     MAX_TEXT_BYTES,
     ContainerTexts,
     escape_references,
