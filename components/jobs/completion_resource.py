@@ -22,8 +22,8 @@ from ..runtime.provider_base import Provider
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
+from .recovery.current_ledger import LedgerContents, get_current_ledger
 from .recovery.job_labels import MARK_LABEL, build_stack_filter
-from .recovery.submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
 UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
@@ -53,7 +53,7 @@ class CompletionProvider(Provider):
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
-                if ledger := get_submitted_jobs_cache().get_current_ledger_or_none(props["owner"]):
+                if ledger := get_current_ledger().get_contents_or_none(props["owner"]):
                     api = api_target.resolve_target_and_start_emulator(props["parent"])
                     undeclared = _find_pulumi_names_of_undeclared_active_jobs(api, ledger)
             if undeclared:

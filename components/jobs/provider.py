@@ -27,13 +27,13 @@ from .named_job_adoption import (
     find_adoption_violation_messages,
     is_same_job,
 )
-from .orphan_removal_and_submission import remove_orphans_find_or_submit_job
 from .pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from .progress_lines import describe_run_summary_change_or_none
 from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
 from .recovery.job_labels import find_reserved_or_excess_label_violations
 from .recovery.job_removal import remove_job
 from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from .recovery_and_submission import remove_orphans_find_or_submit_job
 from .result_references import fetch_result_values_by_reference
 
 

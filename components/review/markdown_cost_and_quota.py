@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
-from ..runtime.submission_pacing import render_submission_total_line
+from ..runtime.submission_count import render_submission_total_line
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
 from .nearly_reached_guardrails import NearlyReachedGuardrail
 from .preview_review import Review

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 from google.protobuf import json_format
 
+from components.jobs.recovery.current_ledger import get_current_ledger
 from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from components.runtime.program_job_validation import ProgramJobs
 from components.runtime.submission_pacing import get_submission_pacing
@@ -21,6 +22,7 @@ from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
+    get_current_ledger.cache_clear()
     get_submitted_jobs_cache.cache_clear()
     get_submission_pacing.cache_clear()
 

@@ -4,7 +4,7 @@ Pulumi records a job when the API has answered its creation. If `pulumi` or the 
 exists and no state knows of it. The next `pulumi up` finds it by its token, unless its declaration has changed by then
 or is gone: then it would run on unseen. So each job has a mark of the ledger of the state that submitted it, and
 
-- the creation of a job removes other jobs that have its mark (`orphan_removal_and_submission.py` in the folder above),
+- the creation of a job removes other jobs that have its mark (`recovery_and_submission.py` in the folder above),
 - the ledger removes jobs with the mark of a name that is no longer declared, and with any mark when it is deleted,
 
 except jobs that the state records, which Pulumi removes itself, and those that `lifecycle.onDelete` keeps.
@@ -30,9 +30,10 @@ from ...runtime.provider_base import Provider
 from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
+from .current_ledger import LedgerContents, get_current_ledger
 from .job_labels import MARK_LABEL, build_stack_filter
 from .orphan_removal import remove_orphans_among_jobs
-from .submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
+from .submitted_jobs_cache import get_submitted_jobs_cache
 
 _FOR_PLANS = ("declarations", "packageVersion")
 
@@ -66,12 +67,12 @@ class LedgerProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Set the ledger of this run too: an unchanged ledger gets no `update`."""
-        get_submitted_jobs_cache().set_contents_of_current_ledger(_build_ledger_contents(id_, news))
+        get_current_ledger().set_contents(_build_ledger_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        get_submitted_jobs_cache().set_contents_of_current_ledger(_build_ledger_contents(id_, props))
+        get_current_ledger().set_contents(_build_ledger_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -14,7 +13,6 @@ from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 
 from ...runtime.api_target import Target
-from . import job_digests
 from .job_labels import MARK_LABEL, TOKEN_LABEL, build_stack_filter
 
 Job = Mapping[str, Any]
@@ -22,47 +20,12 @@ JobSummary = Mapping[str, str]
 _UNUSABLE_STATES = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
 
 
-@dataclass(frozen=True)
-class LedgerContents:
-    """What a state's `Ledger` records: its `id`, `fully_qualified_stack_name` (`organization/project/stack`), and names
-    of jobs.
-
-    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others.
-    """
-
-    id: str
-    fully_qualified_stack_name: str
-    names: frozenset[str]
-    kept_names: frozenset[str]
-
-    @property
-    def project_and_stack_name(self) -> str:
-        """The name of the stack with its project, `<pulumi project>/<stack>`."""
-        return self.fully_qualified_stack_name.partition("/")[2]
-
-    def compute_mark_label_value(self, job_name: str) -> str:
-        """Return the label value of the jobs that this state submits under a name."""
-        return job_digests.compute_mark_label_value(self.id, job_name)
-
-
 class SubmittedJobsCache:
-    """The ledger of the stack, one list of its jobs for each collection, and the jobs that this run deletes."""
+    """One list of the jobs of a stack for each collection, and the jobs that this run deletes or keeps."""
 
     def __init__(self) -> None:
-        self._ledger: LedgerContents | None = None
         self._deleted: set[str] = set()
         self._listings: dict[tuple[Target, Kind, str], _JobListing] = {}
-
-    def set_contents_of_current_ledger(self, ledger: LedgerContents) -> None:
-        """Set the ledger that covers the jobs submitted from now on."""
-        self._ledger = ledger
-
-    def get_current_ledger_or_none(self, project_and_stack_name: str) -> LedgerContents | None:
-        """Return the ledger of the stack `<pulumi project>/<stack>`.
-
-        None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
-        """
-        return self._ledger if self._ledger and self._ledger.project_and_stack_name == project_and_stack_name else None
 
     def record_deleted_or_kept(self, resource_name: str) -> None:
         """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""

@@ -8,8 +8,8 @@ import pytest
 from components.errors import TrainingFailed
 from components.jobs import completion_resource as completion_module
 from components.jobs.completion_resource import CompletionProvider
+from components.jobs.recovery.current_ledger import LedgerContents, get_current_ledger
 from components.jobs.recovery.job_digests import compute_mark_label_value
-from components.jobs.recovery.submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
 
@@ -51,7 +51,7 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
 
 def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     add(api, "JOB_STATE_FAILED")
-    get_submitted_jobs_cache().set_contents_of_current_ledger(
+    get_current_ledger().set_contents(
         LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"}))
     )
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}

@@ -1,31 +1,16 @@
-"""What users are told of the pace, and how many submissions a run needs by what is known of its jobs."""
+"""The pace of a location, and what users are told of it."""
 
 import pytest
 
 from components.runtime import submission_pacing
 from components.runtime.submission_pacing import (
-    SubmissionCount,
     SubmissionPacing,
     render_pace_line,
-    render_submission_total_line,
-    render_submitted_count_line,
 )
 from components.settings.stack_config_parsing import NAMESPACE
 from tests.vertex_api.clock import Clock
 
 LOCATION = "//aiplatform.googleapis.com/projects/p/locations/r"
-
-
-@pytest.mark.parametrize(
-    ("submissions", "line"),
-    [
-        (240, "240 submissions: at least 4 min at 60 a minute"),
-        (200, "200 submissions: at least 3 min at 60 a minute"),
-        (62, "62 submissions: at least 1 min at 60 a minute"),
-    ],
-)
-def test_a_total_is_told_with_its_minutes(submissions: int, line: str) -> None:
-    assert render_submission_total_line(submissions, 60) == line
 
 
 def test_a_wait_is_told_with_what_is_known() -> None:
@@ -34,11 +19,6 @@ def test_a_wait_is_told_with_what_is_known() -> None:
         "30 of them take at least 27 s"
     )
     assert render_pace_line(0, 60).endswith("(vertex-training:submissionsPerMinute): each has its turn")
-
-
-def test_progress_is_told_with_what_is_known() -> None:
-    assert render_submitted_count_line(61, 240) == "61 jobs created or deleted so far, of at least 240"
-    assert render_submitted_count_line(61, 0) == "61 jobs created or deleted so far"
 
 
 def test_the_key_is_one_of_the_stack_file() -> None:
@@ -52,17 +32,6 @@ def test_the_stack_overrides_the_pace_of_its_target() -> None:
     pace = pacing.get_pace_or_none(LOCATION, 60)
     assert pace and pace.per_minute == 600
     assert pacing.get_pace_or_none(LOCATION, 60) is pace
-
-
-def test_a_count_is_complete_once_every_declared_job_is_decided() -> None:
-    count = SubmissionCount()
-    count.set_expected_jobs(["new", "kept", "edited"], ["new"], removed_count=3)
-    assert count.min_submissions == 4
-    assert count.record_and_get_total_if_last("kept", 0) is None
-    assert count.record_and_get_total_if_last("edited", 2) is None
-    assert count.min_submissions == 6
-    assert count.record_and_get_total_if_last("new", 1) == 6
-    assert count.record_and_get_total_if_last("new", 1) is None
 
 
 def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Submission of a job, once: an equivalent job is found again, and jobs that a killed run has left are removed."""
+"""Recovery or submission of a job: an equivalent job is found again, orphans are removed, or a new job is submitted."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,6 +8,7 @@ from ..runtime.api_target import Target
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from ..schema import interpolation
 from .provider_inputs import JobInputs
+from .recovery.current_ledger import get_current_ledger
 from .recovery.job_digests import compute_idempotency_token
 from .recovery.job_labels import MARK_LABEL, build_labels
 from .recovery.orphan_removal import remove_orphans_among_jobs
@@ -31,7 +32,7 @@ def remove_orphans_find_or_submit_job(
     )
     labels = build_labels(inputs.owner, token)
     equivalent_job = jobs_cache.find_equivalent_usable_job_or_none(api, kind, project_and_stack_name, token)
-    ledger = jobs_cache.get_current_ledger_or_none(project_and_stack_name)
+    ledger = get_current_ledger().get_contents_or_none(project_and_stack_name)
     if ledger and inputs.pulumi_name in ledger.names:
         labels[MARK_LABEL] = ledger.compute_mark_label_value(inputs.pulumi_name)
         marked = jobs_cache.find_marked_job_api_names(api, kind, project_and_stack_name, labels[MARK_LABEL])
