@@ -8,9 +8,12 @@ import pulumi
 
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
 from vertex_api.estimates.quota_shortages import QuotaShortage, find_quota_shortages
+from vertex_api.estimates.quota_table_rendering_and_parsing import (
+    format_granted_amount,
+    render_quota_table_lines_summed_over_jobs,
+)
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..runtime.quota_table_rendering_and_parsing import format_granted_amount, render_quota_table_lines_summed_over_jobs
 from ..settings.settings import Settings
 from .cost_and_needed_quota_table import estimate_quotas_by_job_and_metric
 from .granted_quota_lookup import fetch_granted_quota_amounts

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..runtime.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
+from vertex_api.estimates.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
+
 from .data_losses import DataLoss, find_data_losses
 from .grant_changes import Grant, find_grant_changes
 from .image_and_package_changes import ImageFinding, find_changed_images_and_packages

@@ -5,19 +5,11 @@ from pathlib import Path
 
 from components.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric
 from components.preview.quota_check import render_shortage_line
-from components.runtime.quota_table_rendering_and_parsing import render_quota_table_lines_summed_over_jobs
 from tests.components.preview.test_cost_and_needed_quota_table import PAGE, page_settings
+from tests.vertex_api.estimates.test_quota_table_rendering_and_parsing import GRANTED, NEEDED
 from vertex_api.estimates.granted_quota_parsing import UNLIMITED
 from vertex_api.estimates.quota_shortages import find_quota_shortages
-
-NEEDED = {
-    "large": {"a3_cpus": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
-    "small": {"cpus": 1500, "pd_ssd": 100},
-    "other": {"cpus": 1000, "a4 vCPUs*": 224},
-    "least": {"cpus": 96},
-    "fourth": {"cpus": 4},
-}
-GRANTED = {"a3_cpus": UNLIMITED, "cpus": 2200, "nvidia_h100_gpus": 0, "pd_ssd": 40960}
+from vertex_api.estimates.quota_table_rendering_and_parsing import render_quota_table_lines_summed_over_jobs
 
 
 def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from math import isinf
 
-from vertex_api.estimates.needed_quota import UNKNOWN_METRIC_MARK
+from .needed_quota import UNKNOWN_METRIC_MARK
 
 _START, _MIDDLE = "Quota in ", ": needed by all jobs at once, and granted to "
 _ROW = re.compile(r"  (\S.*?) {2,}(\S+) {2,}(\S+)")

@@ -1,10 +1,19 @@
 """The table of needed and granted quotas, as it is shown and read again."""
 
-from components.runtime.quota_table_rendering_and_parsing import (
+from vertex_api.estimates.granted_quota_parsing import UNLIMITED
+from vertex_api.estimates.quota_table_rendering_and_parsing import (
     parse_granted_amount_texts_by_metric,
     render_quota_table_lines_summed_over_jobs,
 )
-from tests.components.preview.test_quota_check import GRANTED, NEEDED
+
+NEEDED = {
+    "large": {"a3_cpus": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
+    "small": {"cpus": 1500, "pd_ssd": 100},
+    "other": {"cpus": 1000, "a4 vCPUs*": 224},
+    "least": {"cpus": 96},
+    "fourth": {"cpus": 4},
+}
+GRANTED = {"a3_cpus": UNLIMITED, "cpus": 2200, "nvidia_h100_gpus": 0, "pd_ssd": 40960}
 
 
 def test_the_table_shows_needed_beside_granted() -> None:
