@@ -5,7 +5,8 @@ import argparse
 from benchmarks import (
     api_call_counts,
     context_digest_time,
-    emulator_performance,
+    emulator_log_pages,
+    emulator_overhead,
     emulator_with_large_database,
     gcloud_local_run,
     preview_review_of_thousand_jobs,
@@ -16,7 +17,7 @@ from benchmarks import (
 
 _MODULES = (
     *(context_digest_time, preview_time, preview_review_of_thousand_jobs, api_call_counts, pulumi_with_thousand_jobs),
-    *(emulator_performance, emulator_with_large_database, gcloud_local_run, search_quality),
+    *(emulator_overhead, emulator_log_pages, emulator_with_large_database, gcloud_local_run, search_quality),
 )
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 

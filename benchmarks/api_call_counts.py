@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from benchmarks.emulator_process import run_temporary_emulator_without_free_capacity
 from benchmarks.job_and_noop_resource_programs import create_our_program
-from benchmarks.measurements import render_row
 from benchmarks.pulumi_with_thousand_jobs import PULUMI_CASES
+from benchmarks.result_rows import render_row
 from tests.forwarding_proxy import ForwardingProxy
 
 JOBS = 200

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.measurements import yield_time_rows
+from benchmarks.result_rows import yield_time_rows
 from components.files.stat_signatures import STABLE_AFTER_NS
 from components.images.build_context import DockerfileContext
 

@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
-from benchmarks.measurements import measure_call_seconds, render_row
+from benchmarks.measurements import measure_call_seconds
+from benchmarks.result_rows import render_row
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder

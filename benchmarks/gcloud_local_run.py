@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
-from benchmarks.measurements import yield_time_rows
+from benchmarks.result_rows import yield_time_rows
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
 BASE = "python:3.11-slim-bookworm"

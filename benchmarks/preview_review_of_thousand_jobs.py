@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from benchmarks.measurements import measure_call_seconds, render_row
+from benchmarks.measurements import measure_call_seconds
+from benchmarks.result_rows import render_row
 from components.review.markdown_rendering import MAX_LENGTH, render_markdown
 from components.review.preview_document import PreviewDocument
 from components.review.preview_review import build_review

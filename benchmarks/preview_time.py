@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.job_and_noop_resource_programs import create_noop_program, create_our_program
-from benchmarks.measurements import yield_cost_rows
+from benchmarks.result_rows import yield_cost_rows
 
 MAX_RATIOS = {8: 1.3, 1_000: 0.95}
 ROUNDS = {8: 15, 1_000: 5}

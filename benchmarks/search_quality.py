@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.measurements import measure_call_seconds, render_row
+from benchmarks.measurements import measure_call_seconds
+from benchmarks.result_rows import render_row
 from benchmarks.synthetic_studies import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, require_next_parameters
 

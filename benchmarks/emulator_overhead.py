@@ -1,4 +1,4 @@
-"""What the emulator costs: its start and memory, jobs and trials next to `docker run` of the same program, logs.
+"""What the emulator costs: its start and its memory, and jobs and trials beside `docker run` of the same program.
 
 Docker and the base image are needed. Takes about two minutes.
 """
@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
-from benchmarks.measurements import measure_call_seconds, measure_medians_alternately, render_row
+from benchmarks.measurements import measure_call_seconds, measure_medians_alternately
+from benchmarks.result_rows import render_row
 
 PROGRAM = ["python3", "-c", "pass"]
 # A trial without a measurement would have failed; a plain run writes the same line somewhere else.
@@ -21,7 +21,6 @@ METRIC = '{"timestamp": 1, "trial": "1", "global_step": "1", "score": "1"}'
 MEASURED = ["sh", "-c", f"echo '{METRIC}' > ${{CLOUD_ML_HP_METRIC_FILE:-/tmp/metric}}"]
 RUNS = 10
 TRIALS, PARALLEL = 100, 4
-LINES = 100_000
 STUDY_POLL_SECONDS = 0.2  # a study with its trials is a large answer, and Google's own client asks every five seconds
 
 
@@ -42,10 +41,6 @@ def yield_benchmark_rows() -> Iterator[str]:
             yield from _yield_overhead_rows(emulator)
             yield from _yield_rows_of_docker_runs_and_trials(emulator)
             yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
-    with temporary_data_folder() as data:
-        job_id = _add_job_with_log_and_get_id(data)
-        with run_emulator(data) as emulator:
-            yield from _yield_log_page_rows(emulator, job_id)
 
 
 def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
@@ -91,46 +86,6 @@ def _submit_study_and_await_success(emulator: Emulator) -> None:
         "parallelTrialCount": PARALLEL,
     }
     emulator.submit_and_await_success("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
-
-
-def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
-    body = {"filter": f'resource.labels.job_id="{job_id}"', "pageSize": 1000, "pageToken": ""}
-    pages = []
-    while True:
-        begin = time.perf_counter()
-        reply = emulator.call("POST", "v2/entries:list", body)
-        pages.append((time.perf_counter() - begin) * 1000)
-        body["pageToken"] = reply.get("nextPageToken", "")
-        if not body["pageToken"]:
-            break
-    tenth = len(pages) // 10
-    first, last = statistics.median(pages[:tenth]), statistics.median(pages[-tenth:])
-    note = f"first tenth {first:.0f}, last tenth {last:.0f}: every page costs the same"
-    yield render_row(f"1,000 of {LINES:,} log lines", statistics.median(pages), "ms", note=note)
-
-
-def _add_job_with_log_and_get_id(data: Path) -> str:
-    """Add an ended job with a saved log, and return its id."""
-    from vertex_api.job_kinds import CUSTOM_JOB
-    from vertex_emulator.data_folder import DataFolder
-    from vertex_emulator.database import Database
-    from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
-    from vertex_emulator.locations_and_ids import Location, generate_id
-    from vertex_emulator.replicas import saved_logs as logs
-    from vertex_emulator.replicas.executor_protocol import LogLine
-    from vertex_emulator.timestamps import now_ns
-
-    folder = DataFolder.create_or_open_private(data)
-    database = Database(folder.database)
-    begin = now_ns()
-    with database.write_transaction() as transaction:
-        location = Location("benchmark", "us-central1")
-        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, location, _build_job(PROGRAM))
-        transaction.end_job_and_log_outcome(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
-    lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
-    logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
-    database.close()
-    return job.id
 
 
 def _build_job(program: list[str]) -> dict[str, Any]:
