@@ -1,6 +1,5 @@
 """The images and packages of a stack: those that it builds or uploads, and the URIs of all."""
 
-from collections.abc import Collection, Mapping
 from typing import Any
 
 import pulumi
@@ -66,26 +65,6 @@ class Packages:
             name: PythonPackage(name, package, foundation=foundation) for name, package in settings.packages.items()
         }
         self.uris = {name: package.reference for name, package in self.built.items()}
-
-
-def select_uris_by_table(
-    names_by_table: Mapping[str, Collection[str]], images: Images, packages: Packages
-) -> dict[str, Mapping[str, pulumi.Input[str]]]:
-    """Return the URIs of these images and packages by name, each table under its own name."""
-    return {
-        table: {name: uris[name] for name in sorted(names_by_table[table])}
-        for table, uris in (("images", images.uris), ("packages", packages.uris))
-    }
-
-
-def select_built_resources(
-    names_by_table: Mapping[str, set[str]], images: Images, packages: Packages
-) -> list[pulumi.Resource]:
-    """Return the resources of those of these images and packages that this stack builds or uploads."""
-    return [
-        *(images.built[name] for name in sorted(names_by_table["images"] & images.built.keys())),
-        *(packages.built[name] for name in sorted(names_by_table["packages"])),
-    ]
 
 
 def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:

@@ -1,7 +1,6 @@
-"""The jobs of a stack: submitted in the order of their dependencies, and waited for."""
+"""The jobs of a stack, submitted in the order of their dependencies: after images, packages and upstream jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import groupby
 from typing import Any, cast
 
@@ -9,28 +8,28 @@ import pulumi
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.job_results.result_names_and_values import MODEL_DIR
-from vertex_api.job_states import SUCCEEDED_STATES
-from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..jobs.completion_resource import Completion
 from ..jobs.dependency_graph import compute_level_by_job
 from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from ..jobs.result_references import split_at_known_job_or_first_dot
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.output_apply import call_now_or_when_known
-from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from ..settings.settings import Settings
-from .images_and_packages import Images, Packages, select_built_resources, select_uris_by_table
+from .images_and_packages import Images, Packages
+from .job_completions import JobCompletions, JobResource, Results
+from .job_spec_references import (
+    collect_referenced_names_by_table,
+    resolve_references_now_or_when_known,
+    select_built_resources,
+    select_uris_by_table,
+)
 
-JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
-Results = pulumi.Output[Mapping[str, Any]]
 RESOURCE_TYPES: dict[str, type[JobResource]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
-_RUN_KEYS = ("name", "page", "logs")
 
 
 class Jobs:
@@ -44,7 +43,7 @@ class Jobs:
         self._settings, self._foundation, self._images, self._packages = settings, foundation, images, packages
         self._declarations = {job.name: job for job in settings.jobs}
         self.resources: dict[str, JobResource] = {}
-        self._completed_results: dict[str, Results] = {}
+        self._completions = JobCompletions(settings, foundation)
         stage_completions: list[Completion] = []
         levels = compute_level_by_job({job.name: job.upstream_job_names for job in settings.jobs})
         upstream_jobs = frozenset().union(*(job.upstream_job_names for job in settings.jobs))
@@ -58,40 +57,22 @@ class Jobs:
                 if declaration.name in upstream_jobs:
                     waited_jobs[declaration.name] = job
             if waited_jobs:
-                stage_completions.append(self._create_completion(f"stage-{level + 1}", waited_jobs))
+                stage_completions.append(self._completions.create_completion(f"stage-{level + 1}", waited_jobs))
         last_names = [job.name for job in settings.jobs if job.lifecycle.get("wait") and job.name not in upstream_jobs]
         if last_names:
-            self._create_completion("completion", {name: self.resources[name] for name in last_names})
+            self._completions.create_completion("completion", {name: self.resources[name] for name in last_names})
 
     @property
     def results_of_succeeded_waited_jobs(self) -> Results:
         """The results of all jobs that were waited for and have succeeded, by name."""
-        by_completion = dict.fromkeys(self._completed_results.values())
-        merged: Results = reduce(_merge_outputs_of_dicts, by_completion, pulumi.Output.from_input({}))
-        return merged.apply(
-            lambda results: {name: each for name, each in results.items() if each["state"] in SUCCEEDED_STATES}
-        )
+        return self._completions.results_of_succeeded_jobs
 
     def get_run_summary_with_final_state_if_awaited(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.
 
         With `--continue-on-error`, a job that could not be submitted has `None`.
         """
-        run = self.resources[job_name].get_output_with_recovery("run", lambda _: None)
-        if job_name not in self._completed_results:
-            return run
-        completed = self._completed_results[job_name]
-        state = completed.apply(lambda results: {"state": results[job_name]["state"]} if job_name in results else {})
-        return run.apply(
-            lambda run: run and state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
-        )
-
-    def _create_completion(self, name: str, jobs: Mapping[str, JobResource]) -> Completion:
-        lifecycles = {name: self._declarations[name].lifecycle for name in jobs}
-        deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
-        completion = Completion(name, jobs, foundation=self._foundation, deadlines=deadlines, omit_failed=True)
-        self._completed_results.update(dict.fromkeys(jobs, completion.get_results_even_if_failed()))
-        return completion
+        return self._completions.get_run_summary_with_final_state_if_awaited(job_name, self.resources[job_name])
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
         names = collect_referenced_names_by_table(declaration)
@@ -123,26 +104,3 @@ class Jobs:
             if result == MODEL_DIR and not job.required_valid_spec.study_spec and not job.is_adopted:
                 model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
         return model_dirs
-
-
-def collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
-    """Return the names that the references in a job's spec have, by table."""
-    names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-    for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
-        table, _, name = reference.partition(".")
-        names[table].add(name)
-    return names
-
-
-def resolve_references_now_or_when_known(
-    spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
-) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
-    """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
-    return call_now_or_when_known(
-        lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables)),
-        tables,
-    )
-
-
-def _merge_outputs_of_dicts(first: Results, second: Results) -> Results:
-    return first.apply(lambda first: second.apply(lambda second: {**first, **second}))

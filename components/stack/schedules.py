@@ -5,8 +5,14 @@ import pulumi
 from ..runtime.foundation_protocol import Foundation
 from ..schedules.schedule_component import JobTemplate, Schedule
 from ..settings.settings import Settings
-from .images_and_packages import Images, Packages, select_built_resources, select_uris_by_table
-from .jobs import RESOURCE_TYPES, collect_referenced_names_by_table, resolve_references_now_or_when_known
+from .images_and_packages import Images, Packages
+from .job_spec_references import (
+    collect_referenced_names_by_table,
+    resolve_references_now_or_when_known,
+    select_built_resources,
+    select_uris_by_table,
+)
+from .jobs import RESOURCE_TYPES
 
 
 class Schedules:
