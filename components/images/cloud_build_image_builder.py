@@ -27,7 +27,7 @@ from .buildx_and_classic_builders import (
     create_build_failed_error,
     iterate_lines_and_report_steps,
 )
-from .image_stores import GoogleRegistryApi
+from .google_registry_client import GoogleRegistryApi
 
 _NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
 """Seconds before a build is started again that found none of the grants of a new account. They take about two minutes

@@ -21,7 +21,8 @@ from .build_context import BuildContext, DockerfileContext
 from .builder_choice_and_options import create_cloud_build_input_or_none
 from .buildx_and_classic_builders import get_buildx_or_classic_builder
 from .cloud_build_image_builder import CloudBuilder
-from .image_stores import Daemon, GoogleRegistryApi, get_image_store, is_in_google_registry
+from .docker_push_and_digest_lookup import Daemon, get_image_store
+from .google_registry_client import GoogleRegistryApi, is_in_google_registry
 from .package_context import PackageContext
 
 DEFAULT_PLATFORM = "linux/amd64"

@@ -14,7 +14,7 @@ from ..images.builder_choice_and_options import (
     iterate_secret_ids_and_stack_secret_names,
     merge_cloud_build_options,
 )
-from ..images.image_stores import is_in_google_registry
+from ..images.google_registry_client import is_in_google_registry
 from ..schema import declaration_types
 
 _CLOUD_BUILD = ("builder", "cloudBuild")

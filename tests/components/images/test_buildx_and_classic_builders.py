@@ -11,9 +11,10 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import buildx_and_classic_builders, image_stores
+from components.images import buildx_and_classic_builders
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.buildx_and_classic_builders import Buildx, ClassicBuilder
+from components.images.docker_push_and_digest_lookup import Daemon
 
 URI = "localhost/team/digits:1"
 
@@ -148,7 +149,7 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        image_stores.Daemon().get_digest_or_none(URI)
+        Daemon().get_digest_or_none(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

@@ -14,9 +14,10 @@ import docker
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import image_stores
+from components.images.docker_push_and_digest_lookup import Registry
 from tests.cutting_proxy import CuttingProxy
-from tests.registry import NEEDED, SOCKETS_LEFT_OPEN, Registry
+from tests.registry import NEEDED, SOCKETS_LEFT_OPEN
+from tests.registry import Registry as RegistryServer
 
 SMALL, LARGE = 1 << 20, 8 << 20
 """Bytes in the two layers of the image; they are random, so no layer gets smaller on the way."""
@@ -25,7 +26,7 @@ pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
 
 
 @pytest.fixture
-def line(there: Registry) -> Iterator[tuple[CuttingProxy, str]]:
+def line(there: RegistryServer) -> Iterator[tuple[CuttingProxy, str]]:
     """A line to the registry that carries the small layer and not the large one, and the host it is reached by."""
     proxy = CuttingProxy(there.port, limit=SMALL * 2, cuts=1)
     with proxy.serving() as port:
@@ -55,7 +56,7 @@ def uri(line: tuple[CuttingProxy, str], tmp_path: Path) -> Iterator[str]:
 
 def test_an_interrupted_push_continues_next_time(line: tuple[CuttingProxy, str], uri: str) -> None:
     proxy, _ = line
-    registry, told = image_stores.Registry(), list[str]()
+    registry, told = Registry(), list[str]()
     with pytest.raises(RegistryRefused) as lost:
         registry.publish_and_get_digest(uri, told.append)
     text = str(lost.value)

@@ -12,7 +12,7 @@ import google.auth
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import image_stores
+from components.images.docker_push_and_digest_lookup import Registry
 
 TOKEN = "canary-of-a-token"
 URI = "europe-west4-docker.pkg.dev/p/r/trainer:1"
@@ -104,7 +104,7 @@ def test_a_token_is_in_no_message_or_log(
     caplog.set_level(logging.DEBUG)
     daemon.failing = failing
     told: list[str] = []
-    registry = image_stores.Registry()
+    registry = Registry()
     with pytest.raises(RegistryRefused) as refused:
         registry.get_digest_or_none(URI) if call == "find" else registry.publish_and_get_digest(URI, told.append)
     assert daemon.sent

@@ -1,4 +1,4 @@
-"""Stores of built images: the local Docker daemon, or a registry; and what a registry has, asked without Docker.
+"""Pushes of built images, and look-ups of their digests, by Docker: in the daemon alone, or in a registry.
 
 Credentials are looked up for each call, and are never part of an input, a state or a message: a token of the
 Application Default Credentials for Google's registries, what `docker login` has stored for others.
@@ -9,27 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
-from vertex_api.client_errors import CREDENTIALS_REMEDY
-
 from ..errors import RegistryRefused
 from .buildx_and_classic_builders import Report, connect_to_docker
+from .google_registry_client import describe_push_remedy, fetch_google_credentials_or_none
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
-_GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
 _ABSENT_MESSAGE = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
 _IMMUTABLE_MESSAGE = re.compile(r"immutab", re.IGNORECASE)
 _LAYER_IS_THERE = ("Pushed", "Layer already exists", "Mounted from")
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_MANIFEST_TYPES = (
-    "application/vnd.docker.distribution.manifest.v2+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.oci.image.index.v1+json",
-)
-"""All that Docker accepts, so that the digest is the one that it would give."""
-_CALL_SECONDS = 60.0
-_ABSENT, _OK = 404, 200
+_ABSENT = 404
 
 
 class ImageStore(Protocol):
@@ -93,42 +82,9 @@ class Registry:
         return str(digest)
 
 
-class GoogleRegistryApi:
-    """A registry of Google's, asked over HTTP (registry API v2), for machines without Docker."""
-
-    def get_digest_or_none(self, uri: str) -> str | None:
-        """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
-        import requests
-
-        credentials = fetch_google_credentials_or_none(uri)
-        host, _, path = uri.partition("/")
-        repository, _, tag = path.rpartition(":")
-        try:
-            reply = requests.head(
-                f"https://{host}/v2/{repository}/manifests/{tag}",
-                auth=(credentials["username"], credentials["password"]) if credentials else None,
-                headers={"Accept": ", ".join(_MANIFEST_TYPES)},
-                timeout=_CALL_SECONDS,
-            )
-        except requests.RequestException as error:
-            raise RegistryRefused(f"{uri}: no answer from {host}; check that it is reachable") from error
-        if reply.status_code == _ABSENT:
-            return None
-        digest = reply.headers.get("Docker-Content-Digest")
-        if reply.status_code != _OK or digest is None:
-            answer = f"{reply.status_code} {reply.reason}".strip()
-            raise RegistryRefused(f"{uri}: its registry refuses: {answer}; {describe_push_remedy(uri)}")
-        return digest
-
-
 def get_image_store(uri: str) -> ImageStore:
     """Return the store that a URI belongs to."""
     return Daemon() if uri.startswith(LOCAL_PREFIX) else Registry()
-
-
-def is_in_google_registry(uri: str) -> bool:
-    """Whether an image, or a prefix of images, is in Artifact Registry or Container Registry."""
-    return _GOOGLE_HOST.fullmatch(uri.partition("/")[0]) is not None
 
 
 def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
@@ -142,22 +98,6 @@ def _iterate_messages_and_report_layers(messages: Iterator[dict[str, Any]], repo
             is_pushed[layer] = True
             report(f"pushed {sum(is_pushed.values())} of {len(is_pushed)} layers")
         yield message
-
-
-def fetch_google_credentials_or_none(uri: str) -> Mapping[str, str] | None:
-    """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
-    if not is_in_google_registry(uri):
-        return None
-    import google.auth
-    from google.auth import exceptions
-    from google.auth.transport.requests import Request
-
-    try:
-        credentials, _ = google.auth.default(scopes=[_SCOPE])
-        credentials.refresh(Request())
-    except exceptions.GoogleAuthError as error:
-        raise RegistryRefused(f"{uri}: no valid Google credentials for its registry: {CREDENTIALS_REMEDY}") from error
-    return {"username": "oauth2accesstoken", "password": str(credentials.token)}
 
 
 @contextmanager
@@ -183,12 +123,3 @@ def _redact_and_shorten(text: str, credentials: Mapping[str, str] | None) -> str
         for secret in (credentials["password"], docker.auth.encode_header(credentials).decode()):
             text = text.replace(secret, "[token]")
     return " ".join(text.split())[:300]
-
-
-def describe_push_remedy(uri: str) -> str:
-    """Return what to do if a registry takes no image."""
-    host = uri.partition("/")[0]
-    advice = f"log in with `docker login {host}`, or check that it is reachable"
-    if is_in_google_registry(uri):
-        advice = "your account needs roles/artifactregistry.writer on the repository"
-    return f"{advice}; layers that were pushed are not sent again"

@@ -13,15 +13,22 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from components.errors import RegistryRefused
-from components.images import image_stores
+from components.images.docker_push_and_digest_lookup import (
+    Daemon,
+    Registry,
+    _iterate_messages_and_report_layers,
+    get_image_store,
+)
+from components.images.google_registry_client import fetch_google_credentials_or_none
 from components.images.training_image import TrainingImageProvider
-from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
+from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN
+from tests.registry import Registry as RegistryServer
 
 pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
 
 
 @pytest.fixture
-def uri(there: Registry) -> Iterator[str]:
+def uri(there: RegistryServer) -> Iterator[str]:
     """The URI of an image that the daemon has and the registry has not."""
     uri = f"{there.url}/trainer:abc"
     client = docker.from_env()
@@ -36,13 +43,13 @@ def uri(there: Registry) -> Iterator[str]:
 
 
 def test_the_prefix_of_a_uri_decides_its_store() -> None:
-    assert isinstance(image_stores.get_image_store("localhost/team/trainer:1"), image_stores.Daemon)
+    assert isinstance(get_image_store("localhost/team/trainer:1"), Daemon)
     for uri in ("europe-west4-docker.pkg.dev/p/r/trainer:1", "localhost:5000/team/trainer:1"):
-        assert isinstance(image_stores.get_image_store(uri), image_stores.Registry)
+        assert isinstance(get_image_store(uri), Registry)
 
 
 def test_a_pushed_image_has_a_digest(uri: str) -> None:
-    registry, told = image_stores.Registry(), list[str]()
+    registry, told = Registry(), list[str]()
     assert registry.get_digest_or_none(uri) is None
     digest = registry.publish_and_get_digest(uri, told.append)
     assert digest.startswith("sha256:") and len(digest) == 71
@@ -51,12 +58,12 @@ def test_a_pushed_image_has_a_digest(uri: str) -> None:
 
 
 def test_a_second_push_returns_the_same_digest(uri: str) -> None:
-    registry = image_stores.Registry()
+    registry = Registry()
     assert registry.publish_and_get_digest(uri, print) == registry.publish_and_get_digest(uri, print)
 
 
 def test_a_rejected_push_names_the_remedy_without_password(
-    uri: str, there: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    uri: str, there: RegistryServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
     for call in (
@@ -64,18 +71,18 @@ def test_a_rejected_push_names_the_remedy_without_password(
         lambda registry: registry.publish_and_get_digest(uri, print),
     ):
         with pytest.raises(RegistryRefused) as refused:
-            call(image_stores.Registry())
+            call(Registry())
         text = str(refused.value)
         assert text.startswith(uri) and f"log in with `docker login {there.host}`" in text
         assert len(text.splitlines()) == 1 and PASSWORD not in text
 
 
-def test_a_push_succeeds_after_the_registry_returns(uri: str, there: Registry) -> None:
+def test_a_push_succeeds_after_the_registry_returns(uri: str, there: RegistryServer) -> None:
     there.stop()
     with pytest.raises(RegistryRefused, match="connection refused"):
-        image_stores.Registry().get_digest_or_none(uri)
+        Registry().get_digest_or_none(uri)
     there.start()
-    assert image_stores.Registry().publish_and_get_digest(uri, print) == image_stores.Registry().get_digest_or_none(uri)
+    assert Registry().publish_and_get_digest(uri, print) == Registry().get_digest_or_none(uri)
 
 
 def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
@@ -85,7 +92,7 @@ def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
     with closing(docker.from_env()) as client:
         # A search for cached layers fails if another test removes any image meanwhile.
         client.images.build(path=str(tmp_path), dockerfile="Dockerfile", tag=uri, nocache=True)
-        theirs = image_stores.Registry().publish_and_get_digest(uri, print)
+        theirs = Registry().publish_and_get_digest(uri, print)
     assert ours.outs and theirs != ours.outs["digest"]
     read = provider.read(ours.id, ours.outs)
     assert (read.id, read.outs, read.inputs) == (ours.id, {**ours.outs, "digest": theirs}, props)
@@ -94,12 +101,12 @@ def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
 
 def test_an_immutable_tag_that_exists_is_accepted(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Artifact Registry's refusal is a text of its own, which Debian's registry cannot give."""
-    theirs = image_stores.Registry().publish_and_get_digest(uri, print)
+    theirs = Registry().publish_and_get_digest(uri, print)
     refusal = {"error": "failed precondition: the repository has enabled tag immutability"}
     monkeypatch.setattr(docker.api.image.ImageApiMixin, "push", lambda *_, **__: iter([refusal]))
-    assert image_stores.Registry().publish_and_get_digest(uri, print) == theirs
+    assert Registry().publish_and_get_digest(uri, print) == theirs
     with pytest.raises(RegistryRefused, match="tag immutability"):
-        image_stores.Registry().publish_and_get_digest(uri.replace("abc", "other"), print)
+        Registry().publish_and_get_digest(uri.replace("abc", "other"), print)
 
 
 def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +118,10 @@ def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(google.auth, "default", lambda scopes: (Credentials(), "p"))
     for host in ("europe-west4-docker.pkg.dev", "us-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
-        given = image_stores.fetch_google_credentials_or_none(f"{host}/p/r/trainer:1")
+        given = fetch_google_credentials_or_none(f"{host}/p/r/trainer:1")
         assert given == {"username": "oauth2accesstoken", "password": "fresh"}
     for host in ("localhost:5000", "docker.pkg.dev.example.com", "example.com"):
-        assert image_stores.fetch_google_credentials_or_none(f"{host}/p/r/trainer:1") is None
+        assert fetch_google_credentials_or_none(f"{host}/p/r/trainer:1") is None
 
 
 def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +130,11 @@ def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(google.auth, "default", none)
     with pytest.raises(RegistryRefused, match="gcloud auth application-default login"):
-        image_stores.Registry().get_digest_or_none("europe-west4-docker.pkg.dev/p/r/trainer:1")
+        Registry().get_digest_or_none("europe-west4-docker.pkg.dev/p/r/trainer:1")
 
 
 def test_a_mounted_layer_counts_as_pushed() -> None:
     told: list[str] = []
     messages = [{"id": "1", "status": text} for text in ("Preparing", "Mounted from team/other")]
-    assert list(image_stores._iterate_messages_and_report_layers(iter(messages), told.append)) == messages
+    assert list(_iterate_messages_and_report_layers(iter(messages), told.append)) == messages
     assert told == ["pushed 1 of 1 layers"]

@@ -6,7 +6,7 @@ import google.auth
 import pytest
 
 from components.errors import RegistryRefused
-from components.images.image_stores import GoogleRegistryApi
+from components.images.google_registry_client import GoogleRegistryApi
 from tests.standins.artifact_registry import HOST
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
 
