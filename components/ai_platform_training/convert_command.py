@@ -9,7 +9,7 @@ from vertex_api.validation.problem_limit import select_shown_problems_and_more_t
 
 from ..schema.source_file import load_source_file_content_and_problems
 from .commented_yaml import render_comment_lines, render_yaml
-from .job_conversion import convert_job_to_declaration_and_find_problems
+from .validated_job_conversion import convert_job_to_declaration_and_find_problems
 
 _DESCRIPTION = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or

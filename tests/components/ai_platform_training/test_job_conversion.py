@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.ai_platform_training.commented_yaml import CommentedFields, render_yaml
-from components.ai_platform_training.job_conversion import convert_job_to_declaration_and_find_problems
+from components.ai_platform_training.validated_job_conversion import convert_job_to_declaration_and_find_problems
 from components.cli import main
 from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
