@@ -54,12 +54,14 @@ def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
 def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
     """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
 
-    def run_half_of_containers() -> None:
+    def run_half_of_runs_in_parallel() -> None:
         with ThreadPoolExecutor(PARALLEL) as threads:
             list(threads.map(_run_container, [MEASURED] * (TRIALS // 2)))
 
     run_study = partial(_submit_study_and_await_success, emulator)
-    before, trials, after = map(measure_call_seconds, (run_half_of_containers, run_study, run_half_of_containers))
+    before, trials, after = map(
+        measure_call_seconds, (run_half_of_runs_in_parallel, run_study, run_half_of_runs_in_parallel)
+    )
     plain = before + after
     yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
     yield render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")

@@ -6,7 +6,7 @@ from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
     from .fast_pulumi_run import run_program as run_program
-    from .images.training_image import TrainingImage as TrainingImage
+    from .images.training_image_resource import TrainingImage as TrainingImage
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
     from .jobs.job_resources import CustomJobArgs as CustomJobArgs
@@ -30,7 +30,7 @@ if _typing.TYPE_CHECKING:
     from .stack.outputs import export_outputs as export_outputs
     from .stack.schedules import Schedules as Schedules
     from .targets.foundation_with_preview_reports import create_foundation as create_foundation
-    from .targets.local import LocalFoundation as LocalFoundation
+    from .targets.local_foundation import LocalFoundation as LocalFoundation
 
 _MODULES = {
     "Completion": ".jobs.completion_resource",
@@ -42,13 +42,13 @@ _MODULES = {
     "Images": ".stack.images_and_packages",
     "JobTemplate": ".schedules.schedule_component",
     "Jobs": ".stack.jobs",
-    "LocalFoundation": ".targets.local",
+    "LocalFoundation": ".targets.local_foundation",
     "Packages": ".stack.images_and_packages",
     "PythonPackage": ".packages.python_package_resource",
     "Schedule": ".schedules.schedule_component",
     "Schedules": ".stack.schedules",
     "Settings": ".settings.settings",
-    "TrainingImage": ".images.training_image",
+    "TrainingImage": ".images.training_image_resource",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",

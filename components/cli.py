@@ -10,7 +10,7 @@ from vertex_api import __version__
 
 from . import price_and_schema_commands
 from .ai_platform_training import convert_command as legacy
-from .review import review_command, stale_plan_check
+from .review import preview_review_command, stale_plan_check
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.epilog = price_and_schema_commands.EXIT_CODES
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    review_command.add_parser(commands)
+    preview_review_command.add_parser(commands)
     stale_plan_check.add_parser(commands)
     legacy.add_parser(commands)
     price_and_schema_commands.add_parsers(commands)

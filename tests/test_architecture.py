@@ -202,7 +202,7 @@ def test_the_program_imports_components_only() -> None:
 PREVIEW = """
 import json, pathlib, sys
 from components import Schedules, Settings
-from components.images.training_image import create_build_context
+from components.images.training_image_resource import create_build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'

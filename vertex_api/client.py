@@ -123,7 +123,7 @@ class RestClient:
     def delete_and_wait(self, name: ResourceName) -> None:
         tries = 0
 
-        def start_deletion_or_none() -> Any:
+        def start_deletion_or_none_if_already_deleted() -> Any:
             nonlocal tries
             tries += 1
             try:
@@ -133,7 +133,7 @@ class RestClient:
                     return None  # an earlier try, whose answer was lost, has deleted it
                 raise
 
-        if operation := self._caller.call("delete", start_deletion_or_none):
+        if operation := self._caller.call("delete", start_deletion_or_none_if_already_deleted):
 
             def wait_for_end() -> None:
                 with translate_errors():

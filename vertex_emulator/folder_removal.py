@@ -12,7 +12,7 @@ def remove_folder_tree(folder: Path) -> None:
     Containers can nest folders deeper than `shutil.rmtree` recurses, and deeper than a path can be long.
     """
     removal = _FolderTreeRemoval(folder)
-    removal.remove_all()
+    removal.remove_all_and_keep_first_error()
     if removal.first_error is not None:
         raise removal.first_error
 
@@ -32,7 +32,7 @@ class _FolderTreeRemoval:
         self._descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
         self._opened = [_OpenedFolder(self._get_device_and_inode(), [folder.name])]
 
-    def remove_all(self) -> None:
+    def remove_all_and_keep_first_error(self) -> None:
         try:
             while self._opened[0].subfolders:
                 if self._opened[-1].subfolders:

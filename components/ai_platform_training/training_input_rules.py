@@ -19,7 +19,10 @@ _NEEDED = {
 
 def find_training_input_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a TrainingInput of the right shape breaks."""
-    machine_violations = [*_find_scale_tier_violations(training_input), *_find_machine_type_violations(training_input)]
+    machine_violations = [
+        *_find_scale_tier_violations(training_input),
+        *_find_unknown_machine_type_violations(training_input),
+    ]
     yield from machine_violations
     for role in ROLES:
         is_machine_type_valid = (f"{role}Type",) not in dict(machine_violations)
@@ -45,7 +48,7 @@ def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[V
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _find_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_unknown_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *get_machines_by_name()}
     for name in (f"{role}Type" for role in ROLES):
         if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():

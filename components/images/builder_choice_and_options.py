@@ -49,7 +49,7 @@ def create_cloud_build_input_or_none(
     for id_, secret_name in iterate_secret_ids_and_stack_secret_names(image):
         if secret_name not in known:
             raise BuilderUnusable(
-                f"images.{image_name}.secrets.{id_}: {build_missing_secret_version_message(secret_name)}"
+                f"images.{image_name}.secrets.{id_}: {build_undeclared_secret_version_message(secret_name)}"
             )
         versions[id_] = known[secret_name]
     return {"cloudBuild": {**options, **({"secrets": versions} if versions else {})}}
@@ -67,7 +67,7 @@ def iterate_secret_ids_and_stack_secret_names(image: declaration_types.Image) ->
         yield id_, references[0].removeprefix("secrets.") if references else id_
 
 
-def build_missing_secret_version_message(secret_name: str) -> str:
+def build_undeclared_secret_version_message(secret_name: str) -> str:
     """Return why Cloud Build cannot read a secret of the stack, and what to write."""
     return (
         "Cloud Build reads secrets from Secret Manager alone; write "

@@ -36,14 +36,14 @@ class Progress:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_iterate_state_lines_with_names(changed), _render_done_counts(jobs_by_name)]
+            lines = [*_iterate_state_lines_with_names(changed), _render_done_job_and_trial_counts(jobs_by_name)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
         queued = list(_iterate_unstarted_job_lines(jobs_by_name, now))
         if self._last_time is None or (lines and not queued):
             self._last_time = now
         elif now - self._last_time > HEARTBEAT_SECONDS:
-            lines.append("; ".join([f"waiting: {_render_done_counts(jobs_by_name)}", *queued]))
+            lines.append("; ".join([f"waiting: {_render_done_job_and_trial_counts(jobs_by_name)}", *queued]))
             self._last_time = now
         return lines
 
@@ -85,7 +85,7 @@ def _iterate_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
         yield f"{state}: {join_first_names_and_count_others([name for name in jobs if states[name] == state])}"
 
 
-def _render_done_counts(jobs: Mapping[str, Job]) -> str:
+def _render_done_job_and_trial_counts(jobs: Mapping[str, Job]) -> str:
     done = sum(job["state"] in TERMINAL_STATES for job in jobs.values())
     text = f"{done} of {len(jobs)} jobs done"
     tuning_jobs = [tuning_job for job in jobs.values() if "studySpec" in (tuning_job := job.get(TUNING_JOB, job))]

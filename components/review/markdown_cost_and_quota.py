@@ -21,7 +21,7 @@ def iterate_totals_lines(review: Review, max_items: int) -> Iterator[str]:
         yield from _iterate_quota_lines(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
     if review.submissions and review.submissions.count and review.after:
         yield ""
-        yield render_submissions_and_duration_if_paced(review.submissions)
+        yield render_submission_count_with_duration_if_paced(review.submissions)
     if review.near_limits:
         yield ""
         yield "**Guardrails that are nearly reached**"
@@ -29,7 +29,7 @@ def iterate_totals_lines(review: Review, max_items: int) -> Iterator[str]:
         yield from (_render_nearly_reached_guardrail_bullet(each) for each in review.near_limits)
 
 
-def render_submissions_and_duration_if_paced(submissions: Submissions) -> str:
+def render_submission_count_with_duration_if_paced(submissions: Submissions) -> str:
     """Return how many submissions an update takes, and for how long if they have to be paced."""
     if submissions.per_minute and submissions.count > submissions.per_minute:
         return render_submission_total_line(submissions.count, submissions.per_minute)

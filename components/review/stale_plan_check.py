@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import ComponentError
-from .review_command import read_file_or_stdin
+from .preview_review_command import read_file_or_stdin
 
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 _CHECK_PLAN = """\

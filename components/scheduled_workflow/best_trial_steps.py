@@ -16,7 +16,7 @@ def describe_unsupported_metrics_or_none(study_spec: Mapping[str, Any]) -> str |
     return f"{len(metrics)} metrics" if len(metrics) > 1 else None
 
 
-def build_metric_and_sign_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
+def build_metric_and_loss_sign_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `find_best_trial` that depend on the study: its `metric` and the `sign` of losses."""
     (metric,) = parse_metrics(study_spec)
     return {"metric": metric.id, "sign": metric.sign}

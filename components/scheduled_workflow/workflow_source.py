@@ -217,6 +217,6 @@ def _build_best_trial_steps(index: int, job: ScheduledJob, place: WorkflowPlace)
         steps.append({f"get_tuning_job_{index}": build_read_step_fields(f"tuning_job_{index}", url)})
         tuning_job = f"${{tuning_job_{index}}}"
     study_spec = require_study_spec(job)
-    args = {"job": job.name, "tuning_job": tuning_job, **best_trial_steps.build_metric_and_sign_args(study_spec)}
+    args = {"job": job.name, "tuning_job": tuning_job, **best_trial_steps.build_metric_and_loss_sign_args(study_spec)}
     call = {"call": "find_best_trial", "args": args, "result": f"best_{index}"}
     return [*steps, {f"find_best_trial_{index}": call}]

@@ -163,7 +163,7 @@ def _validate_and_record_spec_of_program(
     )
     if isinstance(spec, CanonicalSpec):
         is_valid = program_jobs.apply_rules_record_and_get_validity(
-            kind, name, None, scheduled_job_rules.find_spec_violations(spec)
+            kind, name, None, scheduled_job_rules.find_unschedulable_content_violations(spec)
         )
         spec = spec if is_valid else None
     if pulumi.runtime.is_dry_run():
@@ -179,7 +179,8 @@ def _require_schedulable_spec(schedule_name: str, job_name: str, spec: Canonical
     """
     place = format_kind_and_name((spec.kind.type, f"{schedule_name}.{job_name}"))
     problems = [
-        Problem(place, format_path(path), message) for path, message in scheduled_job_rules.find_spec_violations(spec)
+        Problem(place, format_path(path), message)
+        for path, message in scheduled_job_rules.find_unschedulable_content_violations(spec)
     ]
     if problems:
         raise DeclarationErrors(problems)

@@ -31,7 +31,7 @@ def find_lifecycle_violations(lifecycle: Mapping[str, Any]) -> Iterator[Violatio
             yield (LIFECYCLE_KEY, key), f"{_NOT_FOR_SCHEDULED}: {message}"
 
 
-def find_spec_violations(spec: CanonicalSpec) -> Iterator[Violation]:
+def find_unschedulable_content_violations(spec: CanonicalSpec) -> Iterator[Violation]:
     """Find what a valid spec has that a schedule cannot send.
 
     Cloud Workflows evaluates each `${` in a request (its page on expressions), so a text cannot hold one beside

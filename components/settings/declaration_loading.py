@@ -57,7 +57,7 @@ def load_entries_and_problems(
     `stack_values` are those of the stack file by key; files are relative to the project's folder `root`.
     """
     patterns = stack_values.get("include", [])
-    files, unmatched = find_files_by_name_and_unmatched_indexes(root, patterns)
+    files, unmatched = find_files_by_path_and_unmatched_indexes(root, patterns)
     problems = [
         stack_file.create_problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
         for index in unmatched
@@ -86,7 +86,7 @@ def load_entries_and_problems(
     return entries, problems
 
 
-def find_files_by_name_and_unmatched_indexes(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
+def find_files_by_path_and_unmatched_indexes(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
     """Find what a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`.
 
     Returns the files by the name that messages show, and the indexes of the patterns that match no file.

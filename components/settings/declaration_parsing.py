@@ -32,7 +32,7 @@ from .declaration_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations
 from .schedule_job_list_checks import (
     find_job_name_violations,
-    find_missing_or_duplicate_job_violations,
+    find_missing_or_repeated_job_name_violations,
     find_unscheduled_job_and_reference_violations,
 )
 from .var_and_reference_resolution import Resolution, resolve_known_references_and_find_violations
@@ -177,7 +177,7 @@ def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[Declare
     fields, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
-        violations += find_missing_or_duplicate_job_violations(value)
+        violations += find_missing_or_repeated_job_name_violations(value)
     return (None, violations) if violations else (DeclaredSchedule.from_canonical(resolution.entry.name, fields), [])
 
 

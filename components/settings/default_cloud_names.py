@@ -29,7 +29,7 @@ def build_cloud_config_with_default_names_and_labels(
         board.setdefault("displayName", f"{pulumi_project}-{stack}")
     if "alerts" in values:
         cloud["alerts"] = {"displayName": f"{pulumi_project}-{stack}: failed training jobs", **values["alerts"]}
-    network = _build_network_entry_or_empty(pulumi_project, stack, values)
+    network = _build_network_entry_with_default_names_or_empty(pulumi_project, stack, values)
     labels = values.get("labels", {})
     for part in (registry, bucket, board):
         if labels and _is_created_by_stack(part):
@@ -55,7 +55,9 @@ def generate_builder_account_id(pulumi_project: str, stack: str) -> str:
     return _generate_account_id(pulumi_project, stack, "build")
 
 
-def _build_network_entry_or_empty(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _build_network_entry_with_default_names_or_empty(
+    pulumi_project: str, stack: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the key `network` by itself, if there is one, with names of a range and an attachment to create.
 
     A network is often shared by several projects, so the range's name has the project's.

@@ -8,7 +8,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import Violation
 
 from ..images.builder_choice_and_options import (
-    build_missing_secret_version_message,
+    build_undeclared_secret_version_message,
     get_pool_location,
     is_built_by_cloud_build,
     iterate_secret_ids_and_stack_secret_names,
@@ -69,7 +69,7 @@ def find_image_builder_violations(
     secrets = options.get("secrets", {})
     for id_, secret_name in iterate_secret_ids_and_stack_secret_names(image):
         if secret_name not in secrets:
-            yield ("secrets", id_), build_missing_secret_version_message(secret_name)
+            yield ("secrets", id_), build_undeclared_secret_version_message(secret_name)
         elif "network" in options:
             message = "cannot be used with network: Docker's classic builder, the only one with that network, has none"
             yield ("secrets", id_), message

@@ -15,7 +15,7 @@ NamedSchedule = tuple[str, Sequence[str]]
 """A schedule's name and those of its jobs, as they are written."""
 
 
-def find_missing_or_duplicate_job_violations(value: Mapping[str, object]) -> Iterator[Violation]:
+def find_missing_or_repeated_job_name_violations(value: Mapping[str, object]) -> Iterator[Violation]:
     """Find what is wrong with the names of jobs in a schedule by themselves: none, twice, or under both keys."""
     names = list_job_names(value)
     if value.get("job") is not None and value.get("jobs") is not None:

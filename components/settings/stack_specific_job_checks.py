@@ -31,9 +31,9 @@ def find_job_violations(
     is_on_google_cloud = stack_values.get("target") == "gcp"
     stack_labels = stack_values.get("labels", {})
     if job.is_scheduled:
-        yield from scheduled_job_rules.find_spec_violations(spec)
+        yield from scheduled_job_rules.find_unschedulable_content_violations(spec)
     if not job.is_adopted:
-        yield from _find_likely_mistakes(job, images, is_on_google_cloud)
+        yield from _find_likely_mistake_violations(job, images, is_on_google_cloud)
         for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
     if is_on_google_cloud and "region" in stack_values:
@@ -63,7 +63,7 @@ def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any])
         yield ("lifecycle", "rerun"), RERUN_MESSAGE
 
 
-def _find_likely_mistakes(
+def _find_likely_mistake_violations(
     job: DeclaredJob, images: Mapping[str, declaration_types.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 
 from ..errors import ImageNotPromoted
-from ..images.training_image import TrainingImage, is_built_by_this_stack
+from ..images.training_image_resource import TrainingImage, is_built_by_this_stack
 from ..images.unpinned_base_image_warnings import warn_of_unpinned_bases
 from ..packages.python_package_resource import PythonPackage
 from ..runtime.foundation_protocol import Foundation

@@ -15,7 +15,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.program_job_validation import JobKey
 from ..settings.settings import Settings
 from ..settings.settings_with_program_jobs import copy_settings_with_program_jobs
-from .local import LocalFoundation
+from .local_foundation import LocalFoundation
 
 
 def create_foundation(settings: Settings) -> Foundation:

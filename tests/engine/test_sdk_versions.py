@@ -8,7 +8,7 @@ from tests.engine import preloaded_python
 from tests.engine.project import Project
 from tests.engine.test_continue_on_error import job
 from tools.setup.checkout_folders import CHECKOUT
-from tools.setup.pulumi_sdks_for_tests import SHA256_BY_VERSION, get_sdk_folder
+from tools.setup.oldest_and_newest_pulumi_sdk import SHA256_BY_VERSION, get_sdk_folder
 
 
 @pytest.mark.parametrize("version", SHA256_BY_VERSION)

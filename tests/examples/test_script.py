@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.images.training_image import create_build_context
+from components.images.training_image_resource import create_build_context
 from components.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import programs_for_tests, pulumi_sdks_for_tests
+from tools.setup import oldest_and_newest_pulumi_sdk, programs_for_tests
 from tools.setup.checkout_folders import CHECKOUT
 
 STAMP_SCRIPT = """
@@ -43,7 +43,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
         **dict.fromkeys((*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS), ""),
         "python3": f'exec {sys.executable} "$@"',
     }
-    for version in pulumi_sdks_for_tests.SHA256_BY_VERSION:
+    for version in oldest_and_newest_pulumi_sdk.SHA256_BY_VERSION:
         (tmp_path / "cache" / "vertex-training" / f"pulumi-sdk-{version}").mkdir(parents=True)
     programs = tmp_path / "bin"
     programs.mkdir()

@@ -148,7 +148,7 @@ class Machine:
             self._exit(container, 143 if signal == "SIGTERM" else 137)
         self.fuse.step()
 
-    def iterate_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def iterate_log_lines_so_far(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         self._reach()
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task_name}")
         self.fuse.step()

@@ -39,7 +39,7 @@ def use_instant_containers(folder: Path) -> None:
             ended = ReplicaStatus("exited", started=_SECOND, finished=2 * _SECOND)
             return {Replica(*map(int, path.name.split(".")[1:])): ended for path in folder.glob(f"{job_id}.*")}
 
-        def iterate_log_lines(self, _job_id: str, _replica: Replica, _since_ns: int = 0) -> Iterator[LogLine]:
+        def iterate_log_lines_so_far(self, _job_id: str, _replica: Replica, _since_ns: int = 0) -> Iterator[LogLine]:
             return iter(())
 
         def get_log_limit_bytes_or_none(self, _job_id: str, _replica: Replica) -> int | None:

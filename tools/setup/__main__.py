@@ -18,9 +18,9 @@ from tools.setup import (
     base_image,
     console_scripts,
     docker_daemon,
+    oldest_and_newest_pulumi_sdk,
     programs_for_tests,
     pulumi_engine,
-    pulumi_sdks_for_tests,
     python_environment,
     shell_exports,
     state_backend,
@@ -47,7 +47,7 @@ STEPS: dict[str, Step] = {
     "docker": docker_daemon,
     "image": base_image,
     "test": programs_for_tests,
-    "sdks": pulumi_sdks_for_tests,
+    "sdks": oldest_and_newest_pulumi_sdk,
 }
 USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"

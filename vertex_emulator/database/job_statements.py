@@ -55,7 +55,7 @@ class JobStatements(Statements):
             trial=trial,
             slots=len(replicas),
             fault=InjectedFaults(self._connection).consume_run_fault_or_none(
-                spec["displayName"], replicas, records.get_machine_types(kind, spec)
+                spec["displayName"], replicas, records.get_custom_job_machine_types_or_empty(kind, spec)
             ),
         )
         return self._require_job(job_id)

@@ -159,7 +159,7 @@ def list_requested_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica
     return [Replica(number, index) for number, pool in started for index in range(pool.get("replicaCount", 1))]
 
 
-def get_machine_types(kind: Kind, spec: Mapping[str, Any]) -> set[str]:
+def get_custom_job_machine_types_or_empty(kind: Kind, spec: Mapping[str, Any]) -> set[str]:
     """Return the machine types of a custom job's spec; none for other jobs."""
     pools = spec["jobSpec"]["workerPoolSpecs"] if kind == CUSTOM_JOB else ()
     return {pool.get("machineSpec", {}).get("machineType", "") for pool in pools if pool}

@@ -138,7 +138,7 @@ class Uploads:
             self.discard(upload)
             raise
 
-    async def require_object_of_finished_upload_with_checksums(
+    async def require_current_object_and_checksums_of_finished_upload(
         self, upload: Upload, raise_if_disconnected: Callable[[], Awaitable[None]]
     ) -> tuple[StoredObject, dict[str, str]]:
         """Return the object that now has the name of a finished upload, and its checksums.

@@ -131,7 +131,7 @@ class Executor(Protocol):
     def signal_replica_if_running(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Send a signal to a replica if it is running."""
 
-    def iterate_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def iterate_log_lines_so_far(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         """Read what a replica wrote at or after `since_ns`, in order of time; nothing if it is removed."""
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:

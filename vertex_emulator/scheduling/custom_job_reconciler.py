@@ -162,7 +162,7 @@ class CustomJobReconciler:
         return (min(deadline, fault_time or deadline) - now) / 10**9
 
     def _read_shortened_traceback_or_empty(self, job: Job, replica: Replica) -> str:
-        lines = self.executor.iterate_log_lines(job.id, replica)
+        lines = self.executor.iterate_log_lines_so_far(job.id, replica)
         return failure_messages.shorten_last_traceback_or_empty(line.text for line in lines if line.stream == "e")
 
     def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
@@ -220,7 +220,7 @@ class CustomJobReconciler:
     def _iterate_log_and_warn_at_limit(self, job: Job, replica: Replica) -> Iterator[LogLine]:
         """Read a replica's log; if it reached its limit, say so in the job's log, as lines may have been dropped."""
         counter = docker_log_size_counter.DockerLogSizeCounter()
-        yield from counter.iterate_and_count(self.executor.iterate_log_lines(job.id, replica))
+        yield from counter.iterate_and_count(self.executor.iterate_log_lines_so_far(job.id, replica))
         if counter.counted_bytes < docker_log_size_counter.MIN_LOG_LIMIT_BYTES:
             return
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)

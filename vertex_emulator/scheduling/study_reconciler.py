@@ -14,7 +14,7 @@ from vertex_emulator.locations_and_ids import generate_id
 from vertex_emulator.scheduling import stop_request_recording, study_and_trial_stopping
 from vertex_emulator.scheduling.study_and_trial_stopping import iterate_trials_to_stop_early_with_reasons
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
-from vertex_emulator.scheduling.trial_update import build_updated_trial
+from vertex_emulator.scheduling.updated_trial_building import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
 from vertex_emulator.search.early_stopping import CurvesByObjective
 from vertex_emulator.timestamps import now_ns

@@ -23,7 +23,7 @@ def compute_max_points_per_trial(trial_count: int) -> int:
     return next((level for level in _LEVELS if level * trial_count <= _MAX_POINTS), _LEVELS[-1])
 
 
-def thin_trial(trial: Trial, max_points: int) -> ThinnedTrial:
+def build_thinned_trial(trial: Trial, max_points: int) -> ThinnedTrial:
     """Keep evenly spaced measurements of a trial, the last among them."""
     stride = -(-len(trial.measurements) // max_points) or 1
     # Counted from the end, so that the last one is always there.
@@ -50,7 +50,7 @@ class ThinnedTrials:
             shown = ended.get(trial.number)
             if shown is None:
                 measurements = transaction.list_trial_measurements(study_id, trial.number)
-                shown = thin_trial(replace(trial, measurements=measurements), key[1])
+                shown = build_thinned_trial(replace(trial, measurements=measurements), key[1])
                 if trial.has_ended:
                     ended[trial.number] = shown
             thinned.append(shown)

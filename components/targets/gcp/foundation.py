@@ -9,10 +9,10 @@ from pulumi import ResourceOptions
 from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
-from ...jobs.recovery.ledger import Ledger
+from ...jobs.recovery.ledger_resource import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_job_validation import ProgramJobs
-from ...schedules.schedule_status import ScheduleStatus
+from ...schedules.schedule_status_resource import ScheduleStatus
 from ...schema import declaration_types, stack_config_types
 from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules import ProgramJobRules

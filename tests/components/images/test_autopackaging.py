@@ -16,7 +16,7 @@ import pytest
 from docker.models.images import Image
 
 from components.images.buildx_and_classic_builders import Builder, Buildx, ClassicBuilder, get_buildx_or_classic_builder
-from components.images.training_image import create_build_context
+from components.images.training_image_resource import create_build_context
 from components.schema import declaration_types
 from tests import buildx
 from tests.components.projects import write

@@ -17,7 +17,7 @@ from components.images import cloud_build_image_builder
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.cloud_build_image_builder import CloudBuilder, create_source_entries_and_dockerfile_path
 from components.images.google_registry_client import GoogleRegistryApi
-from components.images.training_image import create_build_context
+from components.images.training_image_resource import create_build_context
 from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage

@@ -20,7 +20,7 @@ from components.images.docker_push_and_digest_lookup import (
     get_image_store,
 )
 from components.images.google_registry_client import fetch_google_credentials_or_none
-from components.images.training_image import TrainingImageProvider
+from components.images.training_image_resource import TrainingImageProvider
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN
 from tests.registry import Registry as RegistryServer
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from components.images.package_context import PackageContext
-from components.images.training_image import create_build_context
+from components.images.training_image_resource import create_build_context
 from tests.components.projects import write
 
 FILES = {

@@ -12,9 +12,9 @@ from typing import Any
 import docker
 import pytest
 
-from components.images import training_image
+from components.images import training_image_resource
 from components.images.buildx_and_classic_builders import Buildx, ClassicBuilder, get_buildx_or_classic_builder
-from components.images.training_image import TrainingImageProvider, create_build_context
+from components.images.training_image_resource import TrainingImageProvider, create_build_context
 from tests import buildx
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 
@@ -36,7 +36,7 @@ def props(
         buildx.install(there.docker_config, buildx.program())
         assert isinstance(get_buildx_or_classic_builder(), Buildx)
     else:
-        monkeypatch.setattr(training_image, "get_buildx_or_classic_builder", ClassicBuilder)
+        monkeypatch.setattr(training_image_resource, "get_buildx_or_classic_builder", ClassicBuilder)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer" / "Dockerfile").write_text(f"FROM scratch\nLABEL of={tmp_path}\nCOPY Dockerfile /\n")

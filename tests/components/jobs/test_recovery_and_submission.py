@@ -6,7 +6,7 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
-from components.jobs.recovery.ledger import LedgerProvider
+from components.jobs.recovery.ledger_resource import LedgerProvider
 from components.jobs.refusal_explanations import build_quota_refusal_message
 from components.runtime.submission_pacing import get_submission_pacing
 from tests.components.fakes import FakeClient, start_new_process

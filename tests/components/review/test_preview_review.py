@@ -7,7 +7,7 @@ import pytest
 from components.review.data_losses import DATA_BY_TYPE, DataLoss
 from components.review.grant_changes import Grant
 from components.review.job_changes import Cause, JobFinding
-from components.review.markdown_cost_and_quota import render_submissions_and_duration_if_paced
+from components.review.markdown_cost_and_quota import render_submission_count_with_duration_if_paced
 from components.review.markdown_rendering import render_markdown
 from components.review.preview_review import Review, build_review
 from components.review.stack_cost_and_quota import Submissions
@@ -181,4 +181,4 @@ def test_a_local_stack_has_no_cost_and_no_pace() -> None:
     ],
 )
 def test_submissions_say_how_long_they_take(count: int, per_minute: int | None, text: str) -> None:
-    assert render_submissions_and_duration_if_paced(Submissions(count, per_minute)) == text
+    assert render_submission_count_with_duration_if_paced(Submissions(count, per_minute)) == text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from components.cli import main
-from tests.components.review.test_review_command import write
+from tests.components.review.test_preview_review_command import write
 
 PLAN = json.dumps({"manifest": {"time": "2026-11-22T15:39:33.609928867Z"}, "resourcePlans": {}})
 

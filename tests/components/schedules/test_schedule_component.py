@@ -10,7 +10,7 @@ import pytest
 
 from components import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
 from components.errors import DeclarationErrors
-from components.schedules.emulator_schedule import EmulatorSchedule
+from components.schedules.emulator_schedule_resource import EmulatorSchedule
 from components.schedules.schedule_component import build_schedule_id
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typing_extensions import is_typeddict
 
-from components.images.training_image import DEFAULT_PLATFORM
+from components.images.training_image_resource import DEFAULT_PLATFORM
 from components.schema import declaration_types, stack_config_types
 from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write

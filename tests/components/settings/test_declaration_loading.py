@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.settings.declaration_loading import find_files_by_name_and_unmatched_indexes
+from components.settings.declaration_loading import find_files_by_path_and_unmatched_indexes
 
 
 @pytest.fixture
@@ -30,19 +30,19 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_include_takes_files_folders_and_globs(project: Path, patterns: list[str], names: list[str]) -> None:
-    files, unmatched = find_files_by_name_and_unmatched_indexes(project, patterns)
+    files, unmatched = find_files_by_path_and_unmatched_indexes(project, patterns)
     assert (list(files), unmatched) == (names, [])
     assert all(file == project / name for name, file in files.items())
 
 
 @pytest.mark.parametrize("pattern", ["training/x.yaml", "training/*.md", "nowhere", "/nowhere/*.yaml"])
 def test_a_pattern_that_matches_no_file_is_returned(project: Path, pattern: str) -> None:
-    files, unmatched = find_files_by_name_and_unmatched_indexes(project, ["training/b.yaml", pattern])
+    files, unmatched = find_files_by_path_and_unmatched_indexes(project, ["training/b.yaml", pattern])
     assert (list(files), unmatched) == (["training/b.yaml"], [1])
 
 
 def test_files_outside_the_project_have_absolute_paths(project: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared.yaml"
     shared.write_text("{}")
-    files, _ = find_files_by_name_and_unmatched_indexes(project, [str(shared)])
+    files, _ = find_files_by_path_and_unmatched_indexes(project, [str(shared)])
     assert files == {str(shared): shared}

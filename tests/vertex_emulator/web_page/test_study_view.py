@@ -6,7 +6,7 @@ from tests.vertex_emulator.jobs import LOCATION
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial
 from vertex_emulator.web_page.study_view import build_study_view
-from vertex_emulator.web_page.thinned_trial_cache import compute_max_points_per_trial, thin_trial
+from vertex_emulator.web_page.thinned_trial_cache import build_thinned_trial, compute_max_points_per_trial
 
 PARAMETERS = [
     {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},
@@ -44,7 +44,9 @@ def trial(number: int, measurements: list[dict[str, Any]]) -> Trial:
 
 
 def view(job: Job, trials: list[Trial]) -> dict[str, Any]:
-    return build_study_view(job, [thin_trial(each, compute_max_points_per_trial(len(trials))) for each in trials])
+    return build_study_view(
+        job, [build_thinned_trial(each, compute_max_points_per_trial(len(trials))) for each in trials]
+    )
 
 
 def test_conditional_parameters_follow_their_parent_and_name_it() -> None:

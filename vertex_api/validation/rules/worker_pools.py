@@ -48,12 +48,12 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, is_on_persistent
     if "machineSpec" in pool or not is_on_persistent_resource:
         yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if not is_on_persistent_resource:
-        yield from _find_required_reservation_violations(pool, at)
+        yield from _find_missing_reservation_violations(pool, at)
     yield from find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _find_mount_violations(pool, at)
 
 
-def _find_required_reservation_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_missing_reservation_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines need a shared reservation."""
     spec = pool.get("machineSpec", {})
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")

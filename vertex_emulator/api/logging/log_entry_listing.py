@@ -138,7 +138,7 @@ class LogEntryListingService:
 
     def _iterate_container_lines_if_available(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
-            yield from self.executor.iterate_log_lines(job.id, replica, since)
+            yield from self.executor.iterate_log_lines_so_far(job.id, replica, since)
         except ExecutorUnavailable:
             return
 

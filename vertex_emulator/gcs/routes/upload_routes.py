@@ -122,7 +122,7 @@ class UploadRoutes:
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
     async def _respond_with_object_of_finished_upload(self, request: Request, upload: Upload) -> Response:
-        stored, checksums = await self.uploads.require_object_of_finished_upload_with_checksums(
+        stored, checksums = await self.uploads.require_current_object_and_checksums_of_finished_upload(
             upload, partial(raise_if_disconnected, request)
         )
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))

@@ -118,7 +118,7 @@ class DockerExecutor:
         with ignore_api_errors(404, 409):
             self._connect_and_call(lambda client: client.kill(name, signal))
 
-    def iterate_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def iterate_log_lines_so_far(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         return iterate_container_log_lines(self._connect_and_call, self.get_container_name(job_id, replica), since_ns)
 
     def get_log_limit_bytes_or_none(self, job_id: str, replica: Replica) -> int | None:

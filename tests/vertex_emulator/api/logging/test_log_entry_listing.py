@@ -32,7 +32,7 @@ class Daemon(Machine):
         self.written: dict[str, list[LogLine]] = {}
         self.on_read = lambda: None
 
-    def iterate_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def iterate_log_lines_so_far(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         lines = [line for line in self.written.get(job, []) if line.at >= since_ns]
         self.on_read()
         yield from lines if job in self.written else []

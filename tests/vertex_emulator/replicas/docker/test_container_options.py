@@ -21,7 +21,7 @@ def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tup
     executor.start_replica_unless_started(spec)
     until(lambda: executor.get_replica_statuses(spec.job)[CHIEF].phase == "exited", "its end")
     return executor.get_replica_statuses(spec.job)[CHIEF], [
-        line.text for line in executor.iterate_log_lines(spec.job, CHIEF)
+        line.text for line in executor.iterate_log_lines_so_far(spec.job, CHIEF)
     ]
 
 

@@ -48,7 +48,7 @@ def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) 
 def test_signalling_and_removing_missing_replicas_succeed(executor: DockerExecutor) -> None:
     executor.signal_replica_if_running("1", CHIEF, "SIGKILL")
     executor.remove_containers_and_network("1")
-    assert list(executor.iterate_log_lines("1", CHIEF)) == []
+    assert list(executor.iterate_log_lines_so_far("1", CHIEF)) == []
     assert executor.get_replica_statuses("1") == {}
 
 

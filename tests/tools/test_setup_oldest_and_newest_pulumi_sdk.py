@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import pulumi_sdks_for_tests, python_environment
+from tools.setup import oldest_and_newest_pulumi_sdk, python_environment
+from tools.setup.oldest_and_newest_pulumi_sdk import (
+    SHA256_BY_VERSION,
+    describe_if_ready,
+    get_sdk_folder,
+    set_up_and_describe,
+)
 from tools.setup.progress_output import ProgressOutput
-from tools.setup.pulumi_sdks_for_tests import SHA256_BY_VERSION, describe_if_ready, get_sdk_folder, set_up_and_describe
 from tools.setup.subprocess_runner import SetupError
 
 Program = Callable[[str | Path, str], Path]
@@ -54,4 +59,4 @@ def test_pip_gets_the_hash_of_each_version(pip: Callable[[str], None], tmp_path:
     set_up()
     expected = [f"pulumi=={version} --hash=sha256:{digest}" for version, digest in SHA256_BY_VERSION.items()]
     assert (tmp_path / "requirements").read_text().splitlines() == expected
-    assert pulumi_sdks_for_tests.describe_if_ready()
+    assert oldest_and_newest_pulumi_sdk.describe_if_ready()

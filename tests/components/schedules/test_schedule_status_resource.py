@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.schedules.schedule_status import (
+from components.schedules.schedule_status_resource import (
     ScheduleStatusProvider,
     build_run_status,
     find_last_run_id_or_empty_and_jobs,

@@ -9,7 +9,7 @@ import pytest
 
 from components.runtime import emulator_process
 from components.runtime.emulator_secrets_file import FILE_NAME
-from components.targets.local import EmulatorProcessProvider
+from components.targets.emulator_resource import EmulatorProcessProvider
 from vertex_api.client import Endpoint
 
 provider = EmulatorProcessProvider()

@@ -8,10 +8,10 @@ import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
 from components.files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
-from components.images import training_image
+from components.images import training_image_resource
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.buildx_and_classic_builders import Report
-from components.images.training_image import TrainingImageProvider, create_build_context
+from components.images.training_image_resource import TrainingImageProvider, create_build_context
 
 
 class Daemon:
@@ -38,9 +38,9 @@ class Daemon:
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon()
-    monkeypatch.setattr(training_image, "Daemon", lambda: daemon)
-    monkeypatch.setattr(training_image, "get_image_store", lambda uri: daemon)
-    monkeypatch.setattr(training_image, "get_buildx_or_classic_builder", lambda: daemon)
+    monkeypatch.setattr(training_image_resource, "Daemon", lambda: daemon)
+    monkeypatch.setattr(training_image_resource, "get_image_store", lambda uri: daemon)
+    monkeypatch.setattr(training_image_resource, "get_buildx_or_classic_builder", lambda: daemon)
     return daemon
 
 
@@ -166,8 +166,10 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
             built.append((tagged_uri, context.secret_ids))
             return "sha256:remote"
 
-    monkeypatch.setattr(training_image, "CloudBuilder", Builder)
-    monkeypatch.setattr(training_image.GoogleRegistryApi, "get_digest_or_none", lambda self, uri: digests.get(uri))
+    monkeypatch.setattr(training_image_resource, "CloudBuilder", Builder)
+    monkeypatch.setattr(
+        training_image_resource.GoogleRegistryApi, "get_digest_or_none", lambda self, uri: digests.get(uri)
+    )
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     secrets = {"token": "projects/p/secrets/pip/versions/1"}
     context = create_build_context(Path.cwd(), {"context": "trainer", "secrets": secrets})
@@ -190,8 +192,8 @@ def test_a_google_registry_is_asked_where_there_is_no_docker(
         def get_digest_or_none(self, uri: str) -> str:
             raise DockerUnavailable("none")
 
-    monkeypatch.setattr(training_image, "get_image_store", lambda uri: NoDocker())
-    monkeypatch.setattr(training_image.GoogleRegistryApi, "get_digest_or_none", lambda self, uri: "sha256:1")
+    monkeypatch.setattr(training_image_resource, "get_image_store", lambda uri: NoDocker())
+    monkeypatch.setattr(training_image_resource.GoogleRegistryApi, "get_digest_or_none", lambda self, uri: "sha256:1")
     uri = "europe-west4-docker.pkg.dev/acme/team/digits:1"
     assert TrainingImageProvider().read("id", {**props, "uri": uri}).outs["digest"] == "sha256:1"
     with pytest.raises(DockerUnavailable):

@@ -1,26 +1,17 @@
-"""LocalFoundation: this machine as the target, with the emulator in place of Vertex AI."""
+"""The emulator as a dynamic resource: it starts with the stack, and stops with it if nobody else needs it."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 from pulumi import dynamic
 
 from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
-from vertex_api.resource_names import build_parent
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
-from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process, emulator_secrets_file
-from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.provider_base import Provider
-from ..schedules.emulator_schedule import EmulatorSchedule
 from ..schema import stack_config_types
-from ..settings.program_job_rules import ProgramJobRules
-from ..settings.settings import Settings
 
 CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
 
@@ -67,36 +58,6 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
         super().__init__(EmulatorProcessProvider(), name, props, opts)
 
 
-class LocalFoundation(pulumi.ComponentResource):
-    """The foundation on this machine: images stay in Docker, and buckets are folders of the emulator."""
-
-    def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("vertex:foundation:Local", "local", None, opts)
-        self.image_uri_prefix = f"localhost/{_build_slug(settings.pulumi_project)}"
-        self.staging_folder_uri = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
-        self.full_location_name = LOCAL_PREFIX + build_parent(settings.project, settings.region)
-        self.job_spec_defaults: Mapping[str, Any] = {}
-        self.job_labels: Mapping[str, str] = {}
-        self.encryption_key: str | None = None
-        self.program_jobs = ProgramJobs(ProgramJobRules(settings))
-        self.tensorboard_name: pulumi.Input[str] | None = None
-        self.image_builder_config: Mapping[str, Any] | None = None
-        self.image_dependencies: Sequence[pulumi.Resource] = []
-        emulator = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
-        after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
-        ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
-        self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
-        self.register_outputs({})
-
-    def create_schedule_and_get_status(
-        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
-    ) -> pulumi.Output[Mapping[str, Any]]:
-        """Let the emulator keep a schedule and run it. Returns its status."""
-        return EmulatorSchedule(name, self.full_location_name, request, opts).get_output_with_recovery(
-            "status", lambda _: None
-        )
-
-
 def _replace_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
     """Replace the secrets of the project that an emulator's inputs name, if they do."""
     if project := props.get("project"):
@@ -114,8 +75,3 @@ def _build_serve_options(props: Mapping[str, Any]) -> list[str]:
         f"--log-limit-mb={int(containers['logLimitMb'])}",
         "--egress" if containers["egress"] else "--no-egress",
     ]
-
-
-def _build_slug(name: str) -> str:
-    """Return a name with the characters only that image repositories and buckets allow."""
-    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")

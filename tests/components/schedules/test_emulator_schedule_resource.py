@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from components.errors import SubmitFailed
-from components.schedules import emulator_schedule
-from components.schedules.emulator_schedule import EmulatorScheduleProvider, build_schedule_status
+from components.schedules import emulator_schedule_resource
+from components.schedules.emulator_schedule_resource import EmulatorScheduleProvider, build_schedule_status
 
 POOL = {"replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 BODY: dict[str, Any] = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [POOL]}}
@@ -38,7 +38,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     admin = Admin()
-    monkeypatch.setattr(emulator_schedule, "start_emulator_and_request_or_none", admin.send)
+    monkeypatch.setattr(emulator_schedule_resource, "start_emulator_and_request_or_none", admin.send)
     return admin
 
 

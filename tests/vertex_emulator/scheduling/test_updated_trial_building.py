@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tests.vertex_emulator.scheduling.test_hypertune_measurements import line, readings
-from vertex_emulator.scheduling.trial_update import compose_final_measurement_or_none
+from vertex_emulator.scheduling.updated_trial_building import compose_final_measurement_or_none
 from vertex_emulator.search import Measurement
 
 

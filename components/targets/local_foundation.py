@@ -1,0 +1,53 @@
+"""LocalFoundation: this machine as the target, with the emulator in place of Vertex AI."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from vertex_api.resource_names import build_parent
+from vertex_api.schedules.schedule_request_types import ScheduleRequest
+
+from ..jobs.recovery.ledger_resource import Ledger
+from ..runtime.api_target import LOCAL_PREFIX
+from ..runtime.program_job_validation import ProgramJobs
+from ..schedules.emulator_schedule_resource import EmulatorSchedule
+from ..settings.program_job_rules import ProgramJobRules
+from ..settings.settings import Settings
+from .emulator_resource import Emulator
+
+
+class LocalFoundation(pulumi.ComponentResource):
+    """The foundation on this machine: images stay in Docker, and buckets are folders of the emulator."""
+
+    def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("vertex:foundation:Local", "local", None, opts)
+        self.image_uri_prefix = f"localhost/{_build_slug(settings.pulumi_project)}"
+        self.staging_folder_uri = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
+        self.full_location_name = LOCAL_PREFIX + build_parent(settings.project, settings.region)
+        self.job_spec_defaults: Mapping[str, Any] = {}
+        self.job_labels: Mapping[str, str] = {}
+        self.encryption_key: str | None = None
+        self.program_jobs = ProgramJobs(ProgramJobRules(settings))
+        self.tensorboard_name: pulumi.Input[str] | None = None
+        self.image_builder_config: Mapping[str, Any] | None = None
+        self.image_dependencies: Sequence[pulumi.Resource] = []
+        emulator = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
+        after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
+        ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
+        self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
+        self.register_outputs({})
+
+    def create_schedule_and_get_status(
+        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[Mapping[str, Any]]:
+        """Let the emulator keep a schedule and run it. Returns its status."""
+        return EmulatorSchedule(name, self.full_location_name, request, opts).get_output_with_recovery(
+            "status", lambda _: None
+        )
+
+
+def _build_slug(name: str) -> str:
+    """Return a name with the characters only that image repositories and buckets allow."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
