@@ -28,7 +28,7 @@ from vertex_emulator.api.unserved_path_errors import (
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.folder_copier import FolderCopier
+from vertex_emulator.gcs.bucket_folder_copier import BucketFolderCopier
 from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
 from vertex_emulator.gcs.routes.os_and_disconnect_errors import get_error_handlers
 from vertex_emulator.gcs.routes.unsupported_requests import find_xml_multipart_upload_error
@@ -42,8 +42,8 @@ from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 from vertex_emulator.secret_manager.secret_values import SecretValues
 from vertex_emulator.timestamps import format_time, now_ns
+from vertex_emulator.web_page.copyable_command_page import CopyableCommandPage
 from vertex_emulator.web_page.routes import Page
-from vertex_emulator.web_page.shell_command_page import ShellCommandPage
 
 _log = logging.getLogger("vertex_emulator.http")
 
@@ -82,7 +82,9 @@ class App:
             *build_routes(
                 self.job_service,
                 ModelService(self.database, self.data.buckets),
-                ModelExportService(self.database, FolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)),
+                ModelExportService(
+                    self.database, BucketFolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)
+                ),
                 OperationService(self.database),
                 LogEntryListingService(self.database, self.executor, self.data),
                 CliBackendService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
@@ -92,7 +94,7 @@ class App:
                 ScheduleClockService(self.database, self.schedule_loop.wake_or_start_if_needed),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
-            ShellCommandPage(self.database, self.data.root).build_route(),
+            CopyableCommandPage(self.database, self.data.root).build_route(),
             Route("/healthz", self._respond_with_health),
             Route("/readyz", self._try_database_and_executor_and_respond_with_readiness),
             *open_stores_and_build_routes(self.data.buckets, self.data.uploads, self.data.object_metadata),

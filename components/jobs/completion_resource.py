@@ -22,7 +22,7 @@ from ..runtime.provider_base import Provider
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
-from .recovery.current_ledger import LedgerContents, get_current_ledger
+from .recovery.current_ledger_contents import LedgerContents, get_current_ledger
 from .recovery.job_labels import MARK_LABEL, build_stack_filter
 
 UNDECLARED_MESSAGE = (

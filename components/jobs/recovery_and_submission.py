@@ -8,7 +8,7 @@ from ..runtime.api_target import Target
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from ..schema import interpolation
 from .provider_inputs import JobInputs
-from .recovery.current_ledger import get_current_ledger
+from .recovery.current_ledger_contents import get_current_ledger
 from .recovery.job_digests import compute_idempotency_token
 from .recovery.job_labels import MARK_LABEL, build_labels
 from .recovery.orphan_removal import remove_orphans_among_jobs

@@ -75,12 +75,12 @@ def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
 
 def resolve_known_references(value: Any, tables: Tables) -> Any:
     """Return a value with every reference into one of `tables` replaced: a lone one by the value with its type."""
-    return _replace_references(value, tables, _REFERENCE)
+    return _replace_known_references(value, tables, _REFERENCE)
 
 
 def resolve_known_references_and_unescape(value: Any, tables: Tables) -> Any:
     """Do as `resolve_known_references`, and replace each `$${` by `${`; inserted values stay as they are."""
-    return _replace_references(value, tables, _TOKEN)
+    return _replace_known_references(value, tables, _TOKEN)
 
 
 def build_disallowed_table_message(reference: str, allowed_tables: tuple[str, ...]) -> str:
@@ -89,7 +89,7 @@ def build_disallowed_table_message(reference: str, allowed_tables: tuple[str, ..
     return f"${{{reference}}} is not a reference that is allowed here; write {known}"
 
 
-def _replace_references(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
+def _replace_known_references(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
     def substitute(match: re.Match[str]) -> str:
         if match.group() == "$${":
             return "${"

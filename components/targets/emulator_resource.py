@@ -22,14 +22,14 @@ class EmulatorProcessProvider(Provider):
     input_names = ("port", *CONTAINER_DEFAULTS, "project", "secrets")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _replace_project_secrets(props, props.get("secrets"))
+        _write_or_remove_project_secrets(props, props.get("secrets"))
         emulator_process.start_emulator_unless_running(_build_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
         if olds.get("project", news.get("project")) != news.get("project"):
-            _replace_project_secrets(olds, None)
+            _write_or_remove_project_secrets(olds, None)
         if _build_serve_options(olds) != _build_serve_options(news):
             emulator_process.stop_emulator_and_print_outcome()
         return super().update(_id, olds, news)
@@ -39,7 +39,7 @@ class EmulatorProcessProvider(Provider):
         return self.build_read_result_with_inputs(id_, props)
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        _replace_project_secrets(props, None)
+        _write_or_remove_project_secrets(props, None)
         emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
 
 
@@ -58,8 +58,8 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
         super().__init__(EmulatorProcessProvider(), name, props, opts)
 
 
-def _replace_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
-    """Replace the secrets of the project that an emulator's inputs name, if they do."""
+def _write_or_remove_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
+    """Write the secrets of the project that an emulator's inputs name, if any, to its file; None removes them."""
     if project := props.get("project"):
         emulator_secrets_file.replace_project_secrets(project, secrets or {})
 

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 from google.protobuf import json_format
 
-from components.jobs.recovery.current_ledger import get_current_ledger
+from components.jobs.recovery.current_ledger_contents import get_current_ledger
 from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from components.runtime.program_job_validation import ProgramJobs
 from components.runtime.submission_pacing import get_submission_pacing

@@ -78,7 +78,7 @@ class RetryingCaller:
                 if pause is None:
                     raise
             else:
-                self._forget_failures_after_success(call_kind)
+                self._forget_failures_that_success_disproves(call_kind)
                 return result
             time.sleep(pause)
             self._before_retry()
@@ -109,7 +109,7 @@ class RetryingCaller:
             self._report(f"{rule.reason} ({error}); trying again for up to {rule.seconds - (now - began):.0f} s")
         return pause
 
-    def _forget_failures_after_success(self, call_kind: CallKind) -> None:
+    def _forget_failures_that_success_disproves(self, call_kind: CallKind) -> None:
         if self._failures:
             with self._lock:
                 self._failures.pop(OUTAGE, None)

@@ -58,7 +58,7 @@ class JobStatements(Statements):
                 spec["displayName"], replicas, records.get_custom_job_machine_types_or_empty(kind, spec)
             ),
         )
-        return self._require_job(job_id)
+        return self._get_existing_job(job_id)
 
     def get_job(self, job_id: str) -> Job | None:
         """Return a job by its id; None if it does not exist."""
@@ -119,7 +119,7 @@ class JobStatements(Statements):
         columns["updated"] = max(now_ns(), job.updated + 1000, columns.get("started", 0), columns.get("ended", 0))
         changes = ", ".join(f"{name} = ?" for name in columns)
         self._connection.execute(f"UPDATE jobs SET {changes} WHERE id = ?", (*encode_values(columns.values()), job.id))
-        return self._require_job(job.id)
+        return self._get_existing_job(job.id)
 
     def end_job_and_log_outcome(self, job: Job, ending: Ending, **columns: Any) -> None:
         """Set a job's terminal state, and log the service's final messages, errors first."""
@@ -154,7 +154,7 @@ class JobStatements(Statements):
         )
         return {row["id"]: _parse_job(row) for row in rows}
 
-    def _require_job(self, job_id: str) -> Job:
+    def _get_existing_job(self, job_id: str) -> Job:
         job = self.get_job(job_id)
         assert job is not None
         return job

@@ -86,7 +86,7 @@ class SecretServerForContainers:
             address = host, int(listener.getsockname()[1])
             with self.database.write_transaction() as transaction:
                 transaction.set_setting(_SETTING, f"{host}:{address[1]}")
-            _serve_secrets_in_thread(self._access_secret_version_with_key, listener)
+            _start_thread_serving_secrets(self._access_secret_version_with_key, listener)
             return address
         return None
 
@@ -102,7 +102,7 @@ class SecretServerForContainers:
         return hmac.new(self.token.encode(), f"secrets of {project_number}".encode(), hashlib.sha256).hexdigest()
 
 
-def _serve_secrets_in_thread(access: Callable[..., dict[str, Any]], listener: socket.socket) -> None:
+def _start_thread_serving_secrets(access: Callable[..., dict[str, Any]], listener: socket.socket) -> None:
     def respond(request: Request) -> Response:
         key = request.headers.get("x-goog-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         try:

@@ -80,7 +80,7 @@ def _raise_unless_ended_with_saved_logs(transaction: Transaction, data: DataFold
             f"jobs have not ended: {_join_first_job_names_and_count_rest(jobs)}; start the emulator, wait until they "
             "end or cancel them, and stop it: only ended jobs can be exported"
         )
-    ended = (_require_job(transaction, row["id"]) for row in transaction.rows.iterate_rows("jobs"))
+    ended = (_get_existing_job(transaction, row["id"]) for row in transaction.rows.iterate_rows("jobs"))
     unsaved = [job for job in ended if not _are_logs_saved(data, job)]
     if unsaved:
         raise EmulatorError(
@@ -89,7 +89,7 @@ def _raise_unless_ended_with_saved_logs(transaction: Transaction, data: DataFold
         )
 
 
-def _require_job(transaction: Transaction, job_id: str) -> Job:
+def _get_existing_job(transaction: Transaction, job_id: str) -> Job:
     job = transaction.get_job(job_id)
     assert job is not None
     return job

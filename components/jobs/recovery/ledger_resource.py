@@ -30,7 +30,7 @@ from ...runtime.provider_base import Provider
 from ...runtime.submission_pacing import get_submission_pacing
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
-from .current_ledger import LedgerContents, get_current_ledger
+from .current_ledger_contents import LedgerContents, get_current_ledger
 from .job_labels import MARK_LABEL, build_stack_filter
 from .orphan_removal import remove_orphans_among_jobs
 from .submitted_jobs_cache import get_submitted_jobs_cache

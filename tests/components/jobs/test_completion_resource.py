@@ -8,7 +8,7 @@ import pytest
 from components.errors import TrainingFailed
 from components.jobs import completion_resource as completion_module
 from components.jobs.completion_resource import CompletionProvider
-from components.jobs.recovery.current_ledger import LedgerContents, get_current_ledger
+from components.jobs.recovery.current_ledger_contents import LedgerContents, get_current_ledger
 from components.jobs.recovery.job_digests import compute_mark_label_value
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable

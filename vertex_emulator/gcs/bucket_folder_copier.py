@@ -16,7 +16,7 @@ _BATCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class FolderCopier:
+class BucketFolderCopier:
     """Copies folders within `tree`; `unfinished` is a folder on the same file system."""
 
     tree: BucketFileTree

@@ -45,7 +45,7 @@ _NOT_RUNNING = """\
 
 
 @dataclass(frozen=True)
-class ShellCommandPage:
+class CopyableCommandPage:
     """The page of each task of a custom job; `data_root` is the data folder."""
 
     database: Database

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec
 from vertex_emulator.database.records import SUCCEEDED
-from vertex_emulator.web_page.shell_command_page import render_shell_or_logs_command_page
+from vertex_emulator.web_page.copyable_command_page import render_shell_or_logs_command_page
 
 
 def test_names_of_jobs_are_escaped() -> None:
