@@ -70,6 +70,9 @@ def test_trials_report_through_the_metric_file(shared: RunningEmulator) -> None:
     assert "trial 3  " in command("logs", name, "--task=workerpool0-0", "--trial=3", data=shared.data).stdout
     unknown = command("logs", name, "--trial=4", data=shared.data)
     assert unknown.stderr == f"vertex-emulator: {name} has no trial 4; its trials are 1 to 3\n"
+    trial_job = shared.trial_jobs(name)["1"]
+    assert "trial 1  " in command("logs", trial_job, data=shared.data).stdout
+    assert "trial 3  " in command("logs", trial_job, "--trial=3", data=shared.data).stdout
 
 
 def test_trial_job_is_unlisted_and_cannot_be_cancelled(shared: RunningEmulator) -> None:

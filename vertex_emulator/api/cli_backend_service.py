@@ -60,23 +60,25 @@ class CliBackendService:
     def get_job_state_and_log_source(self, job_id: str) -> dict[str, Any]:
         """Return `name`, `state` and `error` of a job, and whose `log` to read.
 
-        That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). The log of a
-        pipeline is that of its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError NOT_FOUND.
+        That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). A trial's job logs
+        to its study, and a pipeline to its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError
+        NOT_FOUND.
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
-            logged_job = transaction.get_job(progress.job) if progress else job
+            if job is None:
+                raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
+            logged_id = progress.job if progress else job.study_or_own_kind_and_id[1]
+            logged_job = transaction.get_job(logged_id)
             if logged_job is not None and logged_job.kind == TRAINING_PIPELINE:
                 logged_job = None  # its job does not exist yet
-        if job is None:
-            raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         error = job.ending.message if job.is_terminal and job.ending else ""
         log = {
-            "job": progress.job if progress else job.study_or_own_kind_and_id[1],
+            "job": logged_id,
             "trial": job.trial,
             "tasks": None if logged_job is None else _list_task_names_in_log(logged_job),
-            "maxTrial": None if logged_job is None else _get_max_trial_number_in_log(logged_job),
+            "maxTrial": None if logged_job is None else int(logged_job.spec.get("maxTrialCount", 0)),
         }
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
@@ -154,8 +156,3 @@ def _list_task_names_in_log(job: Job) -> list[str]:
     """List the tasks that write to the log of a custom job or a study."""
     replicas = list_requested_replicas(CUSTOM_JOB, {"jobSpec": job.spec.get("jobSpec") or job.spec["trialJobSpec"]})
     return ["service", *(replica.task_name for replica in replicas)]
-
-
-def _get_max_trial_number_in_log(job: Job) -> int:
-    """Return the highest number that a trial in the log of a custom job or a study may have, 0 without trials."""
-    return int(job.spec.get("maxTrialCount", 0)) or job.trial or 0
