@@ -82,7 +82,7 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
         omit_failed: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        self._submitted_ids = {name: job.get_output_with_recovery("id", lambda _: None) for name, job in jobs.items()}
+        self._submitted_ids = {name: job.get_output_with_recovery("id") for name, job in jobs.items()}
         self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
         props: dict[str, Any] = {
             "jobs": self._submitted_ids if omit_failed else {name: job.id for name, job in jobs.items()},

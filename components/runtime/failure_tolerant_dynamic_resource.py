@@ -45,8 +45,10 @@ class DynamicResource(dynamic.Resource):
         for key, output in self._raising_outputs.items():
             self.__dict__[key] = output.recover(create_unknown_output_unless_program_error)
 
-    def get_output_with_recovery(self, name: str, recover: Callable[[Exception], Any]) -> pulumi.Output[Any]:
-        """Return an output, and if this resource fails what `recover` returns, without a dependency on it."""
+    def get_output_with_recovery(
+        self, name: str, recover: Callable[[Exception], Any] = lambda _: None
+    ) -> pulumi.Output[Any]:
+        """Return an output, and if this resource fails what `recover` returns (None by default), without a dependency on it."""
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover) if output else unchanged

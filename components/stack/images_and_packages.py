@@ -69,7 +69,7 @@ class Packages:
 
 def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:
     name = image.reference.rpartition(":")[0]
-    return image.get_output_with_recovery("digest", lambda _: None).apply(lambda digest: digest and f"{name}@{digest}")
+    return image.get_output_with_recovery("digest").apply(lambda digest: digest and f"{name}@{digest}")
 
 
 def _require_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:

@@ -47,7 +47,7 @@ class JobCompletions:
         self, job_name: str, job: JobResource
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run, with the final state of a job that was waited for; `None` if it was not submitted."""
-        run = job.get_output_with_recovery("run", lambda _: None)
+        run = job.get_output_with_recovery("run")
         if job_name not in self._results_by_waited_job:
             return run
         completed = self._results_by_waited_job[job_name]

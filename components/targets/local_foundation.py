@@ -43,9 +43,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Let the emulator keep a schedule and run it. Returns its status."""
-        return EmulatorSchedule(name, self.full_location_name, request, opts).get_output_with_recovery(
-            "status", lambda _: None
-        )
+        return EmulatorSchedule(name, self.full_location_name, request, opts).get_output_with_recovery("status")
 
 
 def _build_slug(name: str) -> str:

@@ -1,6 +1,5 @@
 """The oldest and the newest Pulumi SDK that the package is tried with: tests run with both, beside the lock's."""
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -41,7 +40,7 @@ def set_up_and_describe(output: ProgressOutput) -> str:
                 run_program(*command, "--target", Path(partial, "sdk"), limit=INSTALL_LIMIT_SECONDS, progress=progress)
             except CommandFailed as error:
                 raise SetupError(f"Pulumi SDKs for tests: {version} could not be installed. {error}") from error
-            shutil.move(Path(partial, "sdk"), folder)
+            Path(partial, "sdk").rename(folder)
     return describe_if_ready() or ""
 
 

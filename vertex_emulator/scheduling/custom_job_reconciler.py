@@ -20,8 +20,7 @@ from vertex_emulator.replicas.debugpy_injection import add_debugger_to_spec_if_i
 from vertex_emulator.replicas.executor_protocol import Executor, HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.replicas.replica_preparation import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits_and_shortfalls import render_shortfall_warnings
-from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages
-from vertex_emulator.scheduling import injected_fault_simulation as fault_simulation
+from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages, fault_simulation
 from vertex_emulator.scheduling.ending_or_restart import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 from vertex_emulator.timestamps import now_ns

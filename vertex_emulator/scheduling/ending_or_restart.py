@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling import failure_messages, injected_fault_simulation, restart_rules
+from vertex_emulator.scheduling import failure_messages, fault_simulation, restart_rules
 from vertex_emulator.scheduling.custom_job_deadlines import build_timeout_ending_if_due
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 
@@ -30,16 +30,16 @@ def decide_ending_or_restart_or_none(
     """
     current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
     if (failure := job.restarts.unnoticed_failure) is not None:
-        step = injected_fault_simulation.decide_second_start_or_teardown_or_none(job, failure, current, now)
+        step = fault_simulation.decide_second_start_or_teardown_or_none(job, failure, current, now)
         return step or build_timeout_ending_if_due(job, now)
-    fault_time = injected_fault_simulation.compute_next_fault_time_or_none(job, current)
+    fault_time = fault_simulation.compute_next_fault_time_or_none(job, current)
     if job.fault is not None and fault_time is not None and now >= fault_time:
         match job.fault.kind:
             case "preempt":
                 return _decide_outcome_of_preemption(job, now)
             case "fail" if job.fault.code is not None:
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
-        current = injected_fault_simulation.copy_statuses_with_fault_exit(job.fault, current, fault_time)
+        current = fault_simulation.copy_statuses_with_fault_exit(job.fault, current, fault_time)
     return (
         _decide_outcome_of_exits_or_none(job, current, now, read_traceback)
         or _decide_outcome_of_lost_replicas_or_none(job, current, now)
@@ -78,7 +78,7 @@ def _decide_outcome_of_exits_or_none(
             if restart is not None:
                 return restart
             failure = _build_failed_exit_ending(job, replica, status, now, read_traceback)
-            restart = injected_fault_simulation.plan_injected_second_start_or_none(job, replica, status, failure)
+            restart = fault_simulation.plan_injected_second_start_or_none(job, replica, status, failure)
             return restart or failure
         if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)

@@ -189,7 +189,7 @@ class GcpFoundation(pulumi.ComponentResource):
         )
         options = ResourceOptions.merge(opts, ResourceOptions(depends_on=[starter]))
         status = ScheduleStatus(name, self.full_location_name, request, options)
-        return status.get_output_with_recovery("status", lambda _: None)
+        return status.get_output_with_recovery("status")
 
     def _create_schedule_accounts_once(self) -> ScheduleAccounts:
         """Return what all schedules share; a stack without schedules does without."""
