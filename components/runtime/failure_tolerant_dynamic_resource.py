@@ -48,7 +48,7 @@ class DynamicResource(dynamic.Resource):
     def get_output_with_recovery(
         self, name: str, recover: Callable[[Exception], Any] = lambda _: None
     ) -> pulumi.Output[Any]:
-        """Return an output, and if this resource fails what `recover` returns (None by default), without a dependency on it."""
+        """Return an output, or what `recover` returns if this resource fails, then without a dependency on it."""
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover) if output else unchanged
