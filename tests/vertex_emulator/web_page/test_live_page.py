@@ -53,7 +53,7 @@ def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit:
     expect(page.get_by_role("row", name="needle 0")).to_be_visible()
 
 
-def test_a_deleted_job_leaves_the_list(shared: RunningEmulator, visit: Visit) -> None:
+def test_deleting_a_job_leads_to_the_list_without_it(shared: RunningEmulator, visit: Visit) -> None:
     name = shared.create(absent("to be deleted"))
     shared.ended(name)
     page = visit(shared.url)
@@ -62,6 +62,7 @@ def test_a_deleted_job_leaves_the_list(shared: RunningEmulator, visit: Visit) ->
     other = visit(address(shared, name))
     other.get_by_role("button", name="Delete job").click()
     other.get_by_role("dialog").get_by_role("button", name="Delete job").click()
+    other.wait_for_url(f"{shared.url}/")
     expect(row).to_have_count(0)
     shared.call("GET", f"v1/{name}", expect=404)
 
