@@ -41,8 +41,9 @@ EMULATOR = """
 
     if verb == "start":
         data.mkdir(exist_ok=True)
-        if os.fork():
-            while not (data / "endpoint.json").exists():
+        if child := os.fork():
+            endpoint = data / "endpoint.json"
+            while not endpoint.exists() or json.loads(endpoint.read_text())["pid"] != child:
                 pass
             sys.exit()
         os.setsid()
