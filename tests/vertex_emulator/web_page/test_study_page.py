@@ -16,6 +16,14 @@ MIDDLE = """path => {
   const { x, y } = path.getPointAtLength(path.getTotalLength() / 2).matrixTransform(path.getScreenCTM());
   return [x, y];
 }"""
+KEEP_TEXTS_OF_CANVASES = """
+window.texts = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+  window.texts.push({ text, isBelow: this.textBaseline === "top" });
+  return draw.call(this, text, x, y, ...rest);
+};
+"""
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +121,20 @@ def test_curves_are_drawn_over_steps_time_and_trials(shared: RunningEmulator, vi
         page.get_by_role("combobox", name="Over").select_option(over)
         expect(page.get_by_role("heading", name=f"score over {over}")).to_be_visible()
         expect(page.locator(".chart canvas")).to_have_count(1)
+
+
+def test_steps_and_trials_have_no_fractions(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+    page = visit(address(shared, job))
+    page.add_init_script(KEEP_TEXTS_OF_CANVASES)
+    page.reload()
+    for over in ("trials", "steps"):
+        page.get_by_role("combobox", name="Over").select_option(over)
+        expect(page.get_by_role("heading", name=f"score over {over}")).to_be_visible()
+        page.evaluate("window.texts = []")
+        page.emulate_media(color_scheme="dark" if over == "trials" else "light")  # draws it anew
+        page.wait_for_function("() => window.texts.length > 5")
+        texts = page.evaluate("() => window.texts.filter((text) => text.isBelow).map((text) => text.text)")
+        assert texts and all(text.isdecimal() for text in texts), (over, texts)
 
 
 def test_trial_links_to_its_job_and_back(shared: RunningEmulator, visit: Visit, job: Any) -> None:

@@ -4,6 +4,8 @@ import { property, useScheme } from "./colours.js";
 import { tick } from "./format.js";
 import { persistently } from "./emulator-requests.js";
 
+const INTEGER_INCREMENTS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
 let loading = null;
 
 /** The chart library, which other pages do not need. */
@@ -18,13 +20,13 @@ function chartLibrary() {
   return loading;
 }
 
-function optionsOf(series, hooks, width, height) {
+function optionsOf({ series, hooks, isOverTime }, width, height) {
   const [text, grid] = [property("--muted"), property("--border")];
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
   return {
     width, height, legend: { show: false }, padding: [14, 30, 0, 0],
     scales: { x: { time: false } },
-    axes: [{ ...axis, space: 64, size: 38 }, { ...axis, size: 64, values: (_, ticks) => ticks.map(tick) }],
+    axes: [{ ...axis, space: 64, size: 38, ...(!isOverTime && { incrs: INTEGER_INCREMENTS }) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(tick) }],
     series: [{}, ...series],
     cursor: { y: false, focus: { prox: 24 }, drag: { x: true, y: false } },
     focus: { alpha: 0.25 },
@@ -32,8 +34,9 @@ function optionsOf(series, hooks, width, height) {
   };
 }
 
-/** Draw in `place` what `make(uPlot)` returns: `data` (null for nothing yet), `series`, `hooks`. Drawn anew where `inputs`
- * change, with new data (of as many series) where `updates` do; the zoom is kept then. Returns a ref to the chart. */
+/** Draw in `place` what `make(uPlot)` returns: `data` (null for nothing yet), `series`, `hooks`, and `isOverTime` where x is
+ * in seconds; the ticks of steps and trials are whole numbers. Drawn anew where `inputs` change, with new data (of as many
+ * series) where `updates` do; the zoom is kept then. Returns a ref to the chart. */
 export function useChart(place, height, make, inputs, updates = []) {
   const chart = useRef(null);
   const current = useRef(make);
@@ -44,9 +47,9 @@ export function useChart(place, height, make, inputs, updates = []) {
     const watch = new ResizeObserver(([entry]) => chart.current?.setSize({ width: entry.contentRect.width, height }));
     chartLibrary().then((uPlot) => {
       if (!isCurrent) return;
-      const { data, series, hooks } = current.current(uPlot);
-      if (!data) return;
-      chart.current = new uPlot(optionsOf(series, hooks, place.current.clientWidth, height), data, place.current);
+      const made = current.current(uPlot);
+      if (!made.data) return;
+      chart.current = new uPlot(optionsOf(made, place.current.clientWidth, height), made.data, place.current);
       watch.observe(place.current);
     });
     return () => {

@@ -37,7 +37,7 @@ export function Curves({ study, shades, marked, mark, metric, setMetric }) {
     drawn.current.ids = made.ids;
     const marks = (i) => drawn.current.isOwn || mark(made.ids[i - 1] ?? null);
     // A chart without the pointer in it says that no series has it too, as soon as it is drawn.
-    return { ...made, hooks: { setSeries: [(own, i) => own.cursor.left >= 0 && marks(i)] } };
+    return { ...made, isOverTime: over === "seconds", hooks: { setSeries: [(own, i) => own.cursor.left >= 0 && marks(i)] } };
   }, [study, shades, metric.id, over]);
   useEffect(() => {
     const own = drawn.current;

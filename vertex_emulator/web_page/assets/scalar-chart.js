@@ -19,6 +19,7 @@ export function ScalarChart({ tag, lines, over, height, lookOf, isNamed, onFocus
     return {
       data: drawn.length ? uPlot.join(drawn.map(({ points }) => points)) : null,
       series: drawn.map(({ run, points: [xs] }) => ({ ...lookOf(run), spanGaps: true, points: { show: xs.length === 1 } })),
+      isOverTime: over === "seconds",
       hooks: {
         setCursor: [({ cursor, data }) => setAt(cursor.left >= 0 && cursor.idx !== null ? data[0][cursor.idx] : null)],
         setSeries: [({ cursor }, i) => cursor.left >= 0 && focus(i)],
