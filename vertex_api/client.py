@@ -151,11 +151,18 @@ class RestClient:
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
         body: dict[str, Any] = {"resourceNames": [f"projects/{name.project}"], "filter": filter}
         body |= {"orderBy": "timestamp desc", "pageSize": count}
+        entries: list[Any] = []
         with translate_errors():
-            reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
-            if not reply.ok:
-                raise from_http_response(reply)
-            return [_get_log_entry_text(entry) for entry in reversed(reply.json().get("entries", []))]
+            while True:
+                reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
+                if not reply.ok:
+                    raise from_http_response(reply)
+                page = reply.json()
+                entries += page.get("entries", [])
+                # A page may end early, even empty, where a search takes long.
+                if len(entries) >= count or not page.get("nextPageToken"):
+                    return [_get_log_entry_text(entry) for entry in reversed(entries[:count])]
+                body["pageToken"] = page["nextPageToken"]
 
     def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
         with translate_errors():

@@ -205,6 +205,14 @@ def test_log_lines_can_be_of_one_replica(api: Api, client: RestClient) -> None:
     assert "service" not in sent["filter"]
 
 
+def test_log_lines_come_from_pages_that_end_early(api: Api, client: RestClient) -> None:
+    pages = [{"nextPageToken": "a"}, {"entries": [{"textPayload": "done"}], "nextPageToken": "b"}]
+    api.first = [(200, page, {}) for page in pages]
+    api.replies({"entries": [{"textPayload": "epoch 2"}, {"textPayload": "epoch 1"}], "nextPageToken": "c"})
+    assert client.fetch_log_lines(NAME, 2) == ["epoch 2", "done"]
+    assert [sent.get("pageToken") for _, _, _, sent in api.asked] == [None, "a", "b"]
+
+
 def test_a_silent_job_has_no_log_lines(api: Api, client: RestClient) -> None:
     assert client.fetch_log_lines(NAME, 3) == []
 
