@@ -147,10 +147,16 @@ class RunningEmulator:
         return [payload for payload in payloads if payload and "attrs" not in payload]
 
     def entries(self, name: str, condition: str = "") -> list[Any]:
-        """Log entries of a job."""
+        """Log entries of a job, from all pages: one ends early, even empty, where reading takes long."""
         text = f'resource.type="ml_job" AND resource.labels.job_id="{name.rpartition("/")[2]}"'
         body = {"filter": f"{text} AND {condition}" if condition else text, "pageSize": 1000}
-        return list(self.call("POST", "v2/entries:list", body).get("entries", []))
+        entries: list[Any] = []
+        while True:
+            reply = self.call("POST", "v2/entries:list", body)
+            entries += reply.get("entries", [])
+            if "nextPageToken" not in reply:
+                return entries
+            body["pageToken"] = reply["nextPageToken"]
 
 
 def line_of(entry: Any) -> str:

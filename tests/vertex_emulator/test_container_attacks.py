@@ -287,16 +287,8 @@ sys.stdout.flush()
 
 
 def log_warnings(emulator: RunningEmulator, name: str) -> list[str]:
-    """The warnings about logs in the log of a job, whose pages may be empty before the last one."""
-    job = f'resource.type="ml_job" AND resource.labels.job_id="{name.rpartition("/")[2]}"'
-    body = {"filter": f'{job} AND severity="WARNING"', "pageSize": 1000, "pageToken": ""}
-    texts = []
-    while True:
-        reply = emulator.call("POST", "v2/entries:list", body)
-        texts += [entry["textPayload"] for entry in reply.get("entries", [])]
-        body["pageToken"] = reply.get("nextPageToken", "")
-        if not body["pageToken"]:
-            return [text for text in texts if "log" in text]
+    """The warnings about logs in the log of a job."""
+    return [text for text in emulator.lines(name, 'severity="WARNING"') if "log" in text]
 
 
 def test_log_below_limit_is_whole_and_silent(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_log_pages_contain_each_line_once(shared: RunningEmulator) -> None:
         lines: list[str] = []
         while True:
             reply = shared.call("POST", "v2/entries:list", body)
-            lines += map(line_of, reply["entries"])
+            lines += map(line_of, reply.get("entries", []))
             if "nextPageToken" not in reply:
                 break
             body["pageToken"] = reply["nextPageToken"]
