@@ -98,8 +98,10 @@ class ScheduleLoop:
             self._changed.set()
 
     def _run_until_stopped(self) -> None:
-        while not self._is_stopping:
-            self._changed.clear()
+        while True:
+            self._changed.clear()  # before the look at what may have changed, or `stop` could be missed
+            if self._is_stopping:
+                return
             try:
                 next_time = self.advance_and_get_next_time_or_none()
             except Exception:  # noqa: BLE001 - a full disk may have room later
