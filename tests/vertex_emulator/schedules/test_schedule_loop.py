@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.jobs import LOCATION
-from tests.vertex_emulator.running import until
+from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, create_emulator, scheduled_job
 from tests.vertex_emulator.scheduling.steps import submit
 from vertex_emulator.schedules.schedule_service import ScheduleService
@@ -23,7 +23,7 @@ def threaded(tmp_path: Path) -> Iterator[SchedulingEmulator]:
     emulator.schedules = ScheduleService(emulator.database, emulator.jobs, emulator.loop.wake_or_start_if_needed)
     emulator.schedule_clock = ScheduleClockService(emulator.database, emulator.loop.wake_or_start_if_needed)
     yield emulator
-    emulator.loop.stop(10)
+    emulator.loop.stop(PATIENCE_SECONDS)
     emulator.database.close()
 
 
@@ -37,7 +37,7 @@ def test_a_thread_starts_with_the_first_schedule(threaded: SchedulingEmulator) -
     assert not has_thread()
     threaded.put()
     assert has_thread()
-    threaded.loop.stop(10)
+    threaded.loop.stop(PATIENCE_SECONDS)
     assert not has_thread()
 
 
@@ -68,18 +68,29 @@ def test_the_thread_wakes_at_the_next_time_by_itself(
 def test_jobs_that_no_run_waits_for_wake_nothing(threaded: SchedulingEmulator) -> None:
     threaded.move_clock("2026-11-22T00:00:00Z")
     threaded.put()
-    looks: list[int] = []
-    advance = threaded.loop.advance_and_get_next_time_or_none
-    threaded.loop.advance_and_get_next_time_or_none = lambda: looks.append(1) or advance()  # type: ignore[method-assign,func-returns-value]
+    sleeps: list[str] = []
+    sleep = threaded.loop._sleep_until_time_or_change
+
+    def record_and_sleep(next_time: int | None) -> None:
+        sleeps.append("begun")
+        sleep(next_time)
+        sleeps.append("ended")
+
+    threaded.loop._sleep_until_time_or_change = record_and_sleep  # type: ignore[method-assign]
+
+    def sleeps_for_good() -> bool:
+        before = [*sleeps]
+        return before[-1:] == ["begun"] and not threaded.loop._changed.is_set() and sleeps == before
+
     threaded.move_clock("2026-11-22T02:00:00Z")
     until(lambda: threaded.all_jobs())
     threaded.run_jobs()
     until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "SUCCEEDED")])
-    until(lambda: threaded.loop._awaited_job_ids == frozenset() and not threaded.loop._changed.is_set())
-    before = len(looks)
+    until(sleeps_for_good)
+    before = len(sleeps)
     submit(threaded)
     threaded.run_jobs()
-    assert (len(looks), threaded.loop._changed.is_set()) == (before, False)
+    assert (len(sleeps), threaded.loop._changed.is_set()) == (before, False)
 
 
 def test_an_emulator_without_schedules_loads_no_rules_of_cron() -> None:
