@@ -4,6 +4,7 @@ It is detached, in a session of its own with all three streams redirected: other
 kills it together with its parent, or waits for its pipes to close.
 """
 
+import contextlib
 import fcntl
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import vertex_emulator
-from vertex_emulator.data_folder import EXIT_ALREADY_RUNNING, DataFolder, is_lock_held
+from vertex_emulator.data_folder import EXIT_ALREADY_RUNNING, DataFolder, is_lock_held, open_and_lock_file_or_raise
 from vertex_emulator.emulator_endpoint import Endpoint, find_running_endpoint
 from vertex_emulator.errors import StartError
 
@@ -48,6 +49,7 @@ def start_emulator_unless_running(
             if endpoint := find_running_endpoint(data.root):
                 return DetachedEmulator(endpoint, process)
             if process is None and not is_lock_held(data.lock):
+                _remove_endpoint_of_killed_emulator(data)
                 process = _start_detached_process([*program, "serve", "--data", str(data.root), *serve_options], log)
             if process is not None and (exit_code := process.poll()) is not None:
                 if exit_code != EXIT_ALREADY_RUNNING:
@@ -59,6 +61,12 @@ def start_emulator_unless_running(
             process.wait()
     message = f"the emulator does not answer after {_START_SECONDS:.0f} s; its log is {data.emulator_log}"
     raise StartError(message)
+
+
+def _remove_endpoint_of_killed_emulator(data: DataFolder) -> None:
+    """Remove the address that a killed emulator left; it would count as the next one's as soon as that has the lock."""
+    with contextlib.suppress(StartError), open_and_lock_file_or_raise(data.lock):
+        data.endpoint.unlink(missing_ok=True)
 
 
 def _start_detached_process(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]":

@@ -88,6 +88,15 @@ def test_leftovers_of_an_interrupted_emulator_are_ignored(data: Path, content: s
     assert [start(data).endpoint.pid] == started(data)
 
 
+def test_the_address_of_a_killed_emulator_is_not_found(data: Path) -> None:
+    data.mkdir(mode=0o700)
+    (data / "gcs").mkdir()
+    killed = {"pid": 1, "host": "127.0.0.1", "port": 1, "url": "http://127.0.0.1:1", "version": "killed"}
+    (data / "endpoint.json").write_text(json.dumps(killed))
+    locks_and_waits = SERVE.replace("endpoint = {", "import time; time.sleep(0.5)\nendpoint = {", 1)
+    assert [start(data, locks_and_waits).endpoint.pid] == started(data)
+
+
 def test_an_emulator_that_is_ending_is_waited_for(data: Path) -> None:
     data.mkdir(mode=0o700)
     with (data / "lock").open("w") as lock:
