@@ -19,7 +19,7 @@ from vertex_emulator.data_folder import EXIT_ALREADY_RUNNING, DataFolder, is_loc
 from vertex_emulator.emulator_endpoint import Endpoint, find_running_endpoint
 from vertex_emulator.errors import StartError
 
-_START_SECONDS = 15.0
+_START_SECONDS = 60.0
 _PROGRAM = (sys.executable, "-m", "vertex_emulator")
 
 

@@ -15,7 +15,7 @@ from vertex_emulator.folder_removal import remove_folder_tree
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 30.0
 
 
 def fetch_and_iterate_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
