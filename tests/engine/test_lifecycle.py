@@ -12,7 +12,7 @@ from tests.engine.checkout import read_stack_config
 from tests.engine.golden import load_golden_steps
 from tests.engine.preview import preview_stack
 from tests.engine.project import PARENT, SEARCH, Project, create_project
-from tests.vertex_emulator.running import IMAGE
+from tests.vertex_emulator.running import ENDED, IMAGE, until
 
 CANARY = "canary-4711"
 FIRST, SECOND = "open-sesame-1", "open-sesame-2"
@@ -42,10 +42,14 @@ class Run(NamedTuple):
 
 
 def bring_up(project: Project) -> Run:
-    """Preview a stack and bring it up. The preview of its next edits shows whether anything else has changed."""
+    """Preview a stack, bring it up, and let the jobs end that `up` does not wait for.
+
+    The preview of its next edits shows whether anything else has changed.
+    """
     project.declare()
     previewed = project.steps()
     printed = project.up()
+    until(lambda: all(job["state"] in ENDED for job in project.list_jobs()), "the end of all jobs")
     jobs = {job["displayName"]: job for job in project.list_jobs()}
     assert len(jobs) == len(project.list_jobs())
     return Run(previewed, printed, project.outputs(), jobs, project.endpoint()["pid"])
