@@ -9,10 +9,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.ports import reserve_port
 
 PASSWORD = "canary-of-the-registry"
 _CONFIG = """\
@@ -38,11 +40,10 @@ SOCKETS_LEFT_OPEN = pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ign
 class Registry:
     """A registry with the account `team`; `url` starts image names, `docker_config` is a folder with the login."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
+        self.port = port
         folder.mkdir()
-        with closing(socket.create_server(("127.0.0.1", 0))) as free:
-            self.port = free.getsockname()[1]
         self.host = f"localhost:{self.port}"
         self.url = f"{self.host}/team"
         passwords = subprocess.run(["htpasswd", "-Bbn", "team", PASSWORD], check=True, capture_output=True, text=True)
@@ -60,27 +61,29 @@ class Registry:
         self._process = subprocess.Popen(
             ["docker-registry", "serve", str(self.folder / "config.yml")], stdout=self._log, stderr=self._log
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
                 return
             except OSError:
-                assert time.monotonic() < deadline, (self.folder / "log").read_text()
+                is_ended = self._process.poll() is not None
+                assert not is_ended and time.monotonic() < deadline, (self.folder / "log").read_text()
                 time.sleep(0.02)
 
     def stop(self) -> None:
         """End the process."""
         self._process.terminate()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=60)
         self._log.close()
 
 
 @contextmanager
 def registry(folder: Path) -> Iterator[Registry]:
     """Run a registry while the context lasts."""
-    server = Registry(folder)
-    try:
-        yield server
-    finally:
-        server.stop()
+    with reserve_port() as port:
+        server = Registry(folder, port)
+        try:
+            yield server
+        finally:
+            server.stop()

@@ -13,12 +13,13 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 from tests import registry
+from tests.ports import reserve_port
 from tests.standins.artifact_registry import HOST, write_registry_files
 from tests.vertex_emulator.running import until
 
@@ -41,25 +42,29 @@ class ProxiedRegistry:
 def proxied_artifact_registry(folder: Path, token: str) -> Iterator[ProxiedRegistry]:
     """Run the registry while the context lasts."""
     folder.mkdir()
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    write_registry_files(folder, f"127.0.0.1:{port}", token)
-    address, docker_config = f"localhost:{port}", folder / "docker"
-    docker_config.mkdir()
-    login = base64.b64encode(f"oauth2accesstoken:{token}".encode()).decode()
-    (docker_config / "config.json").write_text(json.dumps({"auths": {address: {"auth": login}}}))
+    with reserve_port() as port:
+        write_registry_files(folder, f"127.0.0.1:{port}", token)
+        address, docker_config = f"localhost:{port}", folder / "docker"
+        docker_config.mkdir()
+        login = base64.b64encode(f"oauth2accesstoken:{token}".encode()).decode()
+        (docker_config / "config.json").write_text(json.dumps({"auths": {address: {"auth": login}}}))
+        with _serve_registry(folder, port), _serve_proxy(port) as proxy:
+            variables = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), proxy)
+            variables |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+            trusted = {"REQUESTS_CA_BUNDLE": str(folder / "certificate.pem")}
+            yield ProxiedRegistry(address, variables | trusted, docker_config)
+
+
+@contextmanager
+def _serve_registry(folder: Path, port: int) -> Iterator[None]:
     with (folder / "log").open("w") as log:
         served = subprocess.Popen(["docker-registry", "serve", str(folder / "config.yml")], stdout=log, stderr=log)
         try:
             until(lambda: _accepts(port), "the registry")
-            with _serve_proxy(port) as proxy:
-                variables = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), proxy)
-                variables |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
-                trusted = {"REQUESTS_CA_BUNDLE": str(folder / "certificate.pem")}
-                yield ProxiedRegistry(address, variables | trusted, docker_config)
+            yield
         finally:
             served.terminate()
-            served.wait(timeout=30)
+            served.wait(timeout=60)
 
 
 def _accepts(port: int) -> bool:

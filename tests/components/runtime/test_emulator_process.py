@@ -19,6 +19,7 @@ import pytest
 from components.errors import EmulatorFailed
 from components.runtime import emulator_process
 from components.runtime.emulator_discovery import find_running_endpoint_or_none
+from tests.ports import reserve_port
 
 # What is asked of the emulator: `start` leaves a process that holds the lock, answers on /healthz with its marker and
 # says where in endpoint.json; `stop` ends it.
@@ -112,9 +113,8 @@ def test_a_started_emulator_is_found_again(data: Path) -> None:
 
 
 def test_it_listens_on_the_requested_port(data: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    assert emulator_process.start_emulator_unless_running([f"--port={port}"]).jobs == f"http://127.0.0.1:{port}"
+    with reserve_port() as port:
+        assert emulator_process.start_emulator_unless_running([f"--port={port}"]).jobs == f"http://127.0.0.1:{port}"
 
 
 def test_it_gets_no_environment_variables_of_pulumi(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
