@@ -120,17 +120,23 @@ class CloudBuildStandIn:
         return 200, {"name": "operations/build", "metadata": {"build": created}}
 
     def _run(self, build: dict[str, Any]) -> None:
-        build["status"] = "WORKING"
+        self._update_unless_cancelled(build, {"status": "WORKING"})
         self.may_run.wait()
+        # Its steps would push the image of the build that took its place.
+        if build["status"] == "CANCELLED":
+            return
         with tempfile.TemporaryDirectory() as folder:
             source = build["source"]["storageSource"]
             url = f"{self.storage_url}/storage/v1/b/{source['bucket']}/o/{quote(source['object'], safe='')}?alt=media"
             with urllib.request.urlopen(url) as reply, tarfile.open(fileobj=reply, mode="r|gz") as archive:
                 archive.extractall(folder, filter="fully_trusted")
             result = self._run_steps(build, folder)
+        self._update_unless_cancelled(build, result)
+
+    def _update_unless_cancelled(self, build: dict[str, Any], fields: Mapping[str, Any]) -> None:
         with self._lock:
-            if build["status"] == "WORKING":
-                build |= result
+            if build["status"] != "CANCELLED":
+                build |= fields
 
     def _run_steps(self, build: dict[str, Any], folder: str) -> dict[str, Any]:
         environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "DOCKER_CONFIG": str(self.docker_config)}
