@@ -115,9 +115,10 @@ def _run_server(
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            endpoint.write(data.endpoint)
+            # Whoever finds the endpoint may use the other ports too.
             secrets.start_serving_on_earlier_address_if_any()
             debugging.reopen_ports_of_running_jobs()
+            endpoint.write(data.endpoint)
             scheduler.start()
             app.schedule_loop.start_if_needed()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
