@@ -1,9 +1,20 @@
 import signal
+import subprocess
 
-from tests.vertex_emulator.running import RunningEmulator, command, custom_job, labelled, line_of, pool, until
+from tests.vertex_emulator.running import (
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    command,
+    custom_job,
+    labelled,
+    line_of,
+    pool,
+    until,
+)
 from tests.vertex_emulator.test_studies import REPORT, study
 
-SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(3)\nopen('/gcs/runs/x', 'a').write('ran\\n')"
+WAIT = "import os, time\nwhile not os.path.exists('/gcs/runs/go'): time.sleep(0.05)\n"
+SLOW = f"print('begun', flush=True)\n{WAIT}open('/gcs/runs/x', 'a').write('ran\\n')"
 
 FAILS_HALFWAY = """
 import os, signal, sys, time
@@ -29,14 +40,20 @@ def test_restarted_emulator_finds_running_containers(own: RunningEmulator) -> No
     url = own.url
     own.start()
     assert own.url == url
+    (own.data / "gcs" / "runs" / "go").touch()
     assert own.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
     assert own.lines(name) == ["begun"]
 
 
 def test_containers_that_ended_meanwhile_are_found_at_start(own: RunningEmulator) -> None:
-    name = own.create(custom_job(pool("import time; time.sleep(1); raise SystemExit(7)")))
+    (own.data / "gcs" / "runs").mkdir()
+    name = own.create(custom_job(pool(f"{WAIT}raise SystemExit(7)")))
     own.in_state(name, "JOB_STATE_RUNNING")
+    (container,) = labelled(name)
     own.end(signal.SIGKILL)
+    (own.data / "gcs" / "runs" / "go").touch()
+    waited = ["docker", "wait", container]
+    assert subprocess.run(waited, capture_output=True, timeout=PATIENCE_SECONDS, check=True).stdout == b"7\n"
     own.start()
     assert "non-zero status of 7" in own.ended(name)["error"]["message"]
 
@@ -50,6 +67,7 @@ def test_kill_loses_nothing_and_nothing_runs_twice(own: RunningEmulator) -> None
         until(lambda trials=trials: len(own.get(tuning).get("trials", [])) >= trials, "a trial")  # type: ignore[misc]
         own.end(signal.SIGKILL)
         own.start()
+    (own.data / "gcs" / "runs" / "go").touch()
     assert [own.ended(name)["state"] for name in jobs] == ["JOB_STATE_SUCCEEDED"] * 2
     job = own.ended(tuning)
     assert job["state"] == "JOB_STATE_SUCCEEDED", job
