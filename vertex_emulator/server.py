@@ -26,7 +26,7 @@ from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
 from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.authentication import Access, read_or_create_token
-from vertex_emulator.http.connection_with_peer_user import IdentifiedConnection
+from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS, IdentifiedConnection
 from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.http.security_middleware import is_loopback_host
 from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
@@ -140,12 +140,14 @@ def _run_server(
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
     # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
     logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_about_cancelled_request(log_record))
-    with _ignore_stop_signals_in_block():
-        Server(config).run(sockets=[listener])
+    server = Server(config)
+    with _stop_on_signals_in_block(server):
+        server.run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     app.schedule_loop.stop(_STOP_SECONDS)
     scheduler.stop(_STOP_SECONDS)
@@ -172,9 +174,16 @@ def _try_to_remove_unneeded_firewall_rules_at_stop(executor: DockerExecutor) -> 
 
 
 @contextlib.contextmanager
-def _ignore_stop_signals_in_block() -> Iterator[None]:
-    """Ignore SIGTERM and SIGINT in the block: uvicorn raises the signal that stopped it once more at its end."""
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+def _stop_on_signals_in_block(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGTERM and SIGINT do no more than stop the server, where uvicorn does not handle them.
+
+    It does so from the start of its loop on, and raises the signal that stopped it once more at its end.
+    """
+
+    def request_stop(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -7,6 +7,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vertex_emulator.http.peer_user import find_user_id_of_peer
 
+KEEP_ALIVE_SECONDS = 600
+"""Much longer than clients wait between two requests: one that is sent while its idle connection is closed fails."""
 PEER_USER_ID = "peer_user_id"
 """The key of a connection's user id in `scope["state"]`."""
 ABORT_CONNECTION = "abort_connection"

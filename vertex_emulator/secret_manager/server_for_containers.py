@@ -18,6 +18,7 @@ from starlette.routing import Route
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
+from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS
 from vertex_emulator.http.json_responses import build_error_response
 from vertex_emulator.locations_and_ids import derive_project_number
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -118,5 +119,6 @@ def _start_thread_serving_secrets(access: Callable[..., dict[str, Any]], listene
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     threading.Thread(target=uvicorn.Server(config).run, args=([listener],), daemon=True, name="secrets").start()
