@@ -97,9 +97,10 @@ def test_a_terminal_has_its_size_keys_and_restoration(shared: RunningEmulator, j
 
 
 def running_commands(job: str) -> str:
-    """The command lines of all processes in the containers of a job."""
+    """The command lines of all processes in the containers of a job, without their numbers."""
     tops = (["docker", "top", container, "-o", "pid,args"] for container in labelled(job))
-    return "\n".join(subprocess.run(top, capture_output=True, text=True, check=True).stdout for top in tops)
+    tables = [subprocess.run(top, capture_output=True, text=True, check=True).stdout for top in tops]
+    return "".join(f"{row.split(maxsplit=1)[1]}\n" for table in tables for row in table.splitlines())
 
 
 def test_a_closed_window_leaves_no_process(shared: RunningEmulator, job: str) -> None:
