@@ -23,12 +23,15 @@ function merged(rows, fresh, gone) {
 function useJobs(query) {
   const [list, setList] = useState({ rows: null, next: null, error: null });
   const asked = useRef(0);
+  const work = useRef({ isBusy: false, changed: new Set() }); // one at a time: answers may come in another order
   const latest = useRef(list);
   latest.current = list;
 
   /** Everything that is shown, again: as many pages as there are, or the first one of a new query. */
   const reload = async (count) => {
     const turn = (asked.current += 1);
+    work.current.isBusy = true;
+    work.current.changed.clear();
     let rows = [];
     let next = null;
     try {
@@ -41,6 +44,9 @@ function useJobs(query) {
     } catch (error) {
       if (turn === asked.current) setList((before) => ({ ...before, error }));
     }
+    if (turn !== asked.current) return;
+    work.current.isBusy = false;
+    update([]);
   };
   const more = async () => {
     const turn = asked.current;
@@ -54,19 +60,25 @@ function useJobs(query) {
   const update = async (ids) => {
     if (!ids) return reload(latest.current.rows?.length ?? 1);
     const turn = asked.current;
-    for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
-      const some = ids.slice(from, from + IDS_AT_ONCE);
+    const own = work.current;
+    ids.forEach((id) => own.changed.add(id));
+    if (own.isBusy) return undefined;
+    own.isBusy = true;
+    while (own.changed.size) {
+      const some = [...own.changed].slice(0, IDS_AT_ONCE);
+      some.forEach((id) => own.changed.delete(id));
       const given = parameters(query);
       some.forEach((id) => given.append("id", id));
       const page = await ask(`/vertex_emulator/page/jobs?${given}`).catch(() => null); // the next connection reloads all
-      if (!page || turn !== asked.current) return undefined;
+      if (turn !== asked.current) return undefined;
       setList((before) => {
-        if (!before.rows) return before;
+        if (!page || !before.rows) return before;
         const oldest = before.next ? before.rows.at(-1).sequence : 0;
         const fresh = page.jobs.filter((row) => row.sequence >= oldest);
         return { ...before, rows: merged(before.rows, fresh, new Set(some)) };
       });
     }
+    own.isBusy = false;
     return undefined;
   };
 
