@@ -19,6 +19,7 @@ function useLines(place, filter, isOver, isPaused, onEnd) {
     let timer = null;
     const own = lines.current;
     const pull = async () => {
+      let isFailed = false;
       try {
         if (own.last) {
           for await (const more of laterEntries(filter, own.last)) if (isCurrent) own.add(more);
@@ -29,9 +30,10 @@ function useLines(place, filter, isOver, isPaused, onEnd) {
         }
         if (isCurrent) setState((before) => ({ ...before, count: own.lines.length, error: "" }));
       } catch (error) {
+        isFailed = true;
         if (isCurrent) setState((before) => ({ ...before, error: error.message }));
       }
-      if (isCurrent && !isOver && !isPaused) timer = setTimeout(pull, PAUSE_MILLISECONDS);
+      if (isCurrent && (isFailed || (!isOver && !isPaused))) timer = setTimeout(pull, PAUSE_MILLISECONDS);
     };
     const follow = () => {
       clearTimeout(timer);
