@@ -25,6 +25,7 @@ function useScalars(path, tags, isOver) {
         if (own === current) setState({ found, error: null });
         if (found.has_more) pause = 0;
       } catch (error) {
+        pause = PAUSE_MILLISECONDS;
         if (own === current) setState((before) => ({ ...before, error }));
       }
       if (own === current && pause !== null) timer = setTimeout(pull, pause);
