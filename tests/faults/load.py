@@ -24,6 +24,8 @@ _SCORE = (
 _WRITE = "echo done >> /gcs/faults/$ITEM-"
 # A shell that is a container's first process would sit out the time between SIGTERM and SIGKILL.
 _FOREVER = _BEGIN + "trap 'exit 143' TERM; sleep 600 & wait"
+# The job ends with its first replica, and the other one must have written by then.
+_MEET = "until [ $(ls /gcs/faults/$ITEM-* | wc -l) -ge 2 ]; do sleep 0.1; done"
 _PROGRAMS = {
     "succeeds": _BEGIN + "sleep 0.7; " + _WRITE,
     "runs long": _BEGIN + "sleep 4; " + _WRITE,
@@ -31,7 +33,7 @@ _PROGRAMS = {
     "times out": _FOREVER,
     "is cancelled": _FOREVER,
     "is deleted": _BEGIN + _WRITE,
-    "has two replicas": _BEGIN + "sleep 1; " + _WRITE + "$HOSTNAME",
+    "has two replicas": _BEGIN + "sleep 1; " + _WRITE + "$HOSTNAME; " + _MEET,
     "study": _SCORE,
     "study is cancelled": _FOREVER,
     "pipeline": _BEGIN + "sleep 0.5; echo 1 > /gcs/${AIP_MODEL_DIR#gs://}weights; " + _WRITE,
