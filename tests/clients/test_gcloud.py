@@ -45,9 +45,10 @@ FLAGS = [
     "--worker-pool-spec=",
     f"--worker-pool-spec=machine-type=n1-standard-4,replica-count=2,container-image-uri={IMAGE}",
     "--command=python3,-u,-c",
-    # One argument, as gcloud cuts them at commas; the chief waits the longest.
-    "--args=import os; import time; from os import environ as e; print('hello from ' + e['HOSTNAME']);"
-    " time.sleep(1 - .3 * int(e['RANK']))",
+    # One argument, as gcloud cuts them at commas. The job ends with the chief, so that one waits for the others' lines.
+    "--args=import os; import time; from os import environ as e; from pathlib import Path;"
+    " print('hello from ' + e['HOSTNAME']); here = Path('/gcs/by-flags'); here.mkdir(exist_ok=True);"
+    " (here / e['RANK']).touch()\nwhile len(os.listdir(here)) < 3: time.sleep(.1)",
 ]
 
 
