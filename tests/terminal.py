@@ -114,7 +114,7 @@ def talk(
                 if query in read:
                     os.write(ours, answer)
         assert time.monotonic() < deadline, printed
-        assert process.wait(timeout=10) == 0, printed
+        assert process.wait(timeout=limit) == 0, printed
         return questions, _CONTROL.sub("", printed)
     finally:
         os.close(ours)

@@ -21,6 +21,7 @@ import yaml
 from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.cli.status_stop_reset_commands import (
     remove_containers_and_data_except_buckets,
     stop_emulator_and_describe,
@@ -247,7 +248,7 @@ class Project:
             data=json.dumps(body).encode() if body else None,
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as reply:
             return dict(json.load(reply))
 
     def list_jobs(self, collection: str = "customJobs") -> list[dict[str, Any]]:

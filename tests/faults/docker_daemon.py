@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.vertex_emulator.running import until
+from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 
 def why_impossible() -> str:
@@ -73,7 +73,7 @@ class DockerDaemon:
     def end(self) -> None:
         """Stop it, and its containers with it, as every daemon does that is not set to keep them."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_SECONDS)
         self._log.close()
 
     def docker(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:

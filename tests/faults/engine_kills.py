@@ -34,6 +34,7 @@ import requests
 
 from tests.engine.project import Project
 from tests.faults.engine_load import COLLECTIONS, DeclaredJobs, setting_of
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 
 JOBS = 20
 _PROVIDER = "-m pulumi.dynamic"
@@ -164,13 +165,13 @@ class Stack:
         if not (self.project.data / "endpoint.json").exists():
             self.project.start_emulator()
         url = f"{self.project.endpoint()['url']}/vertex_emulator/faults"
-        requests.delete(url, timeout=10).raise_for_status()
+        requests.delete(url, timeout=PATIENCE_SECONDS).raise_for_status()
         faults: list[dict[str, Any]] = [{"kind": "rate", "per_minute": 600}]
         if disturbing:
             faults += [{"kind": kind, "count": self._dice.randint(1, 3)} for kind in ("unavailable", "lost-answer")]
             faults += [{"kind": "slow", "seconds": 0.5, "count": self._dice.randint(1, 6)}]
         for fault in faults:
-            requests.post(url, json=fault, timeout=10).raise_for_status()
+            requests.post(url, json=fault, timeout=PATIENCE_SECONDS).raise_for_status()
             self.report.faults[fault["kind"]] += fault.get("count", 1)
 
     def _wrong(self, verb: str) -> Iterator[str]:

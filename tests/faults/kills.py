@@ -26,7 +26,7 @@ from typing import Any
 from tests.faults.client import PatientClient
 from tests.faults.load import Item, items, traces
 from tests.vertex_emulator.preloaded import ForkedProcess
-from tests.vertex_emulator.running import command, until
+from tests.vertex_emulator.running import PATIENCE_SECONDS, command, until
 
 _IN_FLIGHT = 6
 _LONGEST_START_SECONDS = 0.4
@@ -55,7 +55,7 @@ class Emulator:
         """Wait for the last kill, then stop."""
         self._killer.join()
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_SECONDS)
 
     def _start(self) -> None:
         self.process = ForkedProcess(["serve", "--data", str(self.data)], self._log, self._log)

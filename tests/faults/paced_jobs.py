@@ -21,7 +21,7 @@ from typing import Any
 import requests
 
 from tests.engine.project import PARENT, SLEEP, Project, create_project
-from tests.vertex_emulator.running import IMAGE
+from tests.vertex_emulator.running import IMAGE, PATIENCE_SECONDS
 from vertex_api.calls.submission_pace import estimate_min_submission_seconds
 
 MAX_RATIO = 1.1
@@ -62,7 +62,7 @@ def submit_jobs(project: Project, jobs: int, per_minute: int, *, faulty_api: boo
         except subprocess.TimeoutExpired:
             continue
     assert run.returncode == 0, output
-    requests.delete(f"{project.endpoint()['url']}/vertex_emulator/faults", timeout=10).raise_for_status()
+    requests.delete(f"{project.endpoint()['url']}/vertex_emulator/faults", timeout=PATIENCE_SECONDS).raise_for_status()
     return time.monotonic() - begin
 
 
@@ -75,12 +75,12 @@ def find_wrong_jobs(project: Project, jobs: int) -> dict[str, int]:
 
 def inject(project: Project, **fault: Any) -> None:
     url = f"{project.endpoint()['url']}/vertex_emulator/faults"
-    requests.post(url, json=fault, timeout=10).raise_for_status()
+    requests.post(url, json=fault, timeout=PATIENCE_SECONDS).raise_for_status()
 
 
 def count_jobs(project: Project) -> int:
     """Count the jobs by a request that faults do not hit."""
-    status = requests.get(f"{project.endpoint()['url']}/vertex_emulator/status", timeout=10).json()
+    status = requests.get(f"{project.endpoint()['url']}/vertex_emulator/status", timeout=PATIENCE_SECONDS).json()
     return sum(status["jobs"].values())
 
 

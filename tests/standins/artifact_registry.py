@@ -20,7 +20,7 @@ from tests import registry
 from tests.faults import docker_daemon
 from tests.faults.docker_daemon import DockerDaemon
 from tests.standins.json_answers import send_json
-from tests.vertex_emulator.running import until
+from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 HOST = "europe-west4-docker.pkg.dev"
 ADDRESS = "10.71.0.1"
@@ -109,7 +109,7 @@ def artifact_registry(token: str) -> Iterator[DockerDaemon]:
             yield daemon
         finally:
             served.terminate()
-            served.wait(timeout=30)
+            served.wait(timeout=PATIENCE_SECONDS)
             log.close()
     finally:
         daemon.close()
