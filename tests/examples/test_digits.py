@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import yaml
 from docker.models.containers import Container
 from docker.models.images import Image
 
+from components.images.build_context import DockerfileContext
+from components.images.buildx_and_classic_builders import ClassicBuilder
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
@@ -30,9 +33,16 @@ def client() -> Iterator[docker.DockerClient]:
     client.close()
 
 
+def build_image(client: docker.DockerClient, folder: Path, tag: str) -> Image:
+    """Build an image by the project's builder, which starts again if another test removes an image meanwhile."""
+    context = DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
+    ClassicBuilder().build_and_load(context, tag, {}, lambda _line: None)
+    return client.images.get(tag)
+
+
 @pytest.fixture(scope="module")
 def image(client: docker.DockerClient) -> Image:
-    return client.images.build(path=str(CONTEXT), tag=TAG, rm=True)[0]
+    return build_image(client, CONTEXT, TAG)
 
 
 @pytest.fixture
@@ -158,11 +168,12 @@ def test_a_code_edit_reuses_the_requirements_layer(client: docker.DockerClient, 
     context = tmp_path / "digits"
     shutil.copytree(CONTEXT, context)
     with (context / "trainer.py").open("a") as trainer:
-        trainer.write("# edited\n")
+        trainer.write(f"# edited in {tmp_path}\n")
 
-    edited = client.images.build(path=str(context), rm=True)[0]
+    tag = f"{TAG}:{uuid.uuid4().hex}"
+    edited = build_image(client, context, tag)
 
     layers, edited_layers = (each.attrs["RootFS"]["Layers"] for each in (image, edited))
-    client.images.remove(edited.id)
+    client.images.remove(tag)
     assert edited_layers[:-1] == layers[:-1]
     assert edited_layers[-1] != layers[-1]
