@@ -6,6 +6,8 @@ are deterministic: creating a container twice fails with a name conflict.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
@@ -14,6 +16,7 @@ from vertex_emulator.replicas.docker import container_options
 from vertex_emulator.replicas.docker.container_isolation_firewall import ContainerIsolationFirewall
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
+from vertex_emulator.replicas.docker.container_removal import remove_container_unless_gone
 from vertex_emulator.replicas.docker.container_status import build_replica_status
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.docker_error_handling import (
@@ -154,9 +157,10 @@ class DockerExecutor:
 
     def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._list_containers(self._build_job_filters(job_id)):
-            self._remove_unless_gone("remove_container", container["Id"], v=True, force=True)
+            self._connect_and_call(partial(remove_container_unless_gone, container_id=container["Id"]))
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
-            self._remove_unless_gone("remove_network", network["Id"])
+            with ignore_api_errors(404):
+                self._connect_and_call(methodcaller("remove_network", network["Id"]))
 
     def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}", f"{LABEL}.job"]}
@@ -238,10 +242,6 @@ class DockerExecutor:
 
     def _build_job_filters(self, job_id: str) -> dict[str, list[str]]:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
-
-    def _remove_unless_gone(self, client_method: str, id_: str, **options: bool) -> None:
-        with ignore_api_errors(404, 409):  # 409: its removal has begun
-            self._connect_and_call(lambda client: getattr(client, client_method)(id_, **options))
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:

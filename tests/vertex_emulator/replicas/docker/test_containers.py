@@ -1,6 +1,12 @@
 """What the emulator relies on in Docker, shown on the real one."""
 
+import threading
+from dataclasses import replace
 from pathlib import Path
+
+import docker
+import pytest
+import requests
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
@@ -27,8 +33,6 @@ def test_an_ended_replica_is_not_started_again(executor: DockerExecutor, tmp_pat
 
 
 def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) -> None:
-    import docker
-
     replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
     executor.start_replica_unless_started(replica)
     until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited", "its end")
@@ -57,3 +61,28 @@ def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tm
     changes = executor.iterate_job_ids_of_container_exits(lambda: executor.start_replica_unless_started(replica))
     assert next(changes) == replica.job
     changes.close()  # type: ignore[attr-defined]
+
+
+def test_removal_awaits_one_that_has_begun(
+    executor: DockerExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An emulator that is killed while it removes a container leaves Docker at it, and a reset may follow at once."""
+    replica = replace(spec(tmp_path, "sleep 600", generate_id()), peers=["host", "other"])
+    executor.start_replica_unless_started(replica)
+    client, removals = docker.APIClient(), list[threading.Timer]()
+    remove = client.remove_container
+
+    def begin_removal(_: docker.APIClient, container: str, **options: bool) -> None:
+        removals.append(threading.Timer(1, remove, [container], options))
+        removals[-1].start()
+        reply = requests.Response()
+        reply.status_code = 409
+        raise docker.errors.APIError("removal of container is already in progress", reply)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(docker.APIClient, "remove_container", begin_removal)
+        executor.remove_containers_and_network(replica.job)
+    assert executor.list_ids_of_jobs_with_containers_or_network() == set()
+    (removal,) = removals
+    removal.join()
+    client.close()
