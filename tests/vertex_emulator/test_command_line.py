@@ -11,7 +11,17 @@ import pytest
 
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.preloaded import ForkedProcess
-from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, line_of, pool, until
+from tests.vertex_emulator.running import (
+    PARENT,
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    command,
+    custom_job,
+    labelled,
+    line_of,
+    pool,
+    until,
+)
 from vertex_api import __version__
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
 
@@ -145,7 +155,7 @@ def test_stop_if_idle_keeps_emulator_with_active_jobs(own: RunningEmulator) -> N
     own.call("POST", f"v1/{name}:cancel")
     own.ended(name)
     assert command("stop", "--if-idle", data=own.data).stdout == "stopped\n"
-    assert own.process.wait(10) == 0
+    assert own.process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_reset_removes_jobs_and_keeps_buckets(own: RunningEmulator) -> None:
@@ -169,25 +179,26 @@ def test_jobs_wait_with_reason_without_docker(tmp_path: Path, monkeypatch: pytes
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(docker))
         listener.listen()
+        listener.settimeout(PATIENCE_SECONDS)
         process = ForkedProcess(["serve", "--data", str(tmp_path / "data")], tmp_path / "log", tmp_path / "log")
-        try:
-            listener.accept()[0].close()
-            docker.unlink()
-            until((tmp_path / "data" / "endpoint.json").exists, "the start")
-            emulator = RunningEmulator.__new__(RunningEmulator)
-            emulator.__dict__.update(json.loads((tmp_path / "data" / "endpoint.json").read_text()))
-            import requests
+        listener.accept()[0].close()
+        docker.unlink()
+    try:
+        until((tmp_path / "data" / "endpoint.json").exists, "the start")
+        emulator = RunningEmulator.__new__(RunningEmulator)
+        emulator.__dict__.update(json.loads((tmp_path / "data" / "endpoint.json").read_text()))
+        import requests
 
-            emulator.http = requests.Session()
-            name = emulator.create(custom_job(pool("pass")))
-            until(lambda: emulator.entries(name, 'textPayload:"Waiting for Docker*"'), "the reason")
-            assert emulator.get(name)["state"] in ("JOB_STATE_QUEUED", "JOB_STATE_PENDING")
-            assert emulator.call("GET", "readyz", expect=503)["status"] == "unavailable"
-            assert emulator.call("GET", "healthz")["status"] == "ok"
-            emulator.http.close()
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+        emulator.http = requests.Session()
+        name = emulator.create(custom_job(pool("pass")))
+        until(lambda: emulator.entries(name, 'textPayload:"Waiting for Docker*"'), "the reason")
+        assert emulator.get(name)["state"] in ("JOB_STATE_QUEUED", "JOB_STATE_PENDING")
+        assert emulator.call("GET", "readyz", expect=503)["status"] == "unavailable"
+        assert emulator.call("GET", "healthz")["status"] == "ok"
+        emulator.http.close()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_serve_prints_what_env_prints(tmp_path: Path) -> None:
