@@ -18,13 +18,13 @@ SLOW = f"print('begun', flush=True)\n{WAIT}open('/gcs/runs/x', 'a').write('ran\\
 
 FAILS_HALFWAY = """
 import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("torn down", flush=True), sys.exit(0)))
 path, job = "/half-written", os.environ["CLOUD_ML_JOB_ID"]
 if not os.path.exists(path):
     open(path, "w").write(job)
     print("first start", flush=True)
     sys.exit(1)
 print("second start, over its own files" if open(path).read() == job else "of another job", flush=True)
-signal.signal(signal.SIGTERM, lambda *_: (print("torn down", flush=True), sys.exit(0)))
 time.sleep(600)
 """
 
@@ -82,7 +82,8 @@ def test_a_failed_container_starts_again_in_place_after_a_kill(own: RunningEmula
     error = own.ended(plain)["error"]
     assert own.lines(plain) == ["first start"]
 
-    assert command("inject", "second-start", "--after", "2", "--run-for", "0.5", data=own.data).returncode == 0
+    run_for = "10"  # in which a container starts Python, on any machine
+    assert command("inject", "second-start", "--after", "2", "--run-for", run_for, data=own.data).returncode == 0
     name = own.create(custom_job(pool(FAILS_HALFWAY)))
     until(lambda: any("started again in place 2 s later" in line_of(entry) for entry in own.entries(name)), "the exit")
     own.end(signal.SIGKILL)
