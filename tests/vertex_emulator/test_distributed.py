@@ -137,9 +137,10 @@ def test_segmentation_fault_restarts_job_that_then_succeeds(
 ) -> None:
     crash = (
         "import ctypes, os, pathlib; state = pathlib.Path('/gcs/crashes/state'); been = state.exists();"
-        "print('attempt', 1 + been, flush=True); state.touch(); been or ctypes.string_at(0)"
+        "print('attempt', 1 + been, flush=True); state.touch(); been or ctypes.string_at(0);"
+        "state.with_name('second').touch()"
     )
-    wait = f"{STOPS}import os, time\nwhile not os.path.exists('/gcs/crashes/state'): time.sleep(0.1)\ntime.sleep(2)"
+    wait = f"{STOPS}import os, time\nwhile not os.path.exists('/gcs/crashes/second'): time.sleep(0.1)"
     (shared.data / "gcs" / "crashes").mkdir()
     name = shared.create(custom_job(pool(wait), pool(crash)))
     job = shared.ended(name)
@@ -160,7 +161,9 @@ import os, pathlib, socket, time
 starts = pathlib.Path("/gcs/removals")
 role = os.environ["RANK"]
 name = socket.gethostname()
-(starts / (role + "-" + str(time.time_ns()))).write_text(name + " " + socket.gethostbyname(name))
+start = starts / ("." + role)
+start.write_text(name + " " + socket.gethostbyname(name))
+start.rename(starts / (role + "-" + str(time.time_ns())))
 print("started", flush=True)
 while role == "0" and len(list(starts.glob("1-*"))) < 2: time.sleep(0.1)
 time.sleep(0 if role == "0" else 600)
@@ -169,7 +172,7 @@ time.sleep(0 if role == "0" else 600)
     starts.mkdir()
     starts.chmod(0o777)
     name = shared.create(custom_job(pool(program), pool(program, 2)))
-    until(lambda: len(list(starts.iterdir())) == 3, "three replicas")
+    until(lambda: len(list(starts.glob("?-*"))) == 3, "three replicas")
     shared.in_state(name, "JOB_STATE_RUNNING")
     (container,) = containers(name, "workerpool1-0")
     subprocess.run(["docker", "rm", "-f", container], check=True, capture_output=True)
