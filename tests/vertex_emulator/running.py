@@ -20,6 +20,15 @@ IMAGE = "python:3.11-slim-bookworm"
 ENDED = frozenset({"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED"})
 PATIENCE_SECONDS = 60.0
 Value = TypeVar("Value")
+_WAIT_FOR_REPLICAS = """
+import os, sys, time
+sys.stdout.flush()
+replicas = f"/gcs/replicas-{os.environ['CLOUD_ML_JOB_ID']}"
+os.makedirs(replicas, exist_ok=True)
+open(f"{replicas}/{os.environ['RANK']}", "w").close()
+while os.environ["RANK"] == "0" and len(os.listdir(replicas)) < int(os.environ["WORLD_SIZE"]):
+    time.sleep(0.05)
+"""
 
 
 def until(look: Callable[[], Value], what: str = "it") -> Value:
@@ -47,6 +56,11 @@ def pool(script: str, replicas: int = 1, **container: Any) -> dict[str, Any]:
     """A worker pool that runs a Python script."""
     spec = {"imageUri": IMAGE, "command": ["python3", "-c", script], **container}
     return {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": replicas, "containerSpec": spec}
+
+
+def add_wait_for_replicas(script: str) -> str:
+    """Let the first replica, with which a job ends, wait until each of the others has run the script."""
+    return script + _WAIT_FOR_REPLICAS
 
 
 def custom_job(*pools: dict[str, Any], name: str = "a job", labels: dict[str, str] | None = None, **spec: Any) -> Any:
@@ -96,7 +110,7 @@ class RunningEmulator:
     def end(self, number: int = signal.SIGTERM) -> int:
         """Signal the process and wait for its end; its exit code."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=PATIENCE_SECONDS)
 
     def close(self) -> None:
         """Stop it, and remove what it left on the machine."""

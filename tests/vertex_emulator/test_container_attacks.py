@@ -12,7 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.vertex_emulator.running import RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import (
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    add_wait_for_replicas,
+    command,
+    custom_job,
+    labelled,
+    pool,
+    until,
+)
+from vertex_emulator import server
 
 MB = 1 << 20
 PROBE = """
@@ -62,7 +72,8 @@ def run(emulator: RunningEmulator, script: str, *args: str, replicas: int = 1, *
 
 def probe(emulator: RunningEmulator, *args: str, replicas: int = 1) -> list[dict[str, str]]:
     """What each replica of a job reaches."""
-    pools = [pool(PROBE, args=list(args))] + [pool(PROBE, replicas - 1, args=list(args))] * (replicas > 1)
+    script = add_wait_for_replicas(PROBE)
+    pools = [pool(script, args=list(args))] + [pool(script, replicas - 1, args=list(args))] * (replicas > 1)
     name = emulator.create(custom_job(*pools))
     emulator.ended(name)
     entries = emulator.entries(name, 'resource.labels.task_name!="service"')
@@ -154,6 +165,7 @@ def test_flushed_rules_are_added_again(own: RunningEmulator) -> None:
     run(own, "pass")
     subprocess.run(["nft", "delete", "table", "inet", f"vertex_{get_emulator_id(own)}"], check=True)
     own.end()
+    own.prepare = await_removal_of_rules
     own.start()
     with host_service() as port:
         (found,) = probe(own, str(port))
@@ -162,6 +174,11 @@ def test_flushed_rules_are_added_again(own: RunningEmulator) -> None:
     assert list_rules(get_emulator_id(own))
     own.end()  # an idle one leaves no rules
     assert list_rules(get_emulator_id(own)) == ""
+
+
+def await_removal_of_rules() -> None:
+    """Let a stop wait for Docker for as long as it takes."""
+    server._STOP_SECONDS = PATIENCE_SECONDS
 
 
 def list_container_ids(identity: str) -> list[str]:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.vertex_emulator.running import RunningEmulator, command, custom_job, pool, until
+from tests.vertex_emulator.running import (
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    add_wait_for_replicas,
+    command,
+    custom_job,
+    pool,
+    until,
+)
 from tests.vertex_emulator.test_studies import REPORT, study
 
 
@@ -25,7 +33,7 @@ def test_followed_log_survives_kill_and_ends_with_state(own: RunningEmulator, tm
         for number in (signal.SIGKILL, signal.SIGTERM):
             own.end(number)
             own.start()
-        assert follower.wait(60) == 0
+        assert follower.wait(PATIENCE_SECONDS) == 0
     lines = (tmp_path / "shown").read_text().splitlines()
     assert [line.rpartition("  ")[2] for line in lines if "workerpool0-0" in line] == [f"line {i}" for i in range(30)]
     assert lines[-1] == f"{name} JOB_STATE_SUCCEEDED"
@@ -43,7 +51,8 @@ def test_exit_code_of_followed_log_tells_job_success(shared: RunningEmulator) ->
 
 
 def test_log_is_limited_to_replica_or_trial(shared: RunningEmulator) -> None:
-    name = shared.create(custom_job(pool("import time; print('chief'); time.sleep(1)"), pool("print('worker')")))
+    chief, worker = (pool(add_wait_for_replicas(f"print('{name}')")) for name in ("chief", "worker"))
+    name = shared.create(custom_job(chief, worker))
     shared.ended(name)
     done = command("logs", name, "--task", "workerpool1-0", data=shared.data)
     assert [line.rpartition("  ")[2] for line in done.stdout.splitlines()] == ["worker"]

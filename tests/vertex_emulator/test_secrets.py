@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
-from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import (
+    PARENT,
+    RunningEmulator,
+    add_wait_for_replicas,
+    custom_job,
+    labelled,
+    pool,
+    until,
+)
 from tests.vertex_emulator.test_container_attacks import host_service, needs_root, probe
 
 VALUE = "correct-horse-battery-staple-ü"
@@ -48,9 +56,10 @@ def access(emulator: RunningEmulator) -> dict[str, str]:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_containers_read_secrets_and_nothing_keeps_them(emulator: RunningEmulator, replicas: int) -> None:
-    job = emulator.create(custom_job(*[pool(READ)] * replicas))
+    job = emulator.create(custom_job(*[pool(add_wait_for_replicas(READ))] * replicas))
     assert emulator.ended(job)["state"] == "JOB_STATE_SUCCEEDED", emulator.lines(job)
     assert emulator.lines(job) == [AS_PRINTED] * replicas
+    until(lambda: not labelled(job), "the removal of its containers, which comes after their logs are saved")
     files = [file for file in emulator.data.rglob("*") if file.is_file() and file.name != "secrets.json"]
     for file in [*files, emulator.data.parent / f"{emulator.data.name}.log"]:
         assert VALUE.encode() not in file.read_bytes(), file
