@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.ports import reserve_port
 from tests.terminal import ProgramAtTerminal
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
@@ -72,11 +73,10 @@ def test_it_runs_on_the_log_folder_of_a_job(shared: RunningEmulator, environment
     spec = {"baseOutputDirectory": {"outputUriPrefix": "gs://boards/one"}}
     job = shared.create(custom_job(pool("pass"), **spec))
     shared.ended(job)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    options, _, exit_code, line, notes = run_until_called(shared, job, environment, "--port", port)
+    with reserve_port() as port:
+        options, _, exit_code, line, notes = run_until_called(shared, job, environment, "--port", str(port))
     folder = str(shared.data / "gcs" / "boards" / "one" / "logs")
-    assert options == {"--logdir": folder, "--host": "127.0.0.1", "--port": port}
+    assert options == {"--logdir": folder, "--host": "127.0.0.1", "--port": str(port)}
     assert (exit_code, line) == (7, f"TensorBoard of {job}: http://127.0.0.1:{port}/\n")
     assert "no event files in gs://boards/one/logs/ yet" in notes
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
+from tests.ports import reserve_port
+from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root, reachable_folder
 from vertex_emulator.errors import DockerMissing
 from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 
@@ -39,27 +40,22 @@ def test_a_listening_daemon_is_enough(tmp_path: Path) -> None:
 def test_what_does_not_listen_is_named(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as unix:
         unix.bind(str(tmp_path / "docker.sock"))
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
     remedy = "install Docker, start it, or set DOCKER_HOST"
-    for host, reason in (
-        (f"unix://{tmp_path}/none.sock", "No such file or directory"),
-        (f"unix://{tmp_path}/docker.sock", "Connection refused"),
-        (f"tcp://127.0.0.1:{port}", "Connection refused"),
-    ):
-        assert problem_of(host) == f"Docker does not answer on {host} ({reason}): {remedy}"
+    with reserve_port() as port:
+        for host, reason in (
+            (f"unix://{tmp_path}/none.sock", "No such file or directory"),
+            (f"unix://{tmp_path}/docker.sock", "Connection refused"),
+            (f"tcp://127.0.0.1:{port}", "Connection refused"),
+        ):
+            assert problem_of(host) == f"Docker does not answer on {host} ({reason}): {remedy}"
     assert "on tcp://127.0.0.1:port" in problem_of("tcp://127.0.0.1:port")
 
 
 @needs_root
-def test_a_user_without_access_learns_of_the_group(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as unix:
-        unix.bind("/tmp/daemon-check.sock")
-        try:
-            Path("/tmp/daemon-check.sock").chmod(0o600)
-            unix.listen()
-            assert "add your user to the group `docker`" in as_user(
-                NOBODY, lambda: problem_of("unix:///tmp/daemon-check.sock")
-            )
-        finally:
-            Path("/tmp/daemon-check.sock").unlink()
+def test_a_user_without_access_learns_of_the_group() -> None:
+    with reachable_folder(0o755) as folder, socket.socket(socket.AF_UNIX) as unix:
+        path = folder / "docker.sock"
+        unix.bind(str(path))
+        path.chmod(0o600)
+        unix.listen()
+        assert "add your user to the group `docker`" in as_user(NOBODY, lambda: problem_of(f"unix://{path}"))
