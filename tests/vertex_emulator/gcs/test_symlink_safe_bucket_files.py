@@ -6,6 +6,7 @@ import socket
 import stat
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.gcs import object_name_listing
 from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
@@ -151,9 +153,11 @@ def test_swapped_folder_leads_nowhere_else(tree: BucketFileTree, tmp_path: Path)
     (bucket / "run").mkdir(parents=True)
     (bucket / "link").symlink_to(outside)
 
-    refused = 0
+    attempts = refused = 0
+    deadline = time.monotonic() + PATIENCE_SECONDS
     with exchanged(bucket / "run", bucket / "link"):
-        for _ in range(2000):
+        while attempts < 2000 or (not refused and time.monotonic() < deadline):
+            attempts += 1
             try:
                 tree.make_writable_folder("gs://my-bucket/run/model")
                 new.touch()
