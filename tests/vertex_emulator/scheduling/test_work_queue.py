@@ -1,5 +1,6 @@
 import threading
 
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.scheduling.work_queue import WorkQueue
 
 
@@ -74,5 +75,5 @@ def test_closing_lets_a_waiting_worker_go() -> None:
     worker = threading.Thread(target=lambda: taken.append(queue.reserve_next_key_or_none()))
     worker.start()
     queue.close()
-    worker.join(5)
+    worker.join(PATIENCE_SECONDS)
     assert taken == ["never", None]
