@@ -168,11 +168,11 @@ def test_merging_changes_neither_of_its_arguments():
 )
 def test_a_hostile_file_is_read_in_time(write):
     text = write()
-    started = time.monotonic()
+    started = time.process_time()
     found = parse_metric_file(text, ["acc"], STARTED)
     merged = merge_measurements(merge_measurements([], found), found)
     find_some_unknown_metric_names(text, ["acc"])
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert len(found) <= 1000
     assert merged == found
 
