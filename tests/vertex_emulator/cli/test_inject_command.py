@@ -120,12 +120,12 @@ def test_request_faults_hit_requests_about_jobs(own: RunningEmulator) -> None:
     jobs = f"v1/{PARENT}/customJobs"
     inject(own, "unavailable")
     inject(own, "slow", "0.1", "--count", "2")
-    inject(own, "rate", "--per-minute", "10")
+    inject(own, "rate", "--per-minute", "1")
     inject(own, "lost-answer", "--name", "lost")
     assert inject(own, "--list").splitlines() == [
         "unavailable for the next request",
         "slow for the next 2 requests (seconds=0.1)",
-        "rate until cleared (per_minute=10)",
+        "rate until cleared (per_minute=1)",
         "lost-answer for the next job (name=lost)",
     ]
     assert own.call("GET", jobs, expect=503)["error"]["status"] == "UNAVAILABLE"
@@ -139,7 +139,7 @@ def test_request_faults_hit_requests_about_jobs(own: RunningEmulator) -> None:
     assert (error["status"], error["details"][0]["reason"]) == ("RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED")
     own.end(signal.SIGKILL)
     own.start()
-    assert inject(own, "--list") == "rate until cleared (per_minute=10)\n"
+    assert inject(own, "--list") == "rate until cleared (per_minute=1)\n"
     inject(own, "--clear")
     own.create(custom_job(pool("pass")))
 
