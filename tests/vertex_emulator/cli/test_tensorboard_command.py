@@ -108,7 +108,8 @@ def test_ctrl_c_ends_it_at_any_moment(
     shared.ended(job)
     (tmp_path / "temporary").mkdir()
     command = [sys.executable, "-m", "vertex_emulator", "tensorboard", "--data", str(shared.data), job]
-    with ProgramAtTerminal(command, environment | variables | {"TMPDIR": str(tmp_path / "temporary")}) as program:
+    variables = {**environment, **variables, "TMPDIR": str(tmp_path / "temporary")}
+    with reserve_port() as port, ProgramAtTerminal([*command, "--port", str(port)], variables) as program:
         program.read_until(shown)
         program.press("\x03")
         assert program.wait() == exit_code
