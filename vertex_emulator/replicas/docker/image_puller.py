@@ -37,15 +37,18 @@ class ImagePuller:
             raise ImageUnavailable(f"{image} is not on this machine; build it first")
         with self._lock:
             record = self._records.get(image)
-            if record is not None and record.done and job_id in record.waiting:
-                record.waiting.discard(job_id)
-                raise ImageUnavailable(f"{image} cannot be pulled: {record.failure or 'it was removed again'}")
-            if record is None or record.done:
+            has_waited_for_pull = record is not None and record.done and job_id in record.waiting
+            if record is None or (record.done and not has_waited_for_pull):
                 record = self._records[image] = _PullRecord()
                 pull, name = self._pull_image_and_wake_jobs, f"pull {image}"
                 threading.Thread(target=pull, args=(image, record), daemon=True, name=name).start()
-            record.waiting.add(job_id)
-        return False
+            if not has_waited_for_pull:
+                record.waiting.add(job_id)
+                return False
+            record.waiting.discard(job_id)
+        if record.failure is None and self._has_image_or_raise_if_invalid_name(image):  # the pull ended since the look
+            return True
+        raise ImageUnavailable(f"{image} cannot be pulled: {record.failure or 'it was removed again'}")
 
     def is_image_missing_here_and_in_registry(self, image: str) -> bool:
         """Return whether neither the machine nor the image's registry has an image; False if that is not known."""
