@@ -28,7 +28,7 @@ class ScheduleLoop:
         self._database = database
         self._run_advancer = RunAdvancer(database, jobs)
         self._changed = threading.Event()
-        self._is_stopping = False
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._awaited_job_ids: frozenset[str] | None = None  # None: each job
@@ -50,7 +50,7 @@ class ScheduleLoop:
 
     def stop(self, timeout: float) -> None:
         """Stop the thread, waiting at most `timeout` seconds for what it is doing."""
-        self._is_stopping = True
+        self._stopping.set()
         self._changed.set()
         if self._thread is not None:
             self._thread.join(timeout)
@@ -100,11 +100,13 @@ class ScheduleLoop:
     def _run_until_stopped(self) -> None:
         while True:
             self._changed.clear()  # before the look at what may have changed, or `stop` could be missed
-            if self._is_stopping:
+            if self._stopping.is_set():
                 return
             try:
                 next_time = self.advance_and_get_next_time_or_none()
             except Exception:  # noqa: BLE001 - a full disk may have room later
+                if self._stopping.is_set():
+                    return  # the database may be closed already
                 _log.exception("schedules cannot be looked at; they are looked at again")
                 next_time = now_ns() + _RETRY_NS
             self._sleep_until_time_or_change(next_time)

@@ -115,6 +115,8 @@ class Scheduler:
             self._log_service_message_unless_repeated(key, f"Waiting for Docker. {error}")
             return _compute_retry_delay(self._increment_failure_count(key))
         except Exception as error:  # noqa: BLE001 - an error of one job must not stop the others
+            if self._stopping.is_set():
+                return None  # the database may be closed already; the next start processes the key again
             _log.exception("processing %s failed", key)
             failures = self._increment_failure_count(key)
             if failures == _MAX_FAILURES:
@@ -180,7 +182,8 @@ class Scheduler:
             try:
                 self.try_to_process_next_key()
             except Exception:  # noqa: BLE001 - a full disk may have room later
-                _log.exception("a worker failed")
+                if not self._stopping.is_set():
+                    _log.exception("a worker failed")
 
     def _watch_containers(self) -> None:
         while not self._stopping.is_set():
@@ -191,7 +194,8 @@ class Scheduler:
             except ExecutorUnavailable as error:
                 _log.warning("%s", error)
             except Exception:  # noqa: BLE001 - without the watch, jobs advance only by timers
-                _log.exception("watching containers failed")
+                if not self._stopping.is_set():
+                    _log.exception("watching containers failed")
             self._stopping.wait(_RECONNECT_SECONDS)
 
 
