@@ -185,6 +185,12 @@ def labelled(name: str) -> list[str]:
     return done.stdout.split()
 
 
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has taken: the same however busy the machine is."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])

@@ -2,15 +2,25 @@
 
 import contextlib
 import io
+import signal
 import tarfile
-import time
 from typing import Any
 
 import pytest
 import requests
 
 from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job, line_of, pool, resident_bytes
+from tests.vertex_emulator.running import (
+    IMAGE,
+    PARENT,
+    RunningEmulator,
+    custom_job,
+    line_of,
+    pool,
+    processor_seconds,
+    resident_bytes,
+    until,
+)
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 from vertex_emulator.replicas.size_limited_variable_expansion import MAX_TEXT_BYTES
 
@@ -81,9 +91,9 @@ def test_the_longest_variable_of_linux_is_started(shared: RunningEmulator) -> No
     ],
 )
 def test_validation_stops_at_a_hundred_problems(shared: RunningEmulator, collection: str, body: dict[str, Any]) -> None:
-    started = time.monotonic()
+    started = processor_seconds(shared.process.pid)
     reply = shared.http.post(f"{shared.url}/v1/{PARENT}/{collection}", json=body, timeout=30)
-    assert time.monotonic() - started < 10
+    assert processor_seconds(shared.process.pid) - started < 10
     assert reply.status_code == 400
     error = reply.json()["error"]
     assert error["message"].endswith(f"\t{MORE_PROBLEMS_TEXT}\t")
@@ -94,9 +104,9 @@ def test_validation_stops_at_a_hundred_problems(shared: RunningEmulator, collect
 @pytest.mark.parametrize("ids", [1, 5000])
 def test_thousands_of_conditions_are_checked_in_time(shared: RunningEmulator, ids: int) -> None:
     body = {**tuning_job(children(ids)), "maxTrialCount": 0}
-    started = time.monotonic()
+    started = processor_seconds(shared.process.pid)
     error = shared.call("POST", f"v1/{PARENT}/hyperparameterTuningJobs", body, expect=400)["error"]
-    assert time.monotonic() - started < 10
+    assert processor_seconds(shared.process.pid) - started < 10
     assert error["message"] == "List of found errors:\t1.Field: max_trial_count; Message: is required, and at least 1\t"
 
 
@@ -119,9 +129,17 @@ def test_a_stop_is_heeded_during_heavy_requests(own: RunningEmulator) -> None:
         with contextlib.suppress(requests.RequestException):
             own.http.post(f"{own.url}/v1/{PARENT}/hyperparameterTuningJobs", json=body, timeout=(5, 0.05))
     assert own.call("GET", "healthz")["status"] == "ok"
-    started = time.monotonic()
-    assert own.end() == 0
-    assert time.monotonic() - started < 5
+    taken = [processor_seconds(own.process.pid)]
+    own.process.send_signal(signal.SIGTERM)
+
+    def has_ended() -> bool:
+        with contextlib.suppress(OSError):
+            taken.append(processor_seconds(own.process.pid))
+        return own.process.poll() is not None
+
+    until(has_ended, "the end")
+    assert own.process.wait() == 0
+    assert taken[-1] - taken[0] < 5
 
 
 def test_an_endless_line_is_a_log_of_many_entries(shared: RunningEmulator) -> None:
