@@ -110,7 +110,7 @@ class TestPipelines:
 
     def test_an_edit_replaces_running_pipelines_and_removes_others(self, stack: Project, first: FirstUp) -> None:
         until(lambda: _count_running(stack) == 2 and "removed" in models(stack), "the end of all but two")
-        assert pipelines(stack)["edited"]["state"] == "PIPELINE_STATE_RUNNING"
+        until(lambda: pipelines(stack)["edited"]["state"] == "PIPELINE_STATE_RUNNING", "the start of the edited one")
         declared = stack.declarations["trainingPipelines"]
         declared["edited"] = pipeline(training("--seconds=0"), wait=True)
         del declared["removed"], stack.declarations["customJobs"]["removed-job"]
