@@ -34,7 +34,7 @@ import requests
 
 from tests.engine.project import Project
 from tests.faults.engine_load import COLLECTIONS, DeclaredJobs, setting_of
-from tests.vertex_emulator.running import PATIENCE_SECONDS
+from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 JOBS = 20
 _PROVIDER = "-m pulumi.dynamic"
@@ -162,17 +162,26 @@ class Stack:
         """Let the emulator behave in the next run as the service does on a bad day."""
         if not self._faulty_api:
             return
-        if not (self.project.data / "endpoint.json").exists():
-            self.project.start_emulator()
-        url = f"{self.project.endpoint()['url']}/vertex_emulator/faults"
-        requests.delete(url, timeout=PATIENCE_SECONDS).raise_for_status()
         faults: list[dict[str, Any]] = [{"kind": "rate", "per_minute": 600}]
         if disturbing:
             faults += [{"kind": kind, "count": self._dice.randint(1, 3)} for kind in ("unavailable", "lost-answer")]
             faults += [{"kind": "slow", "seconds": 0.5, "count": self._dice.randint(1, 6)}]
+        until(lambda: self._has_taken(faults), "an emulator that takes faults")
         for fault in faults:
-            requests.post(url, json=fault, timeout=PATIENCE_SECONDS).raise_for_status()
             self.report.faults[fault["kind"]] += fault.get("count", 1)
+
+    def _has_taken(self, faults: list[dict[str, Any]]) -> bool:
+        """Whether the emulator has taken faults; what a killed `destroy` has begun to stop is started again."""
+        try:
+            if not (self.project.data / "endpoint.json").exists():
+                self.project.start_emulator()
+            url = f"{self.project.endpoint()['url']}/vertex_emulator/faults"
+            requests.delete(url, timeout=PATIENCE_SECONDS).raise_for_status()
+            for fault in faults:
+                requests.post(url, json=fault, timeout=PATIENCE_SECONDS).raise_for_status()
+        except (FileNotFoundError, requests.ConnectionError):
+            return False
+        return True
 
     def _wrong(self, verb: str) -> Iterator[str]:
         declared = self._jobs.settings if verb == "up" else {}
