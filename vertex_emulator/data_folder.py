@@ -13,8 +13,8 @@ from vertex_emulator.errors import StartError
 from vertex_emulator.folder_removal import remove_folder_tree
 
 EXIT_ALREADY_RUNNING = 3
-_PROBE_SECONDS = 0.2
-"""Longer than any probe holds the lock."""
+_HOLDER_SECONDS, _PROBE_SECONDS = 0.2, 20.0
+"""How long a start waits for another holder of the lock to end, and for probes, each of which holds it for a moment."""
 _OWNER_ONLY = 0o700
 _OWN_NAMES = {"emulator.db", "gcs", "start.lock"}  # start.lock is that of Pulumi's programs
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
@@ -163,14 +163,24 @@ def open_and_lock_file_or_raise(lock_path: Path) -> IO[str]:
 
 
 def _lock_retrying_briefly(file: IO[str]) -> None:
-    deadline = time.monotonic() + _PROBE_SECONDS
+    begun = time.monotonic()
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if time.monotonic() - begun > (_PROBE_SECONDS if _is_only_probed(file) else _HOLDER_SECONDS):
                 raise
             time.sleep(0.01)
+
+
+def _is_only_probed(file: IO[str]) -> bool:
+    """Return whether whoever holds the lock only asks if an emulator does: `is_lock_held` takes a shared lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return True
 
 
 def _build_lock_error(lock_path: Path, error: OSError) -> StartError:

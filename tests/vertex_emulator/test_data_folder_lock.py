@@ -1,0 +1,26 @@
+"""The lock of a data folder: one process serves the folder, and others ask whether it does."""
+
+import fcntl
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.vertex_emulator.running import PATIENCE_SECONDS
+from vertex_emulator.data_folder import is_lock_held, open_and_lock_file_or_raise
+from vertex_emulator.errors import StartError
+
+
+def test_a_start_waits_for_whoever_asks_at_length(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch()
+    asks = lock.open()
+    fcntl.flock(asks, fcntl.LOCK_SH)  # as `is_lock_held` does, in a process that is held up meanwhile
+    end = threading.Timer(1, asks.close)
+    end.start()
+    with open_and_lock_file_or_raise(lock):
+        assert is_lock_held(lock)
+        with pytest.raises(StartError, match="an emulator is already running"):
+            open_and_lock_file_or_raise(lock)
+    end.join(PATIENCE_SECONDS)
+    assert not is_lock_held(lock)
