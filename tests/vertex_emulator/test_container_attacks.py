@@ -333,15 +333,15 @@ def test_50_mb_of_log_are_bounded_and_reported(tmp_path: Path) -> None:
         lines = 50 * MB // 109
         name = emulator.create(custom_job(pool(FLOOD + "import time; time.sleep(600)", args=[str(lines)])))
         (container,) = until(lambda: labelled(name), "its container")
-        inspected = subprocess.run(
-            ["docker", "inspect", "-f", "{{.LogPath}}", container], capture_output=True, text=True, check=True
-        )
-        path = Path(inspected.stdout.strip())
         read_last_line = ["docker", "logs", "--tail", "1", container]  # the file has no name while it is rotated
         until(
             lambda: subprocess.run(read_last_line, capture_output=True).stdout.startswith(b"%08d " % (lines - 1)),
             "the last line",
         )
+        inspected = subprocess.run(
+            ["docker", "inspect", "-f", "{{.LogPath}}", container], capture_output=True, text=True, check=True
+        )
+        path = Path(inspected.stdout.strip())
         assert sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")) < 11 * MB
         emulator.call("POST", f"v1/{name}:cancel", {})
         emulator.ended(name)
