@@ -14,9 +14,19 @@ from typing import Any
 
 import pytest
 
+from tests.ports import reserve_port
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
-from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, command, custom_job, pool, until
+from tests.vertex_emulator.running import (
+    IMAGE,
+    PARENT,
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    command,
+    custom_job,
+    pool,
+    until,
+)
 from vertex_emulator.data_folder import is_lock_held
 
 JOBS = f"/v1/{PARENT}/customJobs"
@@ -92,22 +102,23 @@ def test_a_closed_connection_counts_as_nobody_s(own: RunningEmulator) -> None:
 
 @needs_root
 def test_the_next_user_of_a_port_is_identified_anew(shared: RunningEmulator) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        source = ("127.0.0.1", free.getsockname()[1])
-
-    def get_from_same_port() -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=20, source_address=source)
-        connection.connect()
-        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        with closing(connection):
+    def get_from(source_port: int) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port(shared))
+        with closing(connection), socket.socket() as connection.sock:
+            connection.sock.settimeout(20)
+            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sock.bind(("127.0.0.1", source_port))
+            connection.sock.connect(("127.0.0.1", port(shared)))
             connection.request("GET", "/healthz")
             reply = connection.getresponse()
             reply.read()
             return reply.status
 
-    assert get_from_same_port() == 200
-    assert as_user(NOBODY, get_from_same_port) == 403
-    assert get_from_same_port() == 200
+    with reserve_port() as source_port:
+        assert get_from(source_port) == 200
+        assert as_user(NOBODY, lambda: get_from(source_port)) == 403
+        assert get_from(source_port) == 200
 
 
 @needs_root
@@ -136,7 +147,7 @@ def test_a_stale_endpoint_is_removed_before_all_else(own: RunningEmulator) -> No
         until(lambda: not (own.data / "endpoint.json").exists(), "the removal")
         assert starting.poll() is None
     starting.terminate()
-    starting.wait(20)
+    starting.wait(PATIENCE_SECONDS)
 
 
 def test_token_is_made_once(own: RunningEmulator) -> None:

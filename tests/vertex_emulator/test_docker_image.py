@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.ports import reserve_port
 from tests.vertex_emulator.running import IMAGE, PARENT, command, custom_job, pool, until
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +71,10 @@ def test_a_job_writes_to_the_machine_s_bucket_folder(container: str, tmp_path: P
 
 
 def test_a_published_port_needs_the_token_that_env_sets(container: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     data = tmp_path / ".emulator"
     data.mkdir(mode=0o700)
-    shell(PUBLISH.replace("8600", str(port)), tmp_path, container, VERTEX_EMULATOR_DATA=str(data))
+    with reserve_port() as port:
+        shell(PUBLISH.replace("8600", str(port)), tmp_path, container, VERTEX_EMULATOR_DATA=str(data))
     until((data / "endpoint.json").exists, "the start")
     printed = subprocess.run(
         ["docker", "exec", container, "vertex-emulator", "env", "--json"], capture_output=True, text=True, check=True

@@ -1,6 +1,7 @@
 import signal
 import subprocess
 
+from tests.ports import reserve_port
 from tests.vertex_emulator.running import (
     PATIENCE_SECONDS,
     RunningEmulator,
@@ -31,15 +32,20 @@ time.sleep(600)
 
 def test_restarted_emulator_finds_running_containers(own: RunningEmulator) -> None:
     (own.data / "gcs" / "runs").mkdir()
-    name = own.create(custom_job(pool(SLOW)))
-    own.in_state(name, "JOB_STATE_RUNNING")
-    (container,) = labelled(name)
-    assert own.end(signal.SIGTERM) == 0
-    assert not (own.data / "endpoint.json").exists()
-    assert labelled(name) == [container]
-    url = own.url
-    own.start()
-    assert own.url == url
+    with reserve_port() as port:
+        own.end()
+        own.options = ("--port", str(port))
+        own.start()
+        own.options = ()
+        name = own.create(custom_job(pool(SLOW)))
+        own.in_state(name, "JOB_STATE_RUNNING")
+        (container,) = labelled(name)
+        assert own.end(signal.SIGTERM) == 0
+        assert not (own.data / "endpoint.json").exists()
+        assert labelled(name) == [container]
+        url = own.url
+        own.start()
+        assert own.url == url
     (own.data / "gcs" / "runs" / "go").touch()
     assert own.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
     assert own.lines(name) == ["begun"]
