@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.preloaded import ForkedProcess
 from tests.vertex_emulator.running import (
     PARENT,
     PATIENCE_SECONDS,
@@ -20,7 +19,6 @@ from tests.vertex_emulator.running import (
     labelled,
     line_of,
     pool,
-    until,
 )
 from vertex_api import __version__
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
@@ -172,35 +170,6 @@ def test_reset_removes_jobs_and_keeps_buckets(own: RunningEmulator) -> None:
     assert (own.data / "gcs" / "kept").is_dir()
 
 
-def test_jobs_wait_with_reason_without_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A daemon that is gone after the start; there is none for a moment whenever Docker restarts."""
-    docker = tmp_path / "docker.sock"
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{docker}")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(docker))
-        listener.listen()
-        listener.settimeout(PATIENCE_SECONDS)
-        process = ForkedProcess(["serve", "--data", str(tmp_path / "data")], tmp_path / "log", tmp_path / "log")
-        listener.accept()[0].close()
-        docker.unlink()
-    try:
-        until((tmp_path / "data" / "endpoint.json").exists, "the start")
-        emulator = RunningEmulator.__new__(RunningEmulator)
-        emulator.__dict__.update(json.loads((tmp_path / "data" / "endpoint.json").read_text()))
-        import requests
-
-        emulator.http = requests.Session()
-        name = emulator.create(custom_job(pool("pass")))
-        until(lambda: emulator.entries(name, 'textPayload:"Waiting for Docker*"'), "the reason")
-        assert emulator.get(name)["state"] in ("JOB_STATE_QUEUED", "JOB_STATE_PENDING")
-        assert emulator.call("GET", "readyz", expect=503)["status"] == "unavailable"
-        assert emulator.call("GET", "healthz")["status"] == "ok"
-        emulator.http.close()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_SECONDS) == 0
-
-
 def test_serve_prints_what_env_prints(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(tmp_path)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -210,14 +179,6 @@ def test_serve_prints_what_env_prints(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert first + process.stdout.read() == env
     assert first.startswith("export CLOUDSDK_")
-
-
-@pytest.mark.parametrize("verb", ["serve", "start"])
-def test_without_docker_a_start_ends_with_5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    done = command(verb, data=tmp_path / "data")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (5, "", 1)
-    assert f"Docker does not answer on unix://{tmp_path}/none.sock" in done.stderr
 
 
 def test_commands_show_examples_and_exit_codes(shared: RunningEmulator) -> None:
