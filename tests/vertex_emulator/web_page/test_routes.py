@@ -101,7 +101,7 @@ def test_file_is_sent_as_download_without_scripts(shared: RunningEmulator) -> No
 def test_events_name_changed_jobs_or_the_requested_one(shared: RunningEmulator) -> None:
     with events(shared) as all_jobs:
         first = shared.create(absent("first"))
-        assert first.rpartition("/")[2] in next(all_jobs)
+        assert any(first.rpartition("/")[2] in ids for ids in all_jobs)  # jobs of earlier tests may change, too
         shared.ended(first)
         second = shared.create(absent("second"))
         other = second.rpartition("/")[2]
