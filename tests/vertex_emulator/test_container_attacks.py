@@ -94,8 +94,8 @@ def test_host_services_and_metadata_are_unreachable(shared: RunningEmulator, rep
 
 LISTEN = """
 import socket, sys, time
-print(socket.gethostbyname(socket.gethostname()), flush=True)
 with socket.create_server(("", 3333)) as server:
+    print(socket.gethostbyname(socket.gethostname()), flush=True)
     server.accept()
 """
 
