@@ -122,11 +122,11 @@ class RunningEmulator:
 
     def answer(self, path: str) -> requests.Response:
         """The answer to a GET, whatever its status."""
-        return self.http.get(f"{self.url}/{path}", timeout=30)
+        return self.http.get(f"{self.url}/{path}", timeout=PATIENCE_SECONDS)
 
     def call(self, method: str, path: str, body: Any = None, expect: int = 200, **options: Any) -> Any:
         """An API call; the reply's JSON."""
-        reply = self.http.request(method, f"{self.url}/{path}", json=body, timeout=30, **options)
+        reply = self.http.request(method, f"{self.url}/{path}", json=body, timeout=PATIENCE_SECONDS, **options)
         assert reply.status_code == expect, reply.text
         return reply.json()
 
