@@ -20,9 +20,12 @@ export async function persistently(work) {
 /** Ask; the answer's JSON. Only what can be asked twice is. Throws an Error with the emulator's own words. */
 export async function ask(path, { method = "GET", body, isRepeatable = method === "GET" } = {}) {
   const headers = body ? { "Content-Type": "application/json" } : {};
-  const send = () => fetch(path, { method, headers, body: body && JSON.stringify(body) });
-  const reply = await (isRepeatable ? persistently(send) : send());
-  const answer = await reply.json().catch(() => ({}));
+  const send = async () => {
+    const reply = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+    const answer = reply.json();
+    return [reply, await (reply.ok && isRepeatable ? answer : answer.catch(() => ({})))]; // it may be cut off, too
+  };
+  const [reply, answer] = await (isRepeatable ? persistently(send) : send());
   if (reply.ok) return answer;
   const error = new Error(answer.error?.message ?? `The emulator answered ${reply.status}.`);
   error.code = reply.status;
