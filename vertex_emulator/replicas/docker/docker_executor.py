@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas.docker import container_options
+from vertex_emulator.replicas.docker import container_exit_events, container_options
 from vertex_emulator.replicas.docker.container_isolation_firewall import ContainerIsolationFirewall
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
@@ -169,18 +169,7 @@ class DockerExecutor:
         return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
 
     def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
-        watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
-        # A client of its own: the stream occupies it, and no read on it may time out.
-        client = create_docker_client(timeout_seconds=None)
-        try:
-            with translate_connection_errors():
-                events = client.events(filters=watched, decode=True)
-            on_begin()
-            with translate_connection_errors():
-                for event in events:
-                    yield event["Actor"]["Attributes"][f"{LABEL}.job"]
-        finally:
-            client.close()
+        return container_exit_events.iterate_job_ids_of_container_exits(self._id, on_begin)
 
     def _create_container_and_return_whether_new(
         self, client: "docker.APIClient", network: str, addresses_by_hostname: dict[str, str], spec: ReplicaSpec

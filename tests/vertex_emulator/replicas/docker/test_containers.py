@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -86,3 +87,21 @@ def test_removal_awaits_one_that_has_begun(
     (removal,) = removals
     removal.join()
     client.close()
+
+
+def test_a_container_that_ended_before_the_daemon_watched_is_named(
+    executor: DockerExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon answers a request for events before it begins to collect them."""
+    replica, later = (spec(tmp_path, "true", generate_id()) for _ in range(2))
+    request_events = docker.APIClient.events
+
+    def end_replica_and_request_events(client: docker.APIClient, **options: Any) -> Any:
+        executor.start_replica_unless_started(replica)
+        until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited", "its end")
+        return request_events(client, **options)
+
+    monkeypatch.setattr(docker.APIClient, "events", end_replica_and_request_events)
+    changes = executor.iterate_job_ids_of_container_exits(lambda: executor.start_replica_unless_started(later))
+    assert next(changes) == replica.job
+    changes.close()  # type: ignore[attr-defined]
