@@ -78,7 +78,7 @@ def test_a_full_disk_delays_logs_but_no_job(disk: Path, emulator: RunningEmulato
     assert emulator.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
     until(lambda: "cannot be saved yet" in (disk / "data.log").read_text(), "a full disk")
     assert labelled(name)
-    assert len(emulator.lines(name)) == 1000
+    assert len(emulator.lines(name)) == 4000
     # Each further attempt writes one, and removes it.
     until(lambda: not list((disk / "data/logs").rglob("*.partial")), "removal of what was saved in part")
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
