@@ -64,9 +64,9 @@ class StudyReconciler:
         others = self._refresh_and_store_trials(study, others, jobs)
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
         known.add_ended_trials(study, [trial for trial in others if trial.has_ended])
+        self._mark_running_if_trial_started(study, trials)  # also where the last trial has ended meanwhile
         ending = study.ending or study_and_trial_stopping.decide_study_ending_or_none(study, trials, now_ns())
         if ending is None:
-            self._mark_running_if_trial_started(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
             return self._end_trials_or_study_or_get_delay(study, ending, trials)
