@@ -1,6 +1,6 @@
 """The client of the training API: Google's own (`aiplatform_v1` over REST), for the cloud and the emulator alike."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_snake
 
 from vertex_api import client_errors
 from vertex_api.calls.error_translation import translate_errors
+from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retry_rules import CallKind
 from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.deferred_packages import register_deferred_package
@@ -149,20 +150,17 @@ class RestClient:
 
         task = f'="{replica}"' if replica else '!="service"'
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
-        body: dict[str, Any] = {"resourceNames": [f"projects/{name.project}"], "filter": filter}
-        body |= {"orderBy": "timestamp desc", "pageSize": count}
-        entries: list[Any] = []
+        query = {"resourceNames": [f"projects/{name.project}"], "filter": filter, "orderBy": "timestamp desc"}
+
+        def send_query(query: Mapping[str, Any]) -> dict[str, Any]:
+            url = f"{self._endpoint.logging}/v2/entries:list"
+            reply = self._session.post(url, json=query, timeout=CALL_TIMEOUT)
+            if not reply.ok:
+                raise from_http_response(reply)
+            return dict(reply.json())
+
         with translate_errors():
-            while True:
-                reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
-                if not reply.ok:
-                    raise from_http_response(reply)
-                page = reply.json()
-                entries += page.get("entries", [])
-                # A page may end early, even empty, where a search takes long.
-                if len(entries) >= count or not page.get("nextPageToken"):
-                    return [_get_log_entry_text(entry) for entry in reversed(entries[:count])]
-                body["pageToken"] = page["nextPageToken"]
+            return [_get_log_entry_text(entry) for entry in reversed(collect_log_entries(send_query, query, count))]
 
     def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
         with translate_errors():
@@ -239,6 +237,6 @@ def _convert_to_job_json(message: Any) -> Job:
     return dict(json_format.MessageToDict(type(message).pb(message)))
 
 
-def _get_log_entry_text(entry: dict[str, Any]) -> str:
+def _get_log_entry_text(entry: Mapping[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
     return str(entry.get("textPayload") or payload.get("message", payload))

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vertex_api.calls.error_translation import translate_errors
+from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retrying_caller import RetryingCaller
 
 Build = Mapping[str, Any]
@@ -71,12 +72,9 @@ class CloudBuildClient:
             f'logName="projects/{project}/logs/cloudbuild" AND resource.type="build" '
             f'AND resource.labels.build_id="{build_id}"'
         )
-        body: dict[str, Any] = {"resourceNames": [f"projects/{project}"], "filter": filter}
-        body |= {"orderBy": "timestamp desc", "pageSize": count}
-        url = f"{self._logging_url}/v2/entries:list"
-        return self._caller.call(
-            "read_log", lambda: list(self._send_and_parse_json("POST", url, body).get("entries", []))
-        )
+        query = {"resourceNames": [f"projects/{project}"], "filter": filter, "orderBy": "timestamp desc"}
+        send_query = partial(self._send_and_parse_json, "POST", f"{self._logging_url}/v2/entries:list")
+        return self._caller.call("read_log", lambda: collect_log_entries(send_query, query, count))
 
     def _send_and_parse_json(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         from google.api_core.exceptions import from_http_response

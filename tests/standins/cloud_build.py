@@ -65,7 +65,7 @@ class CloudBuildStandIn:
         self.secrets: dict[str, str] = {}
         self.storage_url = self.registry = ""
         self.docker_config: Path | None = None
-        self.has_layer_cache = False
+        self.has_layer_cache = self.has_empty_first_log_page = False
         self.may_run = threading.Event()
         self.may_run.set()
         self._lock = threading.Lock()
@@ -89,7 +89,8 @@ class CloudBuildStandIn:
 
     def _serve(self, name: str, matched: Any, query: Mapping[str, list[str]], body: Any) -> tuple[int, Any]:
         if name == "log":
-            return 200, {"entries": self._list_entries(body)}
+            is_early = self.has_empty_first_log_page and "pageToken" not in body
+            return 200, {"nextPageToken": "next"} if is_early else {"entries": self._list_entries(body)}
         if name == "create":
             return self._create(matched["parent"], body)
         if name == "list":

@@ -218,6 +218,13 @@ def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> N
     assert [*log.iterate_new_lines_if_due(is_last_read=True)] == []
 
 
+def test_log_lines_are_read_from_the_page_after_an_empty_one(service: CloudBuildStandIn) -> None:
+    service.has_empty_first_log_page, service.logs["next"] = True, ["exit code 1"]
+    run, log, *_ = start_run(service)
+    run.find_active_or_start_build()
+    assert log.read_last_lines_until_stable(12) == ["exit code 1"]
+
+
 def test_last_lines_that_arrive_late_are_read(service: CloudBuildStandIn) -> None:
     run, log, *_ = start_run(service, lambda: service.logs[next(iter(service.logs))].append("exit code 1"))
     run.find_active_or_start_build()
