@@ -66,8 +66,10 @@ class ContainerIsolationFirewall:
         self._admitted, self._is_outdated = "", False
         self._obstacle = _describe_missing_root_or_nft_or_none()
 
-    def build_mac_address(self, container_name: str) -> str:
-        """Return the MAC address by which the rules know a container."""
+    def build_mac_address_or_none(self, container_name: str) -> str | None:
+        """Return the MAC address by which the rules know a container; None if this process can set no rules."""
+        if _describe_missing_root_or_nft_or_none() is not None:
+            return None
         digest = hashlib.sha256(container_name.encode()).hexdigest()
         return ":".join([self._mac_prefix, digest[0:2], digest[2:4], digest[4:6]])
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.docker import container_exit_events, container_options
+from vertex_emulator.replicas.docker.arp_cache import remove_arp_entries_if_possible
 from vertex_emulator.replicas.docker.container_isolation_firewall import ContainerIsolationFirewall
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
@@ -158,6 +159,9 @@ class DockerExecutor:
     def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._list_containers(self._build_job_filters(job_id)):
             self._connect_and_call(partial(remove_container_unless_gone, container_id=container["Id"]))
+            name = container["Names"][0].removeprefix("/")
+            if mac_address := self._firewall.build_mac_address_or_none(name):
+                remove_arp_entries_if_possible(mac_address)
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
             with ignore_api_errors(404):
                 self._connect_and_call(methodcaller("remove_network", network["Id"]))
@@ -179,7 +183,7 @@ class DockerExecutor:
 
         name = self.get_container_name(spec.job, spec.replica)
         address = addresses_by_hostname[spec.cluster_name] if len(spec.peers) > 1 else None
-        mac_address = self._firewall.build_mac_address(name)
+        mac_address = self._firewall.build_mac_address_or_none(name)
         try:
             client.create_container(
                 spec.image,

@@ -41,7 +41,7 @@ def map_hostnames_to_addresses(subnet: ipaddress.IPv4Network, hostnames: Sequenc
     return {name: str(subnet[_FIRST_HOST + i]) for i, name in enumerate(hostnames)}
 
 
-def build_endpoint_options(client: Any, network: str, address: str | None, mac_address: str) -> dict[str, Any]:
+def build_endpoint_options(client: Any, network: str, address: str | None, mac_address: str | None) -> dict[str, Any]:
     """Build arguments of the SDK's `create_container` that give a container its addresses on a network."""
     from docker.utils import version_gte
 
@@ -50,7 +50,7 @@ def build_endpoint_options(client: Any, network: str, address: str | None, mac_a
     if version_gte(client.api_version, "1.44"):
         endpoint = client.create_endpoint_config(ipv4_address=address, mac_address=mac_address)
         return {"networking_config": client.create_networking_config({network: endpoint})}
-    options: dict[str, Any] = {"mac_address": mac_address}
+    options: dict[str, Any] = {} if mac_address is None else {"mac_address": mac_address}
     if address is not None:
         endpoint = client.create_endpoint_config(ipv4_address=address)
         options["networking_config"] = client.create_networking_config({network: endpoint})

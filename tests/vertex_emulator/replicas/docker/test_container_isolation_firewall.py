@@ -55,6 +55,7 @@ def test_an_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> N
     found = firewall(Daemon())
     found.add_rules_if_possible()
     assert found.describe_obstacle_or_none() == "the emulator does not run as root"
+    assert found.build_mac_address_or_none("a") is None
 
 
 def test_a_machine_without_nft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,5 +101,5 @@ def test_rules_name_emulator_and_default_bridge(nft: Path) -> None:
     assert written.startswith(f"list table inet vertex_{EMULATOR}\n-f -\ntable inet vertex_{EMULATOR}")
     assert written.count("-f -") == 1
     assert 'iifname "bridge9"' in written
-    assert found.build_mac_address("a").startswith("06:01:23:")
+    assert str(found.build_mac_address_or_none("a")).startswith("06:01:23:")
     assert "== 06:01:23:00:00:00" in written

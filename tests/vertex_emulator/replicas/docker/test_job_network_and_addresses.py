@@ -25,3 +25,12 @@ def test_container_without_network_has_no_addresses() -> None:
     client = docker.APIClient(version="1.41")
     assert build_endpoint_options(client, "none", None, MAC) == {}
     client.close()
+
+
+@pytest.mark.parametrize("version", ["1.41", "1.44"])
+def test_docker_chooses_a_mac_address_that_is_not_given(version: str) -> None:
+    client = docker.APIClient(version=version)
+    options = build_endpoint_options(client, "bridge", None, None)
+    client.close()
+    assert "mac_address" not in options
+    assert "MacAddress" not in options.get("networking_config", {}).get("EndpointsConfig", {}).get("bridge", {})
