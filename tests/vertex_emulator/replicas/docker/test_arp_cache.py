@@ -12,12 +12,16 @@ from tests.vertex_emulator.running import RunningEmulator, custom_job, labelled,
 SCRIPT = """
 import os, socket, struct, time
 gateway = [line.split()[2] for line in open("/proc/net/route") if line.split()[1] == "00000000"][0]
-while not os.path.exists("/gcs/arp/go"):
+while not os.path.exists("/gcs/arp/" + os.environ["END"]):
     with socket.socket() as connection:
         connection.settimeout(1)
         connection.connect_ex((socket.inet_ntoa(struct.pack("<L", int(gateway, 16))), 9))
     time.sleep(0.1)
 """
+
+
+def create_job(emulator: RunningEmulator, file_that_ends_it: str) -> str:
+    return emulator.create(custom_job(pool(SCRIPT, env=[{"name": "END", "value": file_that_ends_it}])))
 
 
 def has_arp_entry(mac_address: str) -> bool:
@@ -26,15 +30,20 @@ def has_arp_entry(mac_address: str) -> bool:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the firewall's rules, which need the MAC addresses, need root")
 def test_the_machine_forgets_the_mac_address_of_a_container(shared: RunningEmulator) -> None:
-    (shared.data / "gcs" / "arp").mkdir()
-    name = shared.create(custom_job(pool(SCRIPT)))
-    shared.in_state(name, "JOB_STATE_RUNNING")
+    folder = shared.data / "gcs" / "arp"
+    folder.mkdir()
+    other = create_job(shared, "end")  # without any container, Docker's bridge is down and has no entries
+    name = create_job(shared, "go")
+    for job in (other, name):
+        shared.in_state(job, "JOB_STATE_RUNNING")
     (container,) = labelled(name)
     inspect = ["docker", "inspect", "--format", "{{.NetworkSettings.MacAddress}}", container]
     mac_address = subprocess.run(inspect, capture_output=True, text=True, check=True).stdout.strip()
     assert mac_address.startswith("06:")
     until(lambda: has_arp_entry(mac_address), "the container's entry")
-    (shared.data / "gcs" / "arp" / "go").touch()
+    (folder / "go").touch()
     shared.ended(name)
     until(lambda: not labelled(name), "removal of the container")
     until(lambda: not has_arp_entry(mac_address), "removal of its entry")
+    (folder / "end").touch()
+    assert shared.ended(other)["state"] == "JOB_STATE_SUCCEEDED"
