@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.ports import reserve_port
 from tests.vertex_emulator.running import RunningEmulator
 
 
@@ -21,3 +22,12 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
     emulator = RunningEmulator(tmp_path_factory.mktemp("own") / "data")
     yield emulator
     emulator.close()
+
+
+@pytest.fixture
+def own_on_reserved_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """One like `own`, whose port nobody else gets while it is down."""
+    with reserve_port() as port:
+        emulator = RunningEmulator(tmp_path_factory.mktemp("own") / "data", f"--port={port}")
+        yield emulator
+        emulator.close()

@@ -1,7 +1,6 @@
 import signal
 import subprocess
 
-from tests.ports import reserve_port
 from tests.vertex_emulator.running import (
     PATIENCE_SECONDS,
     RunningEmulator,
@@ -30,22 +29,19 @@ time.sleep(600)
 """
 
 
-def test_restarted_emulator_finds_running_containers(own: RunningEmulator) -> None:
+def test_restarted_emulator_finds_running_containers(own_on_reserved_port: RunningEmulator) -> None:
+    own = own_on_reserved_port
     (own.data / "gcs" / "runs").mkdir()
-    with reserve_port() as port:
-        own.end()
-        own.options = ("--port", str(port))
-        own.start()
-        own.options = ()
-        name = own.create(custom_job(pool(SLOW)))
-        own.in_state(name, "JOB_STATE_RUNNING")
-        (container,) = labelled(name)
-        assert own.end(signal.SIGTERM) == 0
-        assert not (own.data / "endpoint.json").exists()
-        assert labelled(name) == [container]
-        url = own.url
-        own.start()
-        assert own.url == url
+    name = own.create(custom_job(pool(SLOW)))
+    own.in_state(name, "JOB_STATE_RUNNING")
+    (container,) = labelled(name)
+    assert own.end(signal.SIGTERM) == 0
+    assert not (own.data / "endpoint.json").exists()
+    assert labelled(name) == [container]
+    url = own.url
+    own.options = ()  # it remembers its port
+    own.start()
+    assert own.url == url
     (own.data / "gcs" / "runs" / "go").touch()
     assert own.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
     assert own.lines(name) == ["begun"]

@@ -1,17 +1,15 @@
 """The memory, descriptors, threads and processor time of a process, watched while it works."""
 
 import contextlib
-import os
 import threading
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from tests.vertex_emulator.running import resident_bytes
+from tests.vertex_emulator.running import processor_seconds, resident_bytes
 
 _SECONDS_BETWEEN_SAMPLES = 0.1
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,7 @@ class ProcessWatch:
                 waits[thread] = int((self._folder / "task" / thread / "schedstat").read_text().split()[1]) / 1e9
             except (FileNotFoundError, ProcessLookupError):
                 continue
-        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
-        self._samples.append(Sample(monotonic(), (int(fields[11]) + int(fields[12])) / _TICKS, waits))
+        self._samples.append(Sample(monotonic(), processor_seconds(self._pid), waits))
         self.max_resident_bytes = max(self.max_resident_bytes, resident_bytes(self._pid))
         self.max_descriptors = max(self.max_descriptors, self.count_descriptors())
         self.max_threads = max(self.max_threads, len(waits))

@@ -1,14 +1,10 @@
 """The page in a browser, on jobs that really run."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.ports import reserve_port
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import RunningEmulator, custom_job, labelled, pool, until
 
@@ -103,13 +99,6 @@ def test_cancel_button_asks_and_then_ends_container(shared: RunningEmulator, vis
     expect(page.get_by_role("status").filter(has_text="The job is now cancelled.")).to_have_count(1)
     assert shared.get(name)["state"] == "JOB_STATE_CANCELLED"
     until(lambda: not labelled(name), "the removal of its container")
-
-
-@pytest.fixture
-def own_on_reserved_port(tmp_path: Path) -> Iterator[RunningEmulator]:
-    """An emulator whose port nobody else gets while it is down."""
-    with reserve_port() as port, closing(RunningEmulator(tmp_path / "data", f"--port={port}")) as emulator:
-        yield emulator
 
 
 def test_page_reconnects_after_emulator_restart(own_on_reserved_port: RunningEmulator, visit: Visit) -> None:

@@ -4,15 +4,15 @@ import { useEffect, useRef, useState } from "./vendor/htm/standalone.module.js";
 const AGAIN_MILLISECONDS = 2000;
 const TRIES = 4;
 
-/** Do it; where it fails, do it again, a few times. Chromium gives up every request that is under way when a network
+/** Do it; where it fails, do it again, a few times or as often as said. Chromium gives up every request that is under way when a network
  * appears or goes (ERR_NETWORK_CHANGED), and the networks of jobs do. */
-export async function persistently(work) {
+export async function persistently(work, tries = TRIES) {
   for (let tried = 1; ; tried += 1) {
     try {
       return await work();
     } catch (error) {
-      if (tried === TRIES) throw error;
-      await new Promise((done) => setTimeout(done, 150 * tried));
+      if (tried >= tries) throw error;
+      await new Promise((done) => setTimeout(done, Math.min(150 * tried, AGAIN_MILLISECONDS)));
     }
   }
 }

@@ -5,29 +5,19 @@ import { tick } from "./format.js";
 import { persistently } from "./emulator-requests.js";
 
 const INTEGER_INCREMENTS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
-const AGAIN_MILLISECONDS = 2000;
+
 let loading = null;
 
-/** The chart library, which other pages do not need. */
+/** The chart library, which other pages do not need. It is asked for until it comes: a chart has no other moment for it. */
 function chartLibrary() {
-  loading ??= loadLibrary();
-  return loading;
-}
-
-/** It is asked for until it comes: a chart has no other moment to ask again. */
-async function loadLibrary() {
-  const load = () => new Promise((done, fail) => {
+  loading ??= persistently(() => new Promise((done, fail) => {
     const script = document.createElement("script");
     script.src = "/assets/vendor/uplot/uPlot.iife.min.js";
     script.onload = () => done(window.uPlot);
     script.onerror = () => fail(new Error("the chart library cannot be loaded"));
     document.head.append(script);
-  });
-  for (;;) {
-    const library = await persistently(load).catch(() => null);
-    if (library) return library;
-    await new Promise((done) => setTimeout(done, AGAIN_MILLISECONDS));
-  }
+  }), Infinity);
+  return loading;
 }
 
 function optionsOf({ series, hooks, isOverTime }, width, height) {
