@@ -58,8 +58,8 @@ def pool(script: str, replicas: int = 1, **container: Any) -> dict[str, Any]:
     return {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": replicas, "containerSpec": spec}
 
 
-def add_wait_for_replicas(script: str) -> str:
-    """Let the first replica, with which a job ends, wait until each of the others has run the script."""
+def let_first_replica_end_last(script: str) -> str:
+    """Return a script whose first replica, with which a job ends, waits until all others have run it."""
     return script + _WAIT_FOR_REPLICAS
 
 

@@ -15,10 +15,10 @@ import pytest
 from tests.vertex_emulator.running import (
     PATIENCE_SECONDS,
     RunningEmulator,
-    add_wait_for_replicas,
     command,
     custom_job,
     labelled,
+    let_first_replica_end_last,
     pool,
     until,
 )
@@ -72,7 +72,7 @@ def run(emulator: RunningEmulator, script: str, *args: str, replicas: int = 1, *
 
 def probe(emulator: RunningEmulator, *args: str, replicas: int = 1) -> list[dict[str, str]]:
     """What each replica of a job reaches."""
-    script = add_wait_for_replicas(PROBE)
+    script = let_first_replica_end_last(PROBE)
     pools = [pool(script, args=list(args))] + [pool(script, replicas - 1, args=list(args))] * (replicas > 1)
     name = emulator.create(custom_job(*pools))
     emulator.ended(name)

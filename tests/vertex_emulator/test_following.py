@@ -10,9 +10,9 @@ import pytest
 from tests.vertex_emulator.running import (
     PATIENCE_SECONDS,
     RunningEmulator,
-    add_wait_for_replicas,
     command,
     custom_job,
+    let_first_replica_end_last,
     pool,
     until,
 )
@@ -51,7 +51,7 @@ def test_exit_code_of_followed_log_tells_job_success(shared: RunningEmulator) ->
 
 
 def test_log_is_limited_to_replica_or_trial(shared: RunningEmulator) -> None:
-    chief, worker = (pool(add_wait_for_replicas(f"print('{name}')")) for name in ("chief", "worker"))
+    chief, worker = (pool(let_first_replica_end_last(f"print('{name}')")) for name in ("chief", "worker"))
     name = shared.create(custom_job(chief, worker))
     shared.ended(name)
     done = command("logs", name, "--task", "workerpool1-0", data=shared.data)

@@ -12,9 +12,9 @@ from google.api_core import exceptions
 from tests.vertex_emulator.running import (
     PARENT,
     RunningEmulator,
-    add_wait_for_replicas,
     custom_job,
     labelled,
+    let_first_replica_end_last,
     pool,
     until,
 )
@@ -56,7 +56,7 @@ def access(emulator: RunningEmulator) -> dict[str, str]:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_containers_read_secrets_and_nothing_keeps_them(emulator: RunningEmulator, replicas: int) -> None:
-    job = emulator.create(custom_job(*[pool(add_wait_for_replicas(READ))] * replicas))
+    job = emulator.create(custom_job(*[pool(let_first_replica_end_last(READ))] * replicas))
     assert emulator.ended(job)["state"] == "JOB_STATE_SUCCEEDED", emulator.lines(job)
     assert emulator.lines(job) == [AS_PRINTED] * replicas
     until(lambda: not labelled(job), "the removal of its containers, which comes after their logs are saved")

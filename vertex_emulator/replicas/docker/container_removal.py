@@ -7,7 +7,7 @@ from vertex_emulator.replicas.docker.docker_error_handling import ignore_api_err
 _LIMIT_SECONDS = 60
 
 
-def remove_container_unless_gone(client: Any, container_id: str) -> None:
+def remove_container_and_wait_until_gone(client: Any, container_id: str) -> None:
     """Remove a container; return once it is gone.
 
     A process that is killed while it removes a container leaves Docker at it. Until then the container is listed and

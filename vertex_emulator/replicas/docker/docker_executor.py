@@ -17,7 +17,7 @@ from vertex_emulator.replicas.docker.arp_cache import remove_arp_entries_if_poss
 from vertex_emulator.replicas.docker.container_isolation_firewall import ContainerIsolationFirewall
 from vertex_emulator.replicas.docker.container_labels import LABEL, build_replica_from_labels, build_replica_labels
 from vertex_emulator.replicas.docker.container_log_reading import iterate_container_log_lines
-from vertex_emulator.replicas.docker.container_removal import remove_container_unless_gone
+from vertex_emulator.replicas.docker.container_removal import remove_container_and_wait_until_gone
 from vertex_emulator.replicas.docker.container_status import build_replica_status
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
 from vertex_emulator.replicas.docker.docker_error_handling import (
@@ -158,7 +158,7 @@ class DockerExecutor:
 
     def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._list_containers(self._build_job_filters(job_id)):
-            self._connect_and_call(partial(remove_container_unless_gone, container_id=container["Id"]))
+            self._connect_and_call(partial(remove_container_and_wait_until_gone, container_id=container["Id"]))
             name = container["Names"][0].removeprefix("/")
             if mac_address := self._firewall.build_mac_address_or_none(name):
                 remove_arp_entries_if_possible(mac_address)
