@@ -26,7 +26,7 @@ from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
 from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.authentication import Access, read_or_create_token
-from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS, IdentifiedConnection
+from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener
 from vertex_emulator.http.peer_user import can_identify_local_users
 from vertex_emulator.http.security_middleware import is_loopback_host
 from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
@@ -191,7 +191,7 @@ def _stop_on_signals_in_block(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _open_listener_and_store_port(host: str, port: int | None, database: Database) -> socket.socket:
+def _open_listener_and_store_port(host: str, port: int | None, database: Database) -> Listener:
     """Open a socket on the requested port, else on the last one (so that links stay valid), else on a free one."""
     with database.read_transaction() as transaction:
         remembered = transaction.find_setting("port")
@@ -199,7 +199,8 @@ def _open_listener_and_store_port(host: str, port: int | None, database: Databas
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in candidates:
         try:
-            listener = socket.create_server((host, candidate), family=family, backlog=128)
+            with socket.create_server((host, candidate), family=family) as opened:
+                listener = Listener(fileno=opened.detach())
         except OSError as error:
             if port is None and candidate and error.errno == errno.EADDRINUSE:
                 continue

@@ -21,7 +21,7 @@ from vertex_api.job_kinds import CUSTOM_JOB
 BLIND = """
 import sys
 import vertex_emulator.http.peer_user
-vertex_emulator.http.peer_user.find_user_id_of_peer = lambda peer, own: None
+vertex_emulator.http.peer_user.peer_user = lambda connection: None
 from vertex_emulator.cli.main import main
 sys.exit(main())
 """

@@ -1,18 +1,22 @@
 """Who may send requests to the port: the emulator's own user, not the others of this machine."""
 
+import contextlib
 import http.client
 import json
+import os
+import signal
 import socket
 import sqlite3
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from tests.ports import reserve_port
 from tests.vertex_emulator.api.test_http import absent
@@ -50,6 +54,13 @@ def post(emulator: RunningEmulator, body: Any, host: str = "127.0.0.1") -> Calla
     return work
 
 
+def raw_post(body: Any) -> bytes:
+    """The bytes of a POST of a job, for clients that do not wait for an answer."""
+    text = json.dumps(body).encode()
+    head = f"POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
+    return head + b"Content-Length: %d\r\n\r\n" % len(text) + text
+
+
 @needs_root
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::ffff:127.0.0.1"])
 def test_another_user_cannot_create_a_job(own: RunningEmulator, host: str) -> None:
@@ -81,9 +92,7 @@ def test_another_user_can_read_nothing(shared: RunningEmulator, path: str) -> No
 @needs_root
 def test_a_closed_connection_counts_as_nobody_s(own: RunningEmulator) -> None:
     """Linux reports root as the user of a socket that its user has closed."""
-    body = json.dumps(absent("left behind")).encode()
-    head = f"POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
-    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    request = raw_post(absent("left behind"))
 
     def send_and_leave() -> None:
         for attempt in range(300):
@@ -100,16 +109,70 @@ def test_a_closed_connection_counts_as_nobody_s(own: RunningEmulator) -> None:
     assert own.call("GET", JOBS[1:]) == {}
 
 
+def connect_from(source_port: int, emulator: RunningEmulator) -> socket.socket:
+    """Connect from a port that somebody else may use a moment later; closing resets the connection."""
+    connection = socket.socket()
+    connection.settimeout(PATIENCE_SECONDS)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.bind(("127.0.0.1", source_port))
+    connection.connect(("127.0.0.1", port(emulator)))
+    return connection
+
+
+@needs_root
+def test_a_reset_request_is_not_its_port_s_next_user_s(own: RunningEmulator) -> None:
+    """Linux delivers what was sent before a reset, and the owner's client may hold the source port by then."""
+    request = raw_post(absent("inherited"))
+
+    def send_and_reset() -> None:
+        for source_port in ports:
+            with connect_from(source_port, own) as connection:
+                connection.sendall(request)
+
+    with ExitStack() as stack:
+        ports = [stack.enter_context(reserve_port()) for _ in range(100)]
+        own.process.send_signal(signal.SIGSTOP)  # as if all of these connections waited for their turn
+        try:
+            as_user(NOBODY, send_and_reset)
+            connections = [stack.enter_context(connect_from(source_port, own)) for source_port in ports]
+        finally:
+            own.process.send_signal(signal.SIGCONT)
+        for connection in connections:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        statuses = [connection.recv(12) for connection in connections]
+    assert statuses == [b"HTTP/1.1 200"] * 100
+    assert own.call("GET", JOBS[1:]) == {}
+
+
+@needs_root
+def test_the_owner_is_answered_while_another_user_floods(own: RunningEmulator) -> None:
+    request = raw_post(absent("flood"))
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        while True:
+            with contextlib.suppress(OSError), socket.socket() as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.connect(("127.0.0.1", port(own)))
+                connection.sendall(request)
+    try:
+        for _ in range(100):
+            reply = requests.get(f"{own.url}/healthz", timeout=PATIENCE_SECONDS)
+            assert reply.status_code == 200
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert own.call("GET", JOBS[1:]) == {}
+
+
 @needs_root
 def test_the_next_user_of_a_port_is_identified_anew(shared: RunningEmulator) -> None:
     def get_from(source_port: int) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", port(shared))
-        with closing(connection), socket.socket() as connection.sock:
-            connection.sock.settimeout(20)
-            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            connection.sock.bind(("127.0.0.1", source_port))
-            connection.sock.connect(("127.0.0.1", port(shared)))
+        with closing(connection), connect_from(source_port, shared) as connection.sock:
             connection.request("GET", "/healthz")
             reply = connection.getresponse()
             reply.read()

@@ -11,7 +11,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import RUNNING, Job, Replica
 from vertex_emulator.debugging.connection_relay import relay_connection
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.http.peer_user import can_identify_local_users, find_user_id_of_peer
+from vertex_emulator.http.peer_user import can_identify_local_users, peer_user
 from vertex_emulator.injected_faults import DEFAULT_DEBUG_PORT
 from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, READY_SOCKET_NAME, list_debugged_replicas
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -86,10 +86,10 @@ class DebugPortForwarding:
     def _accept_connections_of_own_user_or_root(self, job_id: str, listener: _Listener) -> None:
         while True:
             try:
-                client, address = listener.socket.accept()
+                client, _ = listener.socket.accept()
             except OSError:  # closed
                 return
-            if not _is_peer_own_user_or_root(address, listener.socket.getsockname()):
+            if not _is_own_user(client):
                 _log.warning("a debugger of another user was refused at job %s", job_id)
                 client.close()
                 continue
@@ -120,9 +120,9 @@ def _listen_on_first_free_port(first_port: int) -> socket.socket:
     return socket.create_server((_HOST, 0))
 
 
-def _is_peer_own_user_or_root(peer_address: tuple[str, int], own_address: tuple[str, int]) -> bool:
+def _is_own_user(client: socket.socket) -> bool:
     """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
-    user_id = find_user_id_of_peer(peer_address, own_address)
+    user_id = peer_user(client)
     if user_id is None:
         return not can_identify_local_users()
     return user_id in (os.geteuid(), 0)

@@ -1,10 +1,12 @@
 """The user at the other end of a connection on this machine, as Linux tells it (`man 7 sock_diag`)."""
 
+import os
 import socket
 import struct
+from typing import NamedTuple, Protocol
 
 _SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _REQUEST_FLAG = 4, 20, 1  # linux/netlink.h, linux/sock_diag.h
-_LISTEN_STATE = 10  # TCP_LISTEN, linux/tcp_states.h
+_CONNECTED = {1, 4, 5, 8}  # TCP_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2, _CLOSE_WAIT: linux/tcp_states.h
 _SOCKET_ID = "!HH16s16s"  # inet_diag_sockid: ports and addresses; interface and cookie follow
 _ANY_INTERFACE, _ANY_COOKIE, _ANY_STATE = b"\0" * 4, b"\xff" * 8, 0xFFFFFFFF
 # nlmsghdr, then inet_diag_msg: family, state, timer, retransmissions, ports, the rest of the id, expiry, queues.
@@ -14,41 +16,65 @@ _REPLY_SECONDS = 1.0
 Address = tuple[str, int]
 
 
-def find_user_id_of_peer(peer_address: Address, own_address: Address) -> int | None:
-    """Return the user that holds the other end of a TCP connection from `peer_address` to `own_address`.
+class Accepted(Protocol):
+    """A connection that a listener has accepted: a socket, or asyncio's view of one."""
+
+    def fileno(self) -> int: ...
+    def getpeername(self) -> Address: ...
+    def getsockname(self) -> Address: ...
+
+
+class _Socket(NamedTuple):
+    user_id: int
+    inode: int
+
+
+def peer_user(connection: Accepted) -> int | None:
+    """Return the id of the user that holds the other end of an accepted TCP connection.
 
     `None` if the kernel does not tell: the peer is on another machine or has closed its socket, or this is not Linux.
+
+    The kernel is asked by addresses and ports. These belong to the next user of the peer's port as soon as the
+    connection is reset, while what was sent can still be read. So the answer counts only if the kernel still has this
+    very connection afterwards: until it drops that, no other is established between the same addresses and ports.
     """
     try:
+        peer, own = connection.getpeername()[:2], connection.getsockname()[:2]
         # /proc/net/tcp tells the same, but reading it takes 8 ms and more, and an IPv4 connection may be in tcp6.
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
             kernel.settimeout(_REPLY_SECONDS)
-            kernel.send(_build_sock_diag_query(peer_address, own_address))
-            reply = kernel.recv(4096)
+            there = _look_up(kernel, peer, own)
+            here = _look_up(kernel, own, peer)
+        if there is None or here is None or here.inode != os.fstat(connection.fileno()).st_ino:
+            return None
     except (OSError, AttributeError):
         return None
-    if len(reply) < _REPLY.size:
-        return None  # an error, mostly that there is no such socket
-    _, _, _, _, _, _, state, _, _, ports, _, _, _, user_id, inode = _REPLY.unpack_from(reply)
-    # Without a connection, the kernel describes a listener on the port. A socket without an inode is closed, and
-    # counts as root's.
-    if state == _LISTEN_STATE or ports != struct.pack("!HH", peer_address[1], own_address[1]) or not inode:
-        return None
-    return int(user_id)
+    return there.user_id
 
 
 def can_identify_local_users() -> bool:
     """Return whether the kernel tells the user of a connection on this machine."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname()) as client,
+        socket.create_connection(server.getsockname()),
+        server.accept()[0] as accepted,
     ):
-        return find_user_id_of_peer(client.getsockname(), server.getsockname()) is not None
+        return peer_user(accepted) is not None
 
 
-def _build_sock_diag_query(peer_address: Address, own_address: Address) -> bytes:
-    family = socket.AF_INET6 if ":" in peer_address[0] else socket.AF_INET
-    addresses = (socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer_address[0], own_address[0]))
-    socket_id = struct.pack(_SOCKET_ID, peer_address[1], own_address[1], *addresses) + _ANY_INTERFACE + _ANY_COOKIE
+def _look_up(kernel: socket.socket, near: Address, far: Address) -> _Socket | None:
+    """Return the socket at the near end of an established connection; `None` if there is none, or nobody holds it."""
+    family = socket.AF_INET6 if ":" in near[0] else socket.AF_INET
+    addresses = (socket.inet_pton(family, host).ljust(16, b"\0") for host in (near[0], far[0]))
+    socket_id = struct.pack(_SOCKET_ID, near[1], far[1], *addresses) + _ANY_INTERFACE + _ANY_COOKIE
     query = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, _ANY_STATE) + socket_id
-    return struct.pack("=IHHII", 16 + len(query), _SOCK_DIAG_BY_FAMILY, _REQUEST_FLAG, 1, 0) + query
+    kernel.send(struct.pack("=IHHII", 16 + len(query), _SOCK_DIAG_BY_FAMILY, _REQUEST_FLAG, 1, 0) + query)
+    reply = kernel.recv(4096)
+    if len(reply) < _REPLY.size:
+        return None  # an error, mostly that there is no such socket
+    _, _, _, _, _, _, state, _, _, ports, _, _, _, user_id, inode = _REPLY.unpack_from(reply)
+    # Without a connection, the kernel describes a listener on the port, or a socket that is only about to connect. One
+    # without an inode is closed, and counts as root's.
+    if state not in _CONNECTED or ports != struct.pack("!HH", near[1], far[1]) or not inode:
+        return None
+    return _Socket(user_id, inode)
