@@ -1,10 +1,10 @@
 """The roles that a preview grants or revokes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .input_changes import format_short_value_or_none
+from .input_changes import format_short_value_or_none, is_value_unknown_in_preview
 from .preview_document import Step
 
 _GRANT_SUFFIXES = ("iammember", "iambinding", "iampolicy", "iammemberremove")
@@ -45,6 +45,14 @@ def _build_grant(inputs: Any, is_new: bool) -> Grant:
     targets = [key for key in sorted(inputs) if key not in (*_GRANT_FIELDS, *_LOCATION_FIELDS)]
     target_text = " ".join(str(format_short_value_or_none(inputs[key])) for key in targets)
     target = target_text or str(format_short_value_or_none(inputs.get("project")))
-    condition = f" if {format_short_value_or_none(inputs['condition'])}" if inputs.get("condition") else ""
     role = str(format_short_value_or_none(inputs.get("role")) or "a policy")
+    condition = f" if {_format_condition(inputs['condition'])}" if inputs.get("condition") else ""
     return Grant(is_new, role + condition, str(format_short_value_or_none(members)), target)
+
+
+def _format_condition(condition: Any) -> str:
+    """Return a condition's expression, whole: what limits a grant may stand anywhere in it."""
+    expression = condition.get("expression") if isinstance(condition, Mapping) else None
+    if isinstance(expression, str) and not is_value_unknown_in_preview(expression):
+        return expression
+    return str(format_short_value_or_none(condition))

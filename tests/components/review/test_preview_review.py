@@ -121,6 +121,18 @@ def test_a_grant_that_moves_goes_and_appears() -> None:
     )
 
 
+def test_a_condition_of_a_grant_is_shown_whole() -> None:
+    expression = 'resource.name.startsWith("projects/_/buckets/b/objects/' + "a" * 200 + '/team/dev/")'
+    fields = read_recorded("bucket-removed")
+    find_step(fields, "bucket-write")["newState"]["inputs"]["condition"] = {"title": "t", "expression": expression}
+    text = render_markdown(review_of(fields))
+    assert f"- granted: `roles/storage.objectUser if {expression}` for" in text
+    unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+    find_step(fields, "bucket-write")["newState"]["inputs"]["condition"] = {"title": "t", "expression": unknown}
+    assert "objectUser if {" in render_markdown(review_of(fields)).replace('\\"', '"')
+    assert unknown not in render_markdown(review_of(fields))
+
+
 def test_guardrails_are_near_from_four_fifths_on() -> None:
     fields = read_recorded("machine-change")
     for limit, is_near in ((0.98, False), (0.97, True)):
