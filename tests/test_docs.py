@@ -56,6 +56,23 @@ def test_the_environments_page_shows_the_shipped_prod() -> None:
         assert shipped[key] == value or "DEV_PROJECT" in str(shipped[key]), key
 
 
+def test_pages_agree_on_the_apis_of_impersonation() -> None:
+    commands = [
+        re.findall(r"gcloud services enable (.*iamcredentials.*)", (DOCS / f"{page}.md").read_text())
+        for page in ("first-run", "ci")
+    ]
+    assert commands[0] == commands[1] == ["iamcredentials.googleapis.com sts.googleapis.com --project PROJECT"]
+
+
+def test_the_template_offers_the_documented_quota_project() -> None:
+    keys = ('gcp:userProjectOverride: "true"\n', "gcp:billingProject: PROJECT\n")
+    stack = (DOCS.parent / "template" / "stacks" / "Pulumi.dev.yaml").read_text()
+    for key in keys:
+        assert f"   {key}" in (DOCS / "first-run.md").read_text()
+        assert f"  # {key}" in stack
+    assert "gcp:userProjectOverride" in yaml.safe_load(stack.replace("# gcp:", "gcp:"))["config"]
+
+
 def test_pages_agree_on_the_roles_of_previews() -> None:
     access, ci = ((DOCS / f"{page}.md").read_text() for page in ("access", "ci"))
     needed = access[access.index("A preview reads the state backend") :]
