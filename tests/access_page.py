@@ -49,5 +49,6 @@ def made(inputs: Iterable[Mapping[str, Any]], who: Mapping[str, str], on: Mappin
     for given in inputs:
         if "member" in given and given["role"].startswith("roles/"):
             target = next(given[key] for key in _TARGETS if key in given)
-            found.add((given["role"], who[given["member"]], on[target]))
+            place = f"folders of {on[target]}" if "condition" in given else on[target]
+            found.add((given["role"], who[given["member"]], place))
     return found

@@ -40,8 +40,13 @@ _CAUSES = [
         r"the image has no Python module \1: add what brings it to the image's requirements",
     ),
     (
-        r"(\S+@\S+) does not have (storage\.\S+)",
-        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectUser",
+        r"(\S+@\S+) does not have (storage\.objects\.(?:create|delete|update))",
+        r"\1 lacks the permission \2 there: write below AIP_MODEL_DIR; name the folder in bucket.writableFolders if it "
+        "is in the stack's bucket; or grant the account a role on that other bucket",
+    ),
+    (
+        r"(\S+@\S+) does not have (storage\.(?!objects\.(?:create|delete|update))\S+)",
+        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectViewer",
     ),
     (
         r"exceed quota limits: (\S+)",

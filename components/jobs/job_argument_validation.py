@@ -61,8 +61,8 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     canonical_lifecycle, violations = _canonicalize_lifecycle_and_find_violations(
         kind, lifecycle, foundation.full_location_name
     )
-    if not field_types.is_valid_name(name):
-        violations.insert(0, ((), f'"{name}" must be {field_types.NAME_FORM}'))
+    if problem := field_types.find_output_name_problem(name):
+        violations.insert(0, ((), problem))
     reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
         is_valid = program_jobs.apply_rules_record_and_get_validity(

@@ -15,9 +15,8 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_stores import get_object_store
 from ..runtime.provider_base import Provider
 from ..schema import declaration_types
+from ..schema.field_types import PACKAGE_FOLDER
 from .source_distribution import SourceDistribution
-
-_FOLDER = "packages"
 
 
 class PythonPackageProvider(Provider):
@@ -56,7 +55,7 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
     ) -> None:
         distribution = SourceDistribution.from_declaration(Path.cwd(), name, package)
         #: The URI as plain text, for code that needs it while the program runs.
-        self.reference = f"{foundation.staging_folder_uri}/{_FOLDER}/{name}-{distribution.tag}.tar.gz"
+        self.reference = f"{foundation.staging_folder_uri}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
         props = {
             "uri": self.reference,
             "parent": foundation.full_location_name,

@@ -129,8 +129,8 @@ def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mappin
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
     _, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
-    if not field_types.is_valid_name(name):
-        violations.append(((), f'"{name}" must be {field_types.NAME_FORM}'))
+    if problem := field_types.find_output_name_problem(name):
+        violations.append(((), problem))
     if not jobs:
         violations.append((("jobs",), "needs a job"))
     return violations

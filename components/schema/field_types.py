@@ -18,6 +18,19 @@ def is_valid_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+PACKAGE_FOLDER, SOURCE_FOLDER = "packages", "build-sources"
+"""The folders of a stack in its bucket that Pulumi alone writes to: packages, and the sources of remote builds."""
+
+
+def find_output_name_problem(name: str) -> str | None:
+    """Return what is wrong with the name of a job or a schedule, which is also that of its folder in the bucket."""
+    if not is_valid_name(name):
+        return f'"{name}" must be {NAME_FORM}'
+    if name in (PACKAGE_FOLDER, SOURCE_FOLDER):
+        return f'"{name}" is a folder of the bucket that jobs may not write to; choose another name'
+    return None
+
+
 class _Validator(AfterValidator):
     """Raises ValueError with `build_mismatch_message(value)` for invalid values."""
 
@@ -71,6 +84,8 @@ _MEMBER = "an IAM member: user:, group:, serviceAccount:, domain:, principal: or
 Member = Annotated[String, _Pattern("(user|group|serviceAccount|domain|principal|principalSet):.+", _MEMBER)]
 _BUCKET = 'a bucket\'s name: 3 to 63 lowercase letters, digits, ".", "_", "-"'
 BucketName = Annotated[String, _Pattern("[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", _BUCKET)]
+_FOLDER = 'a folder in the bucket, such as shared/models/, or "/" for the whole bucket'
+BucketFolder = Annotated[String, _Pattern(r"/|(?!gs:)[^/\n]+(/[^/\n]+)*/?", _FOLDER)]
 _KEY = "projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"
 KeyName = Annotated[String, _Pattern(_KEY, "projects/P/locations/R/keyRings/K/cryptoKeys/C")]
 """Keys of buckets and registries may be in a multi-region such as `us`, unlike those of jobs."""

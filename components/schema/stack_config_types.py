@@ -45,6 +45,7 @@ class Identity(ClosedTypedDict, total=False):
     submitters: list[field_types.Member]
     secrets: list[field_types.SecretName]
     useVertexAi: Boolean
+    agentRoles: Boolean
 
 
 class Bucket(ClosedTypedDict, total=False):
@@ -53,6 +54,7 @@ class Bucket(ClosedTypedDict, total=False):
     name: field_types.BucketName
     existing: field_types.BucketName
     location: String
+    writableFolders: list[field_types.BucketFolder]
     deleteAfterDays: field_types.Positive
     kmsKey: field_types.KeyName
     labels: dict[str, String]

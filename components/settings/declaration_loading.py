@@ -127,6 +127,8 @@ def _find_name_problem_message_or_none(entry: Entry, entries: Entries) -> str | 
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
             return f'"{entry.name}" is declared already, at {other.source.format_file_and_line((section, entry.name))}'
+    if entry.section in (*KINDS, "schedules"):
+        return field_types.find_output_name_problem(entry.name)
     if entry.section != "vars" and not field_types.is_valid_name(entry.name):
         return f'"{entry.name}" must be {field_types.NAME_FORM}'
     return None

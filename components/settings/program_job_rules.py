@@ -13,6 +13,7 @@ from ..schema.stack_config_types import Guardrails
 from . import guardrail_checks
 from .settings import Settings, read_stack_file_for_line_numbers
 from .settings_with_program_jobs import copy_settings_with_program_jobs, list_unique_program_job_names
+from .writable_folders import WritableFolders
 
 
 class ProgramJobRules:
@@ -22,10 +23,12 @@ class ProgramJobRules:
         self._settings = settings
 
     def find_job_violations(self, spec: CanonicalSpec, built_image_names: Collection[str]) -> Iterator[Violation]:
-        """Find what a job breaks: the guardrails, and the region of its resources on the target gcp."""
+        """Find what a job breaks: the guardrails, and on the target gcp its region and the folders of the bucket."""
         cloud = self._settings.cloud
         if cloud is not None:
             yield from find_region_mismatches(spec.fields, spec.job_spec_path, self._settings.region)
+            folders = WritableFolders.of_stack(self._settings.pulumi_project, self._settings.stack, cloud)
+            yield from folders.find_job_violations(spec, is_granted=False)
         rules = _copy_guardrails_allowing_images(self._settings.guardrails, built_image_names)
         job = DeclaredJob(spec.kind, "", spec, {})
         yield from guardrail_checks.find_job_violations(rules, job, {}, (cloud or {}).get("labels", {}))

@@ -21,6 +21,7 @@ from .default_cloud_names import build_cloud_config_with_default_names_and_label
 from .price_overrides import merge_prices
 from .stack_config_parsing import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
 from .stack_specific_job_checks import find_duplicate_adoptions, find_job_violations
+from .writable_folders import WritableFolders
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ class Settings:
         if has_too_many([*problems, *unloadable]):
             raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))
         declared = parse_declarations_and_find_problems(entries, stack_file, values, root)
+        cloud = None
+        if values.get("target") == "gcp" and "project" in values:
+            cloud = build_cloud_config_with_default_names_and_labels(pulumi_project, stack, values)
+        folders = WritableFolders.of_stack(pulumi_project, stack, cloud) if cloud else None
         costs = _estimate_job_and_persistent_resource_costs_by_name(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
@@ -78,8 +83,11 @@ class Settings:
             entry = entries[job.kind.collection][job.name]
             problems += [
                 entry.create_problem(*each)
-                for each in take_one_more_than_shown(find_job_violations(job, declared.images, values))
+                for each in take_one_more_than_shown(find_job_violations(job, declared.images, values, folders))
             ]
+        if folders:
+            specs = [job.valid_spec for job in declared.jobs if job.valid_spec]
+            problems += [stack_file.create_problem(*violation) for violation in folders.find_violations(specs)]
         for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
@@ -102,9 +110,7 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator=values.get("emulator", {}),
-            cloud=build_cloud_config_with_default_names_and_labels(pulumi_project, stack, values)
-            if values["target"] == "gcp"
-            else None,
+            cloud=cloud,
             images=declared.images,
             packages=declared.packages,
             jobs=tuple(job for job in declared.jobs if not job.is_scheduled),

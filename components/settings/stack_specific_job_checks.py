@@ -13,12 +13,16 @@ from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
 from ..schema import declaration_types, interpolation, scheduled_job_rules
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks
+from .writable_folders import WritableFolders
 
 
 def find_job_violations(
-    job: DeclaredJob, images: Mapping[str, declaration_types.Image], stack_values: Mapping[str, Any]
+    job: DeclaredJob,
+    images: Mapping[str, declaration_types.Image],
+    stack_values: Mapping[str, Any],
+    folders: WritableFolders | None = None,
 ) -> Iterator[Violation]:
-    """Find all that makes a job invalid in a stack with these `images` and values of its stack file.
+    """Find all that makes a job invalid in a stack with these `images`, values of its stack file and `folders`.
 
     Of a job whose spec has problems already, only its adoption is checked.
     """
@@ -36,6 +40,8 @@ def find_job_violations(
         yield from _find_likely_mistake_violations(job, images, is_on_google_cloud)
         for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
+        if folders:
+            yield from folders.find_job_violations(spec, is_granted=True)
     if is_on_google_cloud and "region" in stack_values:
         yield from find_region_mismatches(spec.fields, spec.job_spec_path, stack_values["region"])
     if "guardrails" in stack_values:

@@ -29,7 +29,7 @@ def test_existing_resources_get_grants_and_stay_unchanged(cloud: CloudProject) -
     cloud.assert_no_changes()
     kinds = [kind for kind, _ in list_created(cloud)]
     kept = ["IAMMember", "IAMMember", "WorkloadIdentityServiceAgent"]
-    grants = [*["BucketIAMMember"] * 4, "IAMMember", *["RepositoryIamMember"] * 2]
+    grants = [*["BucketIAMMember"] * 5, "IAMMember", *["RepositoryIamMember"] * 2]
     assert sorted(kinds) == sorted([*grants, *kept])
     on = {(inputs.get("repository"), inputs.get("bucket")) for _, inputs in list_created(cloud)}
     assert on == {("team", None), (None, "theirs"), (None, "artifacts.old.appspot.com"), (None, None)}

@@ -14,9 +14,11 @@ from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_job_validation import ProgramJobs
 from ...schedules.schedule_status_resource import ScheduleStatus
 from ...schema import declaration_types, stack_config_types
+from ...schema.field_types import SOURCE_FOLDER
 from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
+from ...settings.writable_folders import WritableFolders
 from .account_emails import is_account_of_project
 from .builder_identity import BuilderIdentity
 from .enabled_apis import Services, get_required_api_short_names
@@ -30,8 +32,6 @@ from .service_agent_access import Grants, ServiceAgentAccess
 from .staging_bucket import StagingBucket
 from .tensorboard import Tensorboard
 from .training_identity import TrainingIdentity
-
-_SOURCE_FOLDER = "build-sources"
 
 
 class GcpFoundation(pulumi.ComponentResource):
@@ -71,6 +71,8 @@ class GcpFoundation(pulumi.ComponentResource):
                 opts=build_options_after_services_and(),
             )
         account = training.email if training else identity["existing"]
+        folders = WritableFolders.of_stack(settings.pulumi_project, settings.stack, stack)
+        specs = [job.required_valid_spec for job in (*settings.jobs, *settings.scheduled_jobs)]
         bucket = StagingBucket(
             "bucket",
             stack["bucket"],
@@ -78,6 +80,8 @@ class GcpFoundation(pulumi.ComponentResource):
             project_number=number,
             region=region,
             member=f"serviceAccount:{account}",
+            folders=folders,
+            other_folders=folders.list_others(specs),
             opts=build_options_after_services_and(training),
         )
         builder = None
@@ -106,6 +110,7 @@ class GcpFoundation(pulumi.ComponentResource):
             dns_projects=network.dns_projects if network else (),
             # The service agent creates tokens for an account of another project.
             foreign_account=None if is_account_of_project(account, project, number) else account,
+            has_agent_roles=identity.get("agentRoles", True),
             # The owner of an attachment in another project grants its use there.
             attachment_role_id=generate_role_id(project, settings.pulumi_project, settings.stack)
             if network and network.attachment_project in (project, number)
@@ -140,7 +145,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 "tensorboard", stack["tensorboard"], project=project, region=region, kms_key=kms_key, opts=options
             )
         self.image_uri_prefix = registry.image_prefix
-        self.staging_folder_uri = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
+        self.staging_folder_uri = f"{bucket.uri}/{folders.own.rstrip('/')}"
         self.full_location_name = CLOUD_PREFIX + build_parent(project, region)
         self.job_spec_defaults: Mapping[str, Any] = {
             "serviceAccount": account,
@@ -214,7 +219,7 @@ def _build_image_builder_config(
 ) -> dict[str, Any]:
     """Return the `image_builder_config` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
     options = {**defaults, **cloud_build}
-    options |= {"project": project, "sourceFolder": f"{staging_folder_uri}/{_SOURCE_FOLDER}"}
+    options |= {"project": project, "sourceFolder": f"{staging_folder_uri}/{SOURCE_FOLDER}"}
     return {"cloudBuild": options}
 
 

@@ -39,7 +39,7 @@ class Grants:
     (`artifacts.P.appspot.com`), which with `has_legacy_agent` the agent of AI Platform Training reads too.
     `dns_projects` own zones that jobs resolve names in, `foreign_account` is the e-mail of the account that jobs run
     as, if it belongs to another project. `attachment_role_id` names the role to create for the network attachment of
-    jobs, if it is in the project itself.
+    jobs, if it is in the project itself. Without `has_agent_roles`, the agents' own roles are somebody else's to grant.
     """
 
     repository: RepositoryName | None
@@ -49,6 +49,7 @@ class Grants:
     dns_projects: tuple[str, ...] = ()
     foreign_account: str | None = None
     attachment_role_id: str | None = None
+    has_agent_roles: bool = True
 
 
 class ServiceAgentAccess(pulumi.ComponentResource):
@@ -63,7 +64,7 @@ class ServiceAgentAccess(pulumi.ComponentResource):
     ) -> None:
         agents = ServiceAgentMembers(project_number)
         super().__init__("vertex:gcp:ServiceAgentAccess", name, None, opts)
-        agents_resource = self._create_agents_with_their_roles(name, agents, project)
+        agents_resource = self._create_agents(name, agents, project, with_roles=grants.has_agent_roles)
         options = create_retrying_options(self, [agents_resource])
         for agent, member in agents.image_readers_by_name.items():
             if grants.repository:
@@ -76,8 +77,10 @@ class ServiceAgentAccess(pulumi.ComponentResource):
                     member=member,
                     opts=options,
                 )
-            if grants.kms_key:
-                grant_key_use(f"{name}-key-{agent}", grants.kms_key, member, options)
+        if grants.kms_key:
+            # Google's page on customer-managed keys asks for this agent alone. The other one is what every job of the
+            # project runs as that has no account of its own.
+            grant_key_use(f"{name}-key-vertex", grants.kms_key, agents.vertex, options)
         bucket_readers = dict(agents.image_readers_by_name)
         if grants.has_legacy_agent:
             bucket_readers["legacy"] = agents.legacy_ai_platform_training
@@ -104,21 +107,22 @@ class ServiceAgentAccess(pulumi.ComponentResource):
             )
         self.register_outputs({})
 
-    def _create_agents_with_their_roles(
-        self, name: str, agents: ServiceAgentMembers, project: str
+    def _create_agents(
+        self, name: str, agents: ServiceAgentMembers, project: str, *, with_roles: bool
     ) -> iam.WorkloadIdentityServiceAgent:
         """Create all agents of Vertex AI now, as Google's page "Create and grant roles to service agents" describes.
 
         Without this, only the first agent is certain to exist before the first job (cloud-foundation-fabric #3209,
         #3788, terraform-provider-google #10469), while jobs wait for the grants to both. Agents that are created on
-        request do not get their roles automatically, says the page; if they have them, these grants change nothing.
+        request do not get their roles automatically, says the page, and in a project where nobody has used Vertex AI
+        nobody else grants them; if they have them, these grants change nothing.
         """
         parent = f"projects/{agents.project_number}/locations/global/serviceProducers/aiplatform.googleapis.com"
         kept = ResourceOptions(retain_on_delete=True)
         options = ResourceOptions.merge(create_retrying_options(self), kept)
         resource = iam.WorkloadIdentityServiceAgent(name, parent=parent, opts=options)
         options = ResourceOptions.merge(create_retrying_options(self, [resource]), kept)
-        for agent, member in agents.image_readers_by_name.items():
+        for agent, member in agents.image_readers_by_name.items() if with_roles else ():
             projects.IAMMember(
                 f"{name}-role-{agent}", project=project, role=AGENT_ROLES[agent], member=member, opts=options
             )

@@ -2,24 +2,36 @@
 
 from __future__ import annotations  # loads the provider's types only if they are used
 
+import json
+from collections.abc import Iterable, Sequence
+
 import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import stack_config_types
+from ...settings.writable_folders import WHOLE_BUCKET, WritableFolders
 from .account_emails import ServiceAgentMembers
 from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options
 
-ROLES = {"write": "roles/storage.objectUser", "read": "roles/storage.legacyBucketReader"}
-"""Of the account that jobs run as: its objects, without their access lists, and the bucket's own properties, which
-clients read first (`storage.buckets.get`)."""
+READER_ROLES = {"read": "roles/storage.legacyBucketReader", "view": "roles/storage.objectViewer"}
+"""Of the account that jobs run as, on the whole bucket: its own properties, which clients read first
+(`storage.buckets.get`), and its objects. A list is a request of the bucket, which no condition on the names of objects
+allows (IAM's page "Attribute reference for IAM Conditions", resource names of Cloud Storage)."""
+WRITER_ROLE = "roles/storage.objectUser"
+"""Its right to write, change and delete objects, without their access lists, under a condition. A grant whose condition
+changes is replaced without a gap: the provider's ID of a member has the condition in it (its iam_member.go), so both
+are there until Pulumi deletes the old one at the end."""
+_MAX_PARENTS = 12
+"""A condition has at most twelve logical operators (IAM's page "Quotas and limits")."""
 
 
 class StagingBucket(pulumi.ComponentResource):
     """A regional bucket with public access prevented, or one that exists already (`bucket.existing`).
 
-    `uri` is `gs://name`, plain text. `member` (the account that jobs run as) may read and write its objects.
+    `uri` is `gs://name`, plain text. `member` (the account that jobs run as) may read its objects, and write those in
+    its `folders`. `other_folders` are those outside the stack's own.
     """
 
     def __init__(
@@ -31,6 +43,8 @@ class StagingBucket(pulumi.ComponentResource):
         project_number: str,
         region: str,
         member: str,
+        folders: WritableFolders,
+        other_folders: Sequence[str] = (),
         opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:StagingBucket", name, None, opts)
@@ -40,8 +54,17 @@ class StagingBucket(pulumi.ComponentResource):
         if "existing" not in bucket:
             self.resource = self._create_bucket_and_key_grant(name, bucket, project, project_number, region)
         options = create_retrying_options(self, [self.resource] if self.resource else [])
-        for suffix, role in ROLES.items():
+        for suffix, role in READER_ROLES.items():
             storage.BucketIAMMember(f"{name}-{suffix}", bucket=self.name, role=role, member=member, opts=options)
+        conditions: dict[str, storage.BucketIAMMemberConditionArgsDict | None]
+        conditions = {f"{name}-write": build_condition(self.name, folders.own, folders.closed)}
+        conditions |= {f"{name}-write-{folder}": build_condition(self.name, folder) for folder in other_folders}
+        if WHOLE_BUCKET in other_folders:
+            conditions = {f"{name}-write": None}
+        for grant, condition in conditions.items():
+            storage.BucketIAMMember(
+                grant, bucket=self.name, role=WRITER_ROLE, member=member, condition=condition, opts=options
+            )
         self.register_outputs({"uri": self.uri})
 
     def _create_bucket_and_key_grant(
@@ -86,3 +109,22 @@ class StagingBucket(pulumi.ComponentResource):
             return member
 
         return create_agent_and_get_member()
+
+
+def build_condition(bucket: str, folder: str, closed: Iterable[str] = ()) -> storage.BucketIAMMemberConditionArgsDict:
+    """Return the condition that a request concerns an object in a folder, but in none of its `closed` folders.
+
+    The empty objects that stand for the folders above it (`a/` of `a/b/`) are allowed too: gcsfuse and TensorFlow
+    create them with a folder, where nothing is there yet.
+    """
+    parts = folder.split("/")[:-1]
+    parents = ["/".join([*parts[:count], ""]) for count in range(1, len(parts))][:_MAX_PARENTS]
+
+    def literal(path: str) -> str:
+        return json.dumps(f"projects/_/buckets/{bucket}/objects/{path}", ensure_ascii=False)
+
+    inside = [f"resource.name.startsWith({literal(folder)})"]
+    inside += [f"!resource.name.startsWith({literal(each)})" for each in closed]
+    whole = f"({' && '.join(inside)})" if len(inside) > 1 else inside[0]
+    expression = " || ".join([whole, *(f"resource.name == {literal(parent)}" for parent in parents)])
+    return {"title": "outputs of training", "expression": expression}

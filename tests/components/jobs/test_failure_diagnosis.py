@@ -105,7 +105,12 @@ def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
                 "does not have storage.objects.get access to the Google Cloud Storage object."
             ],
             "trainer@acme.iam.gserviceaccount.com lacks the permission storage.objects.get: grant it a role on the "
-            "bucket, such as roles/storage.objectUser",
+            "bucket, such as roles/storage.objectViewer",
+        ),
+        (
+            ["t@acme.iam.gserviceaccount.com does not have storage.objects.create access to the object."],
+            "t@acme.iam.gserviceaccount.com lacks the permission storage.objects.create there: "
+            "write below AIP_MODEL_DIR; name the folder in bucket.writableFolders",
         ),
         (
             [

@@ -125,6 +125,11 @@ def test_all_problems_are_reported_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["packages", "build-sources"])
+def test_no_job_has_the_name_of_a_closed_folder(name: str) -> None:
+    assert said(name) == [f'"{name}" is a folder of the bucket that jobs may not write to; choose another name']
+
+
 def test_the_label_limit_counts_foundation_and_stack_labels() -> None:
     spec, ground = (
         custom_job() | {"labels": {f"a{n}": "b" for n in range(40)}},

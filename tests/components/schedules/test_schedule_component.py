@@ -90,6 +90,15 @@ def test_a_program_s_mistakes_fail_the_preview(changes: dict[str, Any], message:
     assert message in str(failure.value)
 
 
+def test_no_schedule_has_the_name_of_a_closed_folder() -> None:
+    def program() -> None:
+        jobs = {"train": JobTemplate(CustomJob, custom_job())}
+        Schedule("packages", cron="0 2 * * *", jobs=jobs, foundation=LocalGround())
+
+    with pytest.raises(DeclarationErrors, match='"packages" is a folder of the bucket that jobs may not write to'):
+        graph(program, preview=True)
+
+
 def test_a_later_job_uses_results_of_an_earlier_one() -> None:
     second = edited(custom_job(), *ARGS, to=["${jobs.train.name}"])
     jobs = {"train": JobTemplate(CustomJob, custom_job()), "export": JobTemplate(CustomJob, second)}

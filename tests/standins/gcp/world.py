@@ -192,7 +192,6 @@ def _keys(kind: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield key, "gcp-sa-workflows"
     if kind in ("AiPersistentResource", "AiTensorboard") and (spec := inputs.get("encryptionSpec")):
         yield spec["kmsKeyName"], VERTEX_AGENTS[0]
-        yield spec["kmsKeyName"], VERTEX_AGENTS[1]
 
 
 def _used_account(kind: str, inputs: Mapping[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ from pulumi_gcp import storage
 
 import components.targets.gcp
 from components.schema import stack_config_types
+from components.settings.writable_folders import WritableFolders
 from components.targets.gcp import (
     Grants,
     ImageRegistry,
@@ -33,6 +34,7 @@ NUMBER = "123456789012"
 WHERE: dict[str, Any] = {"project": "acme", "project_number": NUMBER, "region": "europe-west4"}
 KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
 REPOSITORY = RepositoryName("images", "europe", "team")
+FOLDERS = WritableFolders("out", "team/dev/", (), {"account": "train"})
 MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 
 POOL: stack_config_types.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
@@ -55,7 +57,9 @@ def registry(**declared: Any) -> Graph:
 
 
 def bucket(**declared: Any) -> Graph:
-    return graph(lambda: StagingBucket("out", stack_config_types.Bucket(**declared), member=MEMBER, **WHERE))
+    return graph(
+        lambda: StagingBucket("out", stack_config_types.Bucket(**declared), member=MEMBER, folders=FOLDERS, **WHERE)
+    )
 
 
 def access(grants: Grants) -> Graph:
@@ -67,7 +71,7 @@ COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.Component
     "vertex:gcp:ImageRegistry": lambda opts: ImageRegistry("one", {"kmsKey": KEY}, **WHERE, opts=opts),
     "vertex:gcp:TrainingIdentity": lambda opts: TrainingIdentity("one", "train", project="acme", opts=opts),
     "vertex:gcp:StagingBucket": lambda opts: StagingBucket(
-        "one", {"name": "out", "kmsKey": KEY}, member=MEMBER, **WHERE, opts=opts
+        "one", {"name": "out", "kmsKey": KEY}, member=MEMBER, folders=FOLDERS, **WHERE, opts=opts
     ),
     "vertex:gcp:JobNetwork": lambda opts: JobNetwork(
         "one", {"attachment": {"subnetwork": "s"}}, project="acme", region="europe-west4", opts=opts
@@ -161,6 +165,7 @@ def test_existing_resources_are_not_created() -> None:
     assert set(bucket(existing="theirs").inputs) == {
         "StagingBucket/out",
         "BucketIAMMember/out-read",
+        "BucketIAMMember/out-view",
         "BucketIAMMember/out-write",
     }
 
@@ -182,7 +187,7 @@ def test_the_storage_agent_exists_before_its_grant() -> None:
     def program() -> None:
         first = Services("first", ["storage"], project="acme")
         options = pulumi.ResourceOptions(depends_on=[first])
-        StagingBucket("out", {"name": "out", "kmsKey": KEY}, member=MEMBER, **WHERE, opts=options)
+        StagingBucket("out", {"name": "out", "kmsKey": KEY}, member=MEMBER, folders=FOLDERS, **WHERE, opts=options)
 
     made = graph(program)
     ((token, before),) = made.calls
@@ -212,6 +217,7 @@ def test_a_bucket_is_regional_and_never_public() -> None:
     assert inputs["lifecycleRules"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
     assert {grant["role"] for grant in made.of("BucketIAMMember").values()} == {
         "roles/storage.objectUser",
+        "roles/storage.objectViewer",
         "roles/storage.legacyBucketReader",
     }
     assert all("Bucket/out" in made.needs(name) for name in made.of("BucketIAMMember"))
@@ -242,6 +248,25 @@ def test_both_agents_can_pull_from_an_existing_repository() -> None:
         assert (inputs["project"], inputs["location"], inputs["repository"]) == ("images", "europe", "team")
         assert inputs["role"] == "roles/artifactregistry.reader"
         assert "WorkloadIdentityServiceAgent/access" in made.needs(name)
+
+
+def test_a_key_is_granted_to_one_agent_alone() -> None:
+    (grant,) = access(Grants(REPOSITORY, KEY)).of("CryptoKeyIAMMember").values()
+    assert grant == {
+        "cryptoKeyId": KEY,
+        "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter",
+        "member": agent("gcp-sa-aiplatform"),
+    }
+
+
+def test_agents_can_go_without_their_roles() -> None:
+    made = access(Grants(REPOSITORY, has_agent_roles=False))
+    assert made.of("IAMMember") == {}
+    assert set(made.of("RepositoryIamMember")) == {
+        "RepositoryIamMember/access-pull-vertex",
+        "RepositoryIamMember/access-pull-custom-code",
+    }
+    assert "WorkloadIdentityServiceAgent/access" in made.inputs
 
 
 def test_all_agents_exist_with_their_roles_and_stay() -> None:

@@ -1,7 +1,8 @@
 """The foundation of the target gcp as a whole, and what stands on it: what is made, below what, and after what."""
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from components.schema import stack_config_types
 from components.settings.settings import Settings
 from components.targets.foundation_with_preview_reports import create_foundation
 from components.targets.gcp import GcpFoundation, Services
+from components.targets.gcp.staging_bucket import build_condition
 from tests import access_page
 from tests.components.projects import load
 from tests.components.scheduled_workflow.schedules import request, scheduled
@@ -76,6 +78,7 @@ PARTS = {
     "StagingBucket/bucket": {
         "Bucket/bucket",
         "BucketIAMMember/bucket-read",
+        "BucketIAMMember/bucket-view",
         "BucketIAMMember/bucket-write",
         "CryptoKeyIAMMember/bucket-key",
     },
@@ -98,7 +101,7 @@ PARTS = {
         "IAMMember/access-attachment",
         *(f"IAMMember/access-role-{agent}" for agent in ("vertex", "custom-code")),
         *(f"RepositoryIamMember/access-pull-{agent}" for agent in ("vertex", "custom-code")),
-        *(f"CryptoKeyIAMMember/access-key-{agent}" for agent in ("vertex", "custom-code")),
+        "CryptoKeyIAMMember/access-key-vertex",
         *(f"BucketIAMMember/access-artifacts.old.appspot.com-{agent}" for agent in ("vertex", "custom-code", "legacy")),
         "IAMMember/access-dns-dns-host",
     },
@@ -123,12 +126,12 @@ def collected() -> Iterator[None]:
     forget_loops()
 
 
-def settings(folder: Path, **stack: Any) -> Settings:
+def settings(folder: Path, jobs: str = JOBS, **stack: Any) -> Settings:
     (folder / "trainer").mkdir(exist_ok=True)
     (folder / "trainer" / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
     (folder / "trainer" / "train.py").touch()
     config = {f"vertex-training:{key}": value for key, value in {**PLAIN, **stack}.items()}
-    return load(folder, yaml.safe_dump({"config": config}), jobs=JOBS)
+    return load(folder, yaml.safe_dump({"config": config}), jobs=jobs)
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +274,8 @@ POLICY_ADMINS = {
 def test_the_deployers_roles_allow_grants() -> None:
     documented = {(name, role) for role, name, _ in access_page.deployer_roles()}
     assert {row for row in documented if row[0].lower().endswith("iammember")} == set(POLICY_ADMINS.items())
-    # Reading APIs is not enough, nor is using a network.
+    # Reading APIs is not enough, nor is using a network, nor (Google's page "Create a persistent resource") Vertex AI.
+    assert [role for name, role in documented if name == "vertex.AiPersistentResource"] == ["roles/aiplatform.admin"]
     assert ("projects.Service", "roles/serviceusage.serviceUsageAdmin") in documented
     assert ("servicenetworking.Connection", "roles/compute.networkAdmin") in documented
 
@@ -307,6 +311,79 @@ def test_a_default_account_gets_no_grant_of_tokens(tmp_path: Path) -> None:
     existing = "123456789012-compute@developer.gserviceaccount.com"
     made = build_foundation_graph(settings(tmp_path, identity={"existing": existing}))
     assert "IAMMember/access-tokens" not in made.inputs
+
+
+def test_agents_roles_can_be_somebody_elses(tmp_path: Path) -> None:
+    def roles(identity: dict[str, Any]) -> set[str]:
+        made = build_foundation_graph(settings(tmp_path, identity=identity))
+        return {name for name in made.of("IAMMember") if name.startswith("IAMMember/access-role-")}
+
+    existing = {"existing": "t@acme-dev.iam.gserviceaccount.com"}
+    both = {"IAMMember/access-role-vertex", "IAMMember/access-role-custom-code"}
+    assert roles({}) == roles({"agentRoles": True}) == both
+    assert roles({"agentRoles": False}) == roles({**existing, "agentRoles": False}) == set()
+
+
+def test_jobs_write_to_their_folders_only(tmp_path: Path) -> None:
+    elsewhere = "    jobSpec:\n      baseOutputDirectory: {outputUriPrefix: gs://acme-dev-team-dev/shared/models}\n"
+    made = build_foundation_graph(
+        settings(
+            tmp_path,
+            jobs=JOBS.replace("    jobSpec:\n", elsewhere),
+            bucket={"writableFolders": ["checkpoints"]},
+        )
+    )
+    writers = {
+        name: inputs for name, inputs in made.of("BucketIAMMember").items() if inputs["role"].endswith("objectUser")
+    }
+    assert set(writers) == {
+        "BucketIAMMember/bucket-write",
+        "BucketIAMMember/bucket-write-checkpoints/",
+        "BucketIAMMember/bucket-write-shared/models/",
+    }
+    for name in ("team/dev/train/1/model/saved", "team/dev/", "team/", "checkpoints/a", "shared/models/a", "shared/"):
+        assert can_write(writers.values(), name), name
+    for name in ("team/dev/packages/p.tar.gz", "team/dev/build-sources/d.tar.gz", "team/prod/a", "team/dev2/a", "a"):
+        assert not can_write(writers.values(), name), name
+    for name in ("shared/a", "shared/models2/a", "team/a", "dev/a", "xteam/dev/a"):
+        assert not can_write(writers.values(), name), name
+    readers = {name: inputs for name, inputs in made.of("BucketIAMMember").items() if name not in writers}
+    assert {inputs["role"] for inputs in readers.values() if "condition" not in inputs} == {
+        "roles/storage.legacyBucketReader",
+        "roles/storage.objectViewer",
+    }
+
+
+def test_the_whole_bucket_is_writable_on_request(tmp_path: Path) -> None:
+    made = build_foundation_graph(settings(tmp_path, bucket={"existing": "theirs", "writableFolders": ["/", "a"]}))
+    (writer,) = (inputs for inputs in made.of("BucketIAMMember").values() if inputs["role"].endswith("objectUser"))
+    assert "condition" not in writer
+
+
+def test_conditions_keep_within_iams_limits() -> None:
+    deep = "/".join(["a" * 9] * 30) + "/"
+    closed = ("team/dev/packages/", "team/dev/build-sources/")
+    for condition in (build_condition("out", deep), build_condition("out", "team/dev/", closed)):
+        assert len(re.findall(r"&&|\|\||!", condition["expression"])) <= 12  # type: ignore[arg-type]
+
+
+def test_quotes_in_a_folder_end_no_text() -> None:
+    condition = build_condition("out", 'a" || "b/')
+    assert can_write([{"condition": condition}], 'a" || "b/c', "out")
+    assert not can_write([{"condition": condition}], "b/c", "out")
+
+
+def can_write(grants: Iterable[Any], name: str, bucket: str = "acme-dev-team-dev") -> bool:
+    """Whether one of the conditions is true for an object, by the parts of CEL that they use."""
+    texts = re.compile(r'("(?:\\.|[^"\\])*")')
+    allowed = []
+    for grant in grants:
+        parts = texts.split(grant["condition"]["expression"])
+        for index in range(0, len(parts), 2):
+            code = parts[index].replace("resource.name", "name").replace("startsWith", "startswith")
+            parts[index] = code.replace("&&", " and ").replace("||", " or ").replace("!", " not ")
+        allowed.append(eval("".join(parts), {"name": f"projects/_/buckets/{bucket}/objects/{name}"}))
+    return any(allowed)
 
 
 def test_training_code_may_go_without_vertex_ai(tmp_path: Path) -> None:
@@ -349,13 +426,14 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
     of_prod = access_page.made(found[1], who, on | {"theirs": "what exists"})
     assert of_prod == {
         *((role, to, "what exists") for role, to, _ in reader),
-        ("roles/storage.objectUser", "training account", "what exists"),
+        ("roles/storage.objectUser", "training account", "folders of what exists"),
+        ("roles/storage.objectViewer", "training account", "what exists"),
         ("roles/storage.legacyBucketReader", "training account", "what exists"),
         ("roles/aiplatform.serviceAgent", "Vertex AI agent", "the project"),
         ("roles/aiplatform.customCodeServiceAgent", "Custom Code agent", "the project"),
         ("roles/iam.serviceAccountTokenCreator", "Vertex AI agent", "an `identity.existing` of another project"),
     }
-    assert granted | {grant for grant in of_prod if grant[2] != "what exists"} == access_page.grants()
+    assert granted | {grant for grant in of_prod if not grant[2].endswith("what exists")} == access_page.grants()
 
 
 def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:
