@@ -37,11 +37,13 @@ class JobClient(Protocol):
         *,
         check_before: Callable[[], None],
         find_created: Callable[[], Job | None],
+        keep_first: Callable[[Job], Job] = lambda job: job,
     ) -> Job:
         """Submit a job to `projects/P/locations/R` and return it as the service stores it.
 
         `check_before` is called right before the request is sent. If its answer is lost, `find_created` looks for the
-        job before it is sent again.
+        job before it is sent again. If it was sent again, `keep_first` is called with the job that one of the requests
+        has created: it removes the others, and returns the one that stays.
         """
 
     def require(self, name: ResourceName) -> Job:
@@ -97,6 +99,7 @@ class RestClient:
         *,
         check_before: Callable[[], None],
         find_created: Callable[[], Job | None],
+        keep_first: Callable[[Job], Job] = lambda job: job,
     ) -> Job:
         request = {"parent": parent, to_snake(kind.type): self._build_proto_message(kind, job)}
         return self._caller.call(
@@ -104,6 +107,7 @@ class RestClient:
             lambda: _convert_to_job_json(self._send("create", kind, request)),
             check_before=check_before,
             find_earlier_result=find_created,
+            keep_first=keep_first,
         )
 
     def require(self, name: ResourceName) -> Job:

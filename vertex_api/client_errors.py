@@ -6,6 +6,7 @@ VertexError
 ├── NotFound                the job does not exist (404)
 ├── QuotaExceeded           the project's quota does not cover the request (429)
 ├── RateLimited             there are too many requests in a minute (429)
+├── Interrupted             the run was asked to stop while a call was to be made again
 └── Unavailable             the service cannot be reached or fails (5xx, no connection)
     └── OperationUnfinished what the service has accepted is not done in time
 """
@@ -46,6 +47,10 @@ class QuotaExceeded(VertexError):
 
 class RateLimited(VertexError):
     """The project has sent more requests in a minute than the service takes."""
+
+
+class Interrupted(VertexError):
+    """The run was asked to stop while a call was to be made again."""
 
 
 class Unavailable(VertexError):

@@ -10,6 +10,8 @@ from vertex_api.calls.error_translation import translate_errors
 from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retrying_caller import RetryingCaller
 
+from ..runtime import engine_cancellation
+
 Build = Mapping[str, Any]
 BUILD_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD"
 LOGGING_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING"
@@ -28,7 +30,9 @@ class CloudBuildClient:
 
     def __init__(self, build_url: str, logging_url: str, caller: RetryingCaller | None = None) -> None:
         self._build_url, self._logging_url = build_url, logging_url
-        self._caller = caller or RetryingCaller(report=partial(print, flush=True))
+        self._caller = caller or RetryingCaller(
+            report=partial(print, flush=True), wait=engine_cancellation.wait_for_cancellation
+        )
 
     def create(
         self,

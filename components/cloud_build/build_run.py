@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from vertex_api.client_errors import RateLimited, Unavailable, VertexError
+from vertex_api.client_errors import Interrupted, RateLimited, Unavailable, VertexError
 
 from ..errors import BuildFailed
 from ..runtime.engine_cancellation import wait_for_cancellation
@@ -70,6 +70,8 @@ class BuildRun:
             pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
             try:
                 build = self._client.require(name)
+            except Interrupted:
+                self._try_to_cancel_build_and_raise_build_failed(build)
             except (Unavailable, RateLimited) as error:  # the client has tried for minutes
                 message = f"{self._image}: the state of build {build['id']} is unknown, and it goes on: {error}"
                 raise BuildFailed(f"{message}; run `pulumi up` again to wait on") from error

@@ -2,12 +2,12 @@
 
 import re
 
-from vertex_api.client_errors import NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
+from vertex_api.calls.retry_rules import DISABLED_API, MISSING_ACT_AS, find_propagation
+from vertex_api.client_errors import Interrupted, NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
 
 from .build_and_log_client import Build
 
 _SETTING = "vertex-training:builder.cloudBuild"
-_DISABLED_API = re.compile(r"has not been used in project|it is disabled|SERVICE_DISABLED")
 _CREDENTIALS = re.compile(r"no valid Google credentials")
 _NO_BUILDS_IN_REGION = re.compile(r"quota restrictions", re.IGNORECASE)
 """Of projects that may build in a few regions only (deploy-cloudrun#480)."""
@@ -35,16 +35,19 @@ _STATUSES = {
 def explain_refusal(error: VertexError, account: str) -> str:
     """Return why Cloud Build takes no build, and what to do. `account` is the e-mail of the account of the build."""
     text = str(error)
-    if _CREDENTIALS.search(text):
+    if _CREDENTIALS.search(text) or isinstance(error, Interrupted):
         return text
-    if _DISABLED_API.search(text):
+    propagation = find_propagation(text)
+    if propagation is DISABLED_API:
         advice = (
             "enable it by `gcloud services enable cloudbuild.googleapis.com`, or run `pulumi up` again if it is new"
         )
         return f"the Cloud Build API is off: {text}; {advice}"
     if _NO_BUILDS_IN_REGION.search(text):
         return f"Cloud Build refuses builds in this region: {text}; name another {_SETTING}.region, or ask for quota"
-    if isinstance(error, PermissionDenied):
+    if propagation and propagation is not MISSING_ACT_AS:
+        return f"Cloud Build refuses: {text}; {propagation.remedy}"
+    if propagation or isinstance(error, PermissionDenied):
         return (
             f"Cloud Build refuses: {text}; your account needs roles/cloudbuild.builds.editor on the project and "
             f"roles/iam.serviceAccountUser on {account}"

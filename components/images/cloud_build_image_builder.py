@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
+from vertex_api.calls.retry_rules import PROPAGATION_SECONDS
+
 from ..cloud_build.build_and_log_client import Build, get_client
 from ..cloud_build.build_log import BuildLog
 from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
@@ -29,9 +31,9 @@ from .buildx_and_classic_builders import (
 )
 from .google_registry_client import GoogleRegistryApi
 
-_NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, 60.0)
-"""Seconds before a build is started again that found none of the grants of a new account. They take about two minutes
-to be known everywhere (Google's page on service agents), as in `vertex_api.calls.retry_rules`."""
+_NEW_GRANT_PAUSES = (10.0, 20.0, 40.0, *[60.0] * 6, PROPAGATION_SECONDS - 430.0)
+"""Seconds before a build is started again that found none of the grants of a new account: `PROPAGATION_SECONDS` in all,
+with a line of progress at least once a minute."""
 
 
 class CloudBuilder:

@@ -53,4 +53,7 @@ def remove_orphans_find_or_submit_job(
             find_created=partial(
                 jobs_cache.find_job_created_since_listing_or_none, api, kind, project_and_stack_name, token
             ),
+            keep_first=lambda created: jobs_cache.remove_all_but_first(
+                api, kind, project_and_stack_name, token, created, inputs.pulumi_name
+            ),
         )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vertex_api.calls.retry_rules import MISSING_ACT_AS
+from vertex_api.calls.retry_rules import find_propagation
 from vertex_api.client_errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -25,15 +25,14 @@ def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator
             raise
         region, page = api.parent.rpartition("/")[2], api.links.get_google_quota_page_url()
         raise QuotaExceeded(build_quota_refusal_message(error.metrics, spec, region, page), error.metrics) from error
-    except (InvalidRequest, PermissionDenied) as error:
-        if not MISSING_ACT_AS.search(str(error)):
+    except (InvalidRequest, PermissionDenied, NotFound) as error:
+        if propagation := find_propagation(str(error)):
+            remedy = propagation.remedy
+        elif isinstance(error, NotFound) and _MISSING_IMAGE.search(str(error)):
+            remedy = "build and push it, or correct imageUri or executorImageUri"
+        else:
             raise
-        remedy = "add who runs `pulumi` to identity.submitters, or grant them roles/iam.serviceAccountUser on it"
         raise type(error)(f"{error}; {remedy}") from error
-    except NotFound as error:
-        if not _MISSING_IMAGE.search(str(error)):
-            raise
-        raise NotFound(f"{error}; build and push it, or correct imageUri or executorImageUri") from error
 
 
 def build_quota_refusal_message(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page_url: str) -> str:

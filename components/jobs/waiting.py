@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from vertex_api.client_errors import RateLimited, Unavailable
+from vertex_api.client_errors import Interrupted, RateLimited, Unavailable
 from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
@@ -16,7 +16,7 @@ from ..runtime import api_target
 from ..runtime.engine_watcher import raise_unless_engine_is_alive
 from . import failure_diagnosis
 from .capacity_wait_advice import CapacityAdvice
-from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
+from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines, get_oldest_create_time
 from .progress_lines import Progress
 
 Job = Mapping[str, Any]
@@ -40,8 +40,11 @@ def print_progress_until_all_succeed_and_get_results(
     while True:
         raise_unless_engine_is_alive("waiting")
         try:
-            latest = fetch_existing_jobs_with_tuning_jobs_in_pipelines(api_parent, project_and_stack_name, pending)
-        except (Unavailable, RateLimited) as error:  # the client has tried for minutes
+            oldest = get_oldest_create_time(jobs[name] for name in pending if name in jobs)
+            latest = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
+                api_parent, project_and_stack_name, pending, oldest
+            )
+        except (Unavailable, RateLimited, Interrupted) as error:  # the client has tried for minutes
             _raise_if_overdue(api_parent, pending, jobs, deadlines_by_job, time.monotonic() - start)
             raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
         jobs |= latest

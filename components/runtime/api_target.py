@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 
+from vertex_api.calls.retry_rules import LOST_ANSWER_SECONDS
 from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE, SubmissionPace
 from vertex_api.client import Endpoint, JobClient, RestClient
 from vertex_api.client_errors import VertexError
 
 from ..errors import SubmitFailed
-from . import emulator_process
+from . import emulator_process, engine_cancellation
 from .page_and_log_links import EmulatorLinks, GoogleCloudLinks
 from .submission_pacing import get_submission_pacing
 
@@ -75,7 +76,12 @@ def _get_or_create_client(endpoint: Endpoint, full_location_name: str) -> JobCli
     is_local = full_location_name.startswith(LOCAL_PREFIX)
     # An emulator that has been killed starts again, at the same port.
     before_retry = emulator_process.start_emulator_unless_running if is_local else lambda: None
-    return RestClient(
-        endpoint,
-        RetryingCaller(get_submission_pace_or_none(full_location_name), before_retry, partial(print, flush=True)),
+    caller = RetryingCaller(
+        get_submission_pace_or_none(full_location_name),
+        before_retry,
+        partial(print, flush=True),
+        engine_cancellation.wait_for_cancellation,
+        # The emulator lists a job as soon as it is created, and what its death cuts off is never done later.
+        lost_answer_seconds=0.0 if is_local else LOST_ANSWER_SECONDS,
     )
+    return RestClient(endpoint, caller)

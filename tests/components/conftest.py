@@ -8,7 +8,7 @@ import pytest
 
 from components.jobs import waiting
 from components.jobs.recovery import job_removal
-from components.runtime import api_target
+from components.runtime import api_target, engine_cancellation
 from components.runtime.api_target import LOCAL_PREFIX, Target
 from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Clock, FakeClient, start_new_process
@@ -35,6 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(waiting, "time", clock)
     monkeypatch.setattr(job_removal, "time", clock)
+    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", clock.wait)
     return clock
 
 

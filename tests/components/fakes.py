@@ -63,6 +63,7 @@ class FakeClient:
         *,
         check_before: Callable[[], None],
         find_created: Callable[[], Job | None],
+        keep_first: Callable[[Job], Job] = lambda job: job,
     ) -> Job:
         check_before()
         self._called("create")
@@ -91,11 +92,13 @@ class FakeClient:
         self._called("list")
         self.filters.append(filter)
         labels = dict(re.findall(r'labels\.(\w+)="([^"]*)"', filter))
-        assert filter == " AND ".join(f'labels.{name}="{value}"' for name, value in labels.items()), filter
+        label_filter, _, oldest = filter.partition(" AND create_time>=")
+        assert label_filter == " AND ".join(f'labels.{name}="{value}"' for name, value in labels.items()), filter
         return [
             self._seen(name)
             for name, job in list(self.jobs.items())
             if name.startswith(f"{parent}/{kind.collection}/") and labels.items() <= job.get("labels", {}).items()
+            if not oldest or datetime.fromisoformat(job["createTime"]) >= datetime.fromisoformat(oldest.strip('"'))
         ]
 
     def cancel(self, name: ResourceName) -> None:
@@ -143,6 +146,11 @@ class Clock:
         assert seconds > 0
         self.now += seconds
         assert self.now < 1_000_000, "this wait does not end"
+
+    def wait(self, seconds: float) -> bool:
+        """Stand in for a wait that Ctrl-C would end."""
+        self.sleep(seconds)
+        return False
 
 
 @dataclass

@@ -277,6 +277,41 @@ def test_a_quota_that_is_too_small_names_its_metrics(metrics: list[str], api: Ap
     assert len(api.asked) == 1
 
 
+def test_a_create_that_was_repeated_keeps_the_first(api: Api, client: RestClient, clock: Clock) -> None:
+    api.first, api.answer = [(503, {"error": {"code": 503, "message": "x"}}, {})], HELD
+    looks: list[float] = []
+    job = client.create(
+        CUSTOM_JOB,
+        PARENT,
+        job_of(CUSTOM_JOB),
+        check_before=lambda: None,
+        find_created=lambda: looks.append(clock.now),
+        keep_first=lambda created: {**created, "displayName": "kept"},
+    )
+    assert job["displayName"] == "kept"
+    assert [method for method, *_ in api.asked] == ["POST", "POST"]
+    assert [look - 1000 for look in looks] == [30, 60] and clock.now == 1090
+
+
+def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: RestClient, clock: Clock) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "x"}
+    error = {"code": 403, "status": "PERMISSION_DENIED", "details": [info]}
+    old, new = (
+        {"error": error | {"message": text}}
+        for text in (
+            "Vertex AI API has not been used in project 1 before or it is disabled. Enable it by visiting …",
+            "Permission denied",
+        )
+    )
+    api.first, api.answer = [(403, old, {}), (403, new, {})], {"customJobs": [HELD]}
+    assert client.list(CUSTOM_JOB, PARENT, "") == [HELD]
+    assert len(clock.naps) == 2
+    api.fails(403, "Permission 'aiplatform.customJobs.list' denied")
+    with pytest.raises(client_errors.PermissionDenied):
+        client.list(CUSTOM_JOB, PARENT, "")
+    assert len(clock.naps) == 2, "other refusals are not waited for"
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from vertex_api import client_errors
+from vertex_api.calls.retry_rules import DISABLED_API
 
 _CAPACITY = re.compile(r"exceed quota limits: (.+)|quota metric '[^']*custom_model_training")
 """A quota of machines, as the service's refusals are quoted in stable-diffusion-on-gcp#12 and xmanager#29."""
@@ -71,9 +72,14 @@ def _get_retry_after_seconds_or_none(error: Any) -> float | None:
 
 
 def _shorten_error_message(error: Any) -> str:
-    """Return the service's message in one line, without the URL that Google's client puts before it."""
+    """Return the service's message in one line, without the URL that Google's client puts before it.
+
+    It names the reason SERVICE_DISABLED of its details, of whose text nothing is promised (vertex-ai-samples#476).
+    """
     text = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
-    return text if len(text) <= 500 else f"{text[:497]}..."
+    text = text if len(text) <= 500 else f"{text[:497]}..."
+    reason = getattr(error, "reason", None)
+    return f"{text} ({reason})" if reason == "SERVICE_DISABLED" and not DISABLED_API.refusal.search(text) else text
 
 
 def _describe_address(error: Any) -> str:

@@ -5,10 +5,12 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from vertex_api.calls.retry_rules import (
+    LOST_ANSWER_SECONDS,
     NEW_GRANT,
     OUTAGE,
     SUBMISSIONS,
@@ -18,7 +20,7 @@ from vertex_api.calls.retry_rules import (
     find_retry_rule_or_none,
 )
 from vertex_api.calls.submission_pace import SubmissionPace
-from vertex_api.client_errors import VertexError
+from vertex_api.client_errors import Interrupted, VertexError
 
 Result = TypeVar("Result")
 REPORT_INTERVAL_SECONDS = 60.0
@@ -32,10 +34,16 @@ class _Failures:
     last: float
 
 
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
 class RetryingCaller:
     """Makes calls for one client, whose threads share a pace and know of each other's failures.
 
-    `before_retry` is called before a call is made again, and `report` with a line for users.
+    `before_retry` is called before a call is made again, and `report` with a line for users. `wait` waits for seconds,
+    and returns whether the run is to stop. `lost_answer_seconds` is how long what a create has made may stay unseen.
     """
 
     def __init__(
@@ -43,8 +51,11 @@ class RetryingCaller:
         pace: SubmissionPace | None = None,
         before_retry: Callable[[], object] = lambda: None,
         report: Callable[[str], None] = lambda _line: None,
+        wait: Callable[[float], bool] = _sleep,
+        lost_answer_seconds: float = LOST_ANSWER_SECONDS,
     ) -> None:
-        self._pace, self._before_retry, self._report = pace, before_retry, report
+        self._pace, self._before_retry, self._report, self._wait = pace, before_retry, report, wait
+        self._lost_answer_seconds = lost_answer_seconds
         self._lock = threading.Lock()
         self._failures: dict[RetryRule, _Failures] = {}
         self._reported: dict[RetryRule, float] = {}
@@ -56,13 +67,16 @@ class RetryingCaller:
         *,
         check_before: Callable[[], None] = lambda: None,
         find_earlier_result: Callable[[], Result | None] = lambda: None,
+        keep_first: Callable[[Result], Result] = lambda result: result,
     ) -> Result:
         """Return the result of `attempt`, which is made again as the retry rules say. Raises VertexError.
 
-        `check_before` is called right before each attempt. After an attempt that may have been successful although it
-        failed, `find_earlier_result` returns what it has done; only if that is `None` the attempt is made again.
+        `check_before` is called right before each attempt. After a create that may have been successful although it
+        failed, `find_earlier_result` returns what it has done: it is asked twice before the create is made again, and
+        once before it is given up. If that was made again, `keep_first` removes what there is more than once, and
+        returns the result that stays.
         """
-        may_be_done = False
+        lost = 0
         first_failures: dict[RetryRule, float] = {}
         for tries in itertools.count(1):
             if self._pace and call_kind in SUBMISSIONS:
@@ -72,20 +86,38 @@ class RetryingCaller:
                 result = attempt()
             except VertexError as error:
                 rule = find_retry_rule_or_none(call_kind, error)
-                if rule is None:
-                    raise
-                pause = self._record_and_report_failure_and_get_pause_or_none(rule, tries, first_failures, error)
+                pause = (
+                    self._record_and_report_failure_and_get_pause_or_none(rule, tries, first_failures, error)
+                    if rule
+                    else None
+                )
+                is_lost = call_kind == "create" and rule is not None and rule.may_be_done
+                lost += is_lost
                 if pause is None:
+                    with suppress(VertexError):  # the failure to report is that of the call
+                        if is_lost and self._lost_answer_seconds:
+                            self._wait(self._lost_answer_seconds)
+                        if lost and (done := find_earlier_result()) is not None:
+                            return self._settle(done, keep_first) if lost > 1 else done
                     raise
+                looks = [max(pause, self._lost_answer_seconds), self._lost_answer_seconds] if is_lost else [pause]
+                for seconds in filter(None, looks):
+                    if self._wait(seconds):
+                        found = "; the next `pulumi up` finds what it may have created" if lost else ""
+                        raise Interrupted(f"stopped while it was to be tried again ({error}){found}") from error
+                    self._before_retry()
+                    if lost and (done := find_earlier_result()) is not None:
+                        return self._settle(done, keep_first) if lost > 1 else done
             else:
                 self._forget_failures_that_success_disproves(call_kind)
-                return result
-            time.sleep(pause)
-            self._before_retry()
-            may_be_done |= rule.may_be_done
-            if may_be_done and (done := find_earlier_result()) is not None:
-                return done
+                return self._settle(result, keep_first) if lost else result
         raise AssertionError("unreachable")
+
+    def _settle(self, result: Result, keep_first: Callable[[Result], Result]) -> Result:
+        """Return what stays of a create that was made more than once. A run that is to stop looks at once."""
+        if self._lost_answer_seconds:
+            self._wait(self._lost_answer_seconds)
+        return keep_first(result)
 
     def _record_and_report_failure_and_get_pause_or_none(
         self, rule: RetryRule, tries: int, first_failures: dict[RetryRule, float], error: VertexError

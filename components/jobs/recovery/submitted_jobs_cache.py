@@ -7,13 +7,15 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from vertex_api.client_errors import NotFound
+from vertex_api.client_errors import NotFound, VertexError
 from vertex_api.job_kinds import Kind
 from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 
+from ...errors import SubmitFailed
 from ...runtime.api_target import Target
 from .job_labels import MARK_LABEL, TOKEN_LABEL, build_stack_filter
+from .job_removal import remove_job
 
 Job = Mapping[str, Any]
 JobSummary = Mapping[str, str]
@@ -56,18 +58,49 @@ class SubmittedJobsCache:
     def find_job_created_since_listing_or_none(
         self, api: Target, kind: Kind, project_and_stack_name: str, token: str
     ) -> dict[str, Any] | None:
-        """Return the job with a token that has been created since this run listed the jobs, whatever its state.
+        """Return the first job with a token that has been created since this run listed the jobs, whatever its state.
 
         It is the job of a call whose answer was lost. Raises VertexError.
         """
+        return next(iter(self._list_created_since_listing(api, kind, project_and_stack_name, token)), None)
+
+    def remove_all_but_first(
+        self, api: Target, kind: Kind, project_and_stack_name: str, token: str, job: Mapping[str, Any], job_name: str
+    ) -> dict[str, Any]:
+        """Remove the jobs that requests with lost answers have created beside the first one, and return that one.
+
+        `job` is what one of the requests has created. Raises nothing: the job that stays is to be recorded. `job_name`
+        is for messages.
+        """
+        jobs = {job["name"]: dict(job)}
+        try:
+            created = self._list_created_since_listing(api, kind, project_and_stack_name, token)
+            jobs = {each["name"]: dict(each) for each in created} | jobs
+            first, *others = sorted(jobs.values(), key=_parse_create_time)
+            for other in others:
+                self.record_deleted_or_kept(other["name"])
+                print(f"{job_name}: removing {other['name']}, the same job submitted twice", flush=True)  # noqa: T201
+                remove_job(api.client, ResourceName.parse(other["name"]), job_name)
+        except (VertexError, SubmitFailed) as error:
+            first = min(jobs.values(), key=_parse_create_time)
+            print(  # noqa: T201
+                f"{job_name}: may be there beside {first['name']} once more, as an answer was lost ({error}); look for "
+                f"jobs with the label {TOKEN_LABEL}={token}, and delete the other one",
+                flush=True,
+            )
+        return first
+
+    def _list_created_since_listing(
+        self, api: Target, kind: Kind, project_and_stack_name: str, token: str
+    ) -> list[dict[str, Any]]:
+        """Return the jobs with a token that this run neither listed before nor deletes, the oldest first."""
         listed = {
             job["name"]
             for job in self._list_summaries_of_jobs_neither_deleted_nor_kept(api, kind, project_and_stack_name, token)
         }
         filter_ = f'{build_stack_filter(project_and_stack_name)} AND labels.{TOKEN_LABEL}="{token}"'
         created = [job for job in api.client.list(kind, api.parent, filter_) if job["name"] not in listed]
-        remaining = [job for job in created if not self.is_deleted_or_kept(job["name"])]
-        return max(remaining, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
+        return sorted((job for job in created if not self.is_deleted_or_kept(job["name"])), key=_parse_create_time)
 
     def find_marked_job_api_names(self, api: Target, kind: Kind, project_and_stack_name: str, mark: str) -> list[str]:
         """Return the resource names of the jobs that have a mark. Raises VertexError."""
@@ -122,4 +155,8 @@ def _group_job_summaries_by_label_value(jobs: Iterable[Job]) -> dict[str, list[J
 
 def _select_newest_usable_job_or_none(jobs: Iterable[Job]) -> Job | None:
     usable = [job for job in jobs if strip_state_prefix(job["state"]) not in _UNUSABLE_STATES]
-    return max(usable, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
+    return max(usable, key=_parse_create_time, default=None)
+
+
+def _parse_create_time(job: Job) -> datetime:
+    return datetime.fromisoformat(job["createTime"])

@@ -2,35 +2,13 @@
 
 import asyncio
 import itertools
-import re
 from collections.abc import Sequence
 
 import pulumi
 
-MAX_TRIES = 12
-MAX_PAUSE_SECONDS = 20.0
-"""With pauses that double from one second, twelve tries take about two and a half minutes. Google's page on service
-agents says that a new account is usually known everywhere within two."""
+from vertex_api.calls.retry_rules import NEW_GRANT, PROPAGATION_SECONDS, compute_retry_pause_or_none, find_propagation
 
-_TRANSIENT_REFUSALS: dict[str, re.Pattern[str]] = {
-    # Names the account: a bucket or a repository that "does not exist" is a mistake, which waiting does not mend.
-    "IAM does not know the account yet": re.compile(
-        r"service account\b.{0,200}(does not exist|not found|is not ready)|gaia id not found", re.IGNORECASE | re.DOTALL
-    ),
-    # Workflows' page on troubleshooting; terraform-google-bigquery #226 on the first workflow of a project.
-    "IAM does not know the agent, or the right to use the account, yet": re.compile(
-        r"serviceaccounts\.actAs\b.{0,300}may not exist|service agent\b.{0,100}does not exist",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    "IAM does not know the role yet": re.compile(r"role \S+ does not exist in the resource's hierarchy", re.IGNORECASE),
-    # Cloud Storage's words, then those of Artifact Registry and Vertex AI (terraform-provider-google #11913, #15572).
-    "Cloud KMS does not know the grant of the key yet": re.compile(
-        r"permission denied on cloud kms key|cloudkms\.cryptoKeyVersions\.useTo(En|De)crypt", re.IGNORECASE
-    ),
-    # Enabling an API returns before all of Google's systems know it, as the refusal itself says.
-    "the API is not enabled, or only just": re.compile(r"has not been used in project \S+ before or it is disabled"),
-}
-"""What a refusal that passes says of itself, by the reason that people are told."""
+_REPORT_SECONDS = 60.0
 _hook_numbers = itertools.count(1)
 
 
@@ -45,23 +23,31 @@ def create_retrying_options(
 
 
 async def _pause_and_decide_on_retry(failure: pulumi.ErrorHookArgs) -> bool:
-    """Return whether to try a failed creation again, after a pause."""
-    pause = compute_retry_pause_or_none(failure.errors)
-    if pause is None:
+    """Return whether to try a failed creation again, after a pause. Says why at first, and then once a minute."""
+    propagation = find_propagation(failure.errors[0])
+    if propagation is None:
         return False
-    reason = find_transient_refusal_reason_or_none(failure.errors[0])
-    pulumi.log.info(f"{failure.name}: {reason}; trying again in {pause:.0f} s")
+    pause = compute_retry_pause(failure.errors)
+    if pause is None:
+        reason = f"{propagation.reason}, after {PROPAGATION_SECONDS:.0f} s"
+        pulumi.log.warn(f"{failure.name}: {reason}; {propagation.remedy}")
+        return False
+    waited = _compute_waited_seconds(len(failure.errors))
+    if waited == 0 or waited // _REPORT_SECONDS < (waited + pause) // _REPORT_SECONDS:
+        left = PROPAGATION_SECONDS - waited
+        pulumi.log.info(f"{failure.name}: {propagation.reason}; trying again for up to {left:.0f} s")
     await asyncio.sleep(pause)
     return True
 
 
-def find_transient_refusal_reason_or_none(error: str) -> str | None:
-    """Return why a refusal passes by itself; `None` for any other error."""
-    return next((reason for reason, pattern in _TRANSIENT_REFUSALS.items() if pattern.search(error)), None)
-
-
-def compute_retry_pause_or_none(errors_newest_first: list[str]) -> float | None:
+def compute_retry_pause(errors_newest_first: Sequence[str]) -> float | None:
     """Return the seconds to wait after these errors of one resource; `None` for no retry."""
-    if len(errors_newest_first) >= MAX_TRIES or find_transient_refusal_reason_or_none(errors_newest_first[0]) is None:
+    if find_propagation(errors_newest_first[0]) is None:
         return None
-    return min(2.0 ** (len(errors_newest_first) - 1), MAX_PAUSE_SECONDS)
+    tries = len(errors_newest_first)
+    return compute_retry_pause_or_none(NEW_GRANT, tries, _compute_waited_seconds(tries), None, 0.0)
+
+
+def _compute_waited_seconds(tries: int) -> float:
+    """Return the sum of the pauses between so many tries."""
+    return sum(compute_retry_pause_or_none(NEW_GRANT, earlier, 0.0, None, 0.0) or 0.0 for earlier in range(1, tries))

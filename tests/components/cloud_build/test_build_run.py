@@ -15,6 +15,7 @@ from components.cloud_build.build_run import (
     find_newest_other_image_in_repository_or_none,
 )
 from components.errors import BuildFailed
+from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
 from vertex_api.calls import retrying_caller
 
@@ -40,7 +41,7 @@ class Waits:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudBuildStandIn]:
     """A service whose builds stay in the queue until a test says otherwise."""
-    monkeypatch.setattr(retrying_caller.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", lambda seconds: False)
     with cloud_build() as standin:
         standin.outcome = {"status": "QUEUED"}
         yield standin
@@ -172,6 +173,14 @@ def test_too_many_looks_and_outages_pass(service: CloudBuildStandIn) -> None:
             f"roles/iam.serviceAccountUser on {ACCOUNT}",
         ),
         (
+            Refusal(403, "Permission 'iam.serviceaccounts.actAs' denied on service account a@p (or it may not exist)."),
+            f"roles/iam.serviceAccountUser on {ACCOUNT}",
+        ),
+        (
+            Refusal(403, "Permission 'cloudkms.cryptoKeyVersions.useToDecrypt' denied on resource"),
+            "grant roles/cloudkms.cryptoKeyEncrypterDecrypter on the key to the agent",
+        ),
+        (
             Refusal(400, "failed precondition: due to quota restrictions, cannot run builds in this region"),
             "name another vertex-training:builder.cloudBuild.region, or ask for quota",
         ),
@@ -204,10 +213,29 @@ def test_new_grants_and_apis_are_waited_for(service: CloudBuildStandIn) -> None:
     new = [
         "API has not been used in project 1 before or it is disabled",
         "caller does not have permission to act as service account",
+        f"Permission 'iam.serviceaccounts.actAs' denied on service account {ACCOUNT} (or it may not exist).",
     ]
     service.refusals["create"] = [Refusal(403, text) for text in new]
+    service.refusals["list"] = [Refusal(403, new[0])]
     run, *_ = start_run(service)
-    assert run.find_active_or_start_build()["status"] == "QUEUED" and service.count("create") == 3
+    assert run.find_active_or_start_build()["status"] == "QUEUED" and service.count("create") == 4
+    assert service.count("list") == 2, "the first call of all is a list"
+
+
+def test_ctrl_c_ends_the_wait_for_a_grant(service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", lambda seconds: True)
+    service.refusals["create"] = [Refusal(403, "caller does not have permission to act as service account")]
+    assert "stopped while it was to be tried again" in fail_to_start(service)
+    assert service.count("create") == 1
+
+
+def test_ctrl_c_in_an_outage_cancels_the_build(service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, log, *_ = start_run(service)
+    run._client._caller._wait = lambda seconds: True
+    build = run.find_active_or_start_build()
+    service.refusals["get"] = [Refusal(503, "later")]
+    with pytest.raises(BuildFailed, match="its build was cancelled with this run"):
+        run.wait_for_end_or_cancel(build, log, list)
 
 
 def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> None:

@@ -21,6 +21,7 @@ from components.images.training_image_resource import create_build_context
 from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
+from vertex_api.calls.retry_rules import PROPAGATION_SECONDS
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
 ACCOUNT = "team-dev-build@acme-dev.iam.gserviceaccount.com"
@@ -170,6 +171,25 @@ def test_a_grant_that_is_too_new_is_waited_for(context: BuildContext, service: C
     assert CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, told.append) == "sha256:1"
     assert service.count("create") == 3
     assert told[-2].endswith("on the staging bucket (no details); trying again in 20 s")
+
+
+def test_a_grant_that_stays_missing_is_explained(
+    context: BuildContext, service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(cloud_build_image_builder, "wait_for_cancellation", pauses.append)
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "FETCH_SOURCE_FAILED"}}
+    assert "needs roles/storage.objectViewer on the staging bucket" in fail(context)
+    assert sum(pauses) == PROPAGATION_SECONDS and max(pauses) <= 60
+
+
+def test_ctrl_c_ends_the_wait_for_a_grant(
+    context: BuildContext, service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud_build_image_builder, "wait_for_cancellation", lambda seconds: True)
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "FETCH_SOURCE_FAILED"}}
+    fail(context)
+    assert service.count("create") == 1
 
 
 def test_a_package_s_dockerfile_is_sent(tmp_path: Path) -> None:

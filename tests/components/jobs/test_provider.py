@@ -16,6 +16,7 @@ from components.jobs.provider import (
     TrainingPipelineProvider,
 )
 from components.jobs.recovery.job_labels import TOKEN_LABEL
+from components.runtime import engine_cancellation
 from components.schema.interpolation import TENSORBOARD_NAME
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
@@ -373,9 +374,44 @@ def test_a_job_that_never_ends_fails_the_delete(api: FakeClient, clock: Clock) -
     api.add(FIRST, state="JOB_STATE_RUNNING")
     with pytest.raises(SubmitFailed) as failure:
         custom.delete(FIRST, inputs())
-    message = "digits: still JOB_STATE_CANCELLING 180 s after it was cancelled; run this again"
-    assert str(failure.value) == message
+    assert re.fullmatch(
+        r"digits: still JOB_STATE_CANCELLING 90\d s after it was cancelled; the service goes on ending it; "
+        "run this again to wait on",
+        str(failure.value),
+    )
     assert list(api.jobs) == [FIRST]
+
+
+def test_a_slow_end_is_told_each_minute(api: FakeClient, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    start = clock.now
+
+    def end_late(verb: str) -> None:
+        if verb == "get" and clock.now - start > 600:
+            api.jobs[FIRST]["state"] = "JOB_STATE_CANCELLED"
+
+    api.before = end_late
+    custom.delete(FIRST, inputs())
+    lines = capsys.readouterr().out.splitlines()
+    assert api.jobs == {} and len(lines) in (9, 10)
+    assert re.fullmatch(r"digits: JOB_STATE_CANCELLING for 6\d s, up to 900 s", lines[0])
+
+
+def test_a_cancelled_record_need_not_have_ended(api: FakeClient, clock: Clock) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    custom.delete(FIRST, inputs(lifecycle={"onDelete": "cancel"}))
+    assert api.calls == ["get", "cancel", "get"]
+    assert api.jobs[FIRST]["state"] == "JOB_STATE_CANCELLING"
+
+
+def test_an_interruption_ends_the_wait_for_an_end(
+    api: FakeClient, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", lambda seconds: True)
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    with pytest.raises(SubmitFailed, match=r"^digits: stopped while it was JOB_STATE_CANCELLING; the service goes on"):
+        custom.delete(FIRST, inputs())
+    assert api.calls == ["get", "cancel", "get"]
 
 
 @pytest.mark.parametrize(

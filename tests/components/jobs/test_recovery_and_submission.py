@@ -1,5 +1,6 @@
 """Submission against an API that loses answers and refuses jobs, and how many submissions a run needs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,11 +9,18 @@ from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
 from components.jobs.recovery.ledger_resource import LedgerProvider
 from components.jobs.refusal_explanations import build_quota_refusal_message
+from components.runtime import api_target
+from components.runtime.api_target import Target
+from components.runtime.page_and_log_links import EmulatorLinks
 from components.runtime.submission_pacing import get_submission_pacing
-from tests.components.fakes import FakeClient, start_new_process
+from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api import client_errors
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.calls import retrying_caller
+from vertex_api.calls.retrying_caller import RetryingCaller
+from vertex_api.client import Job
+from vertex_api.job_kinds import CUSTOM_JOB, Kind
+from vertex_api.resource_names import ResourceName
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 PARENT = "projects/local/locations/us-central1"
@@ -41,6 +49,112 @@ def test_an_equal_job_of_an_earlier_run_is_not_the_lost_one(api: FakeClient) -> 
     assert custom.create(inputs()).id == f"{PARENT}/customJobs/2"
 
 
+class LateApi(FakeClient):
+    """An API on a clock that loses the answers to its first requests and shows their jobs late.
+
+    `delays` are the seconds from each such request to its job, `None` for one that is never done.
+    """
+
+    def __init__(self, clock: Clock, *delays: float | None, shows_time_of_request: bool = False) -> None:
+        super().__init__()
+        self.clock, self.delays, self.shows_time_of_request = clock, list(delays), shows_time_of_request
+        self.visible: dict[str, float] = {}
+        self.caller = RetryingCaller(wait=lambda seconds: self.wait(seconds))
+        self.wait = clock.wait
+
+    def create(self, kind: Kind, parent: str, job: Job, **options: Any) -> Job:
+        def attempt() -> Job:
+            self._called("create")
+            is_lost = bool(self.delays)
+            delay = self.delays.pop(0) if is_lost else 0.0
+            if delay is not None:
+                name = f"{parent}/{kind.collection}/{len(self.visible) + 1}"
+                seconds = int(self.clock.now - 1000 + (0 if self.shows_time_of_request else delay))
+                self.visible[name] = self.clock.now + delay
+                self.jobs[name] = {**job, "name": name, "state": "JOB_STATE_PENDING"}
+                self.jobs[name]["createTime"] = f"2026-01-31T12:{seconds // 60:02}:{seconds % 60:02}Z"
+            if is_lost:
+                raise client_errors.Unavailable("no answer")
+            return dict(self.jobs[name])
+
+        options["find_earlier_result"] = options.pop("find_created")
+        return self.caller.call("create", attempt, **options)
+
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
+        return [job for job in super().list(kind, parent, filter) if self.visible[job["name"]] <= self.clock.now]
+
+    def cancel(self, name: ResourceName) -> None:
+        super().cancel(name)
+        self.jobs[str(name)]["state"] = "JOB_STATE_CANCELLED"
+
+
+def connect_late_api(monkeypatch: pytest.MonkeyPatch, late: LateApi) -> LateApi:
+    target = Target(late, PARENT, EmulatorLinks("http://127.0.0.1:1"))
+    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", lambda parent: target)
+    monkeypatch.setattr(retrying_caller, "time", late.clock)
+    return late
+
+
+@pytest.mark.parametrize("shows_time_of_request", [True, False])
+@pytest.mark.parametrize(
+    ("delays", "creates"),
+    [
+        ([0.0], 1),
+        ([20.0], 1),
+        ([40.0], 1),
+        ([70.0], 2),  # ten seconds after the second request
+        ([None], 2),
+        ([70.0, 10.0], 2),
+        ([80.0, None], 2),
+        ([125.0, None], 3),
+        ([None, None, 20.0], 3),
+    ],
+    ids=str,
+)
+def test_a_late_job_is_there_once(
+    api: FakeClient,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    delays: list[float | None],
+    creates: int,
+    *,
+    shows_time_of_request: bool,
+) -> None:
+    late = connect_late_api(monkeypatch, LateApi(clock, *delays, shows_time_of_request=shows_time_of_request))
+    id_ = custom.create(inputs()).id
+    assert late.calls.count("create") == creates
+    clock.sleep(600)
+    assert [(name, job["state"]) for name, job in late.jobs.items()] == [(id_, "JOB_STATE_PENDING")]
+    start_new_process()
+    assert custom.create(inputs()).id == id_
+
+
+def test_a_second_job_that_stays_is_told(
+    api: FakeClient, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = connect_late_api(monkeypatch, LateApi(clock, 70.0))
+    late.failing["cancel"] = client_errors.PermissionDenied("no permission aiplatform.customJobs.cancel")
+    assert custom.create(inputs()).id == f"{PARENT}/customJobs/2"
+    lines = capsys.readouterr().out
+    assert "digits: may be there beside " in lines and "labels" not in lines
+    assert "(no permission aiplatform.customJobs.cancel); look for jobs with the label pulumi_token=" in lines
+
+
+@pytest.mark.parametrize("pauses", [0, 1])
+def test_an_interrupted_look_loses_no_job(
+    api: FakeClient, clock: Clock, monkeypatch: pytest.MonkeyPatch, pauses: int
+) -> None:
+    late = connect_late_api(monkeypatch, LateApi(clock, 40.0))
+    answers = iter([False] * pauses + [True])
+    late.wait = lambda seconds: next(answers)  # Ctrl-C
+    with pytest.raises(SubmitFailed, match=r"^digits: not submitted: stopped while .* finds what it may have created$"):
+        custom.create(inputs())
+    start_new_process()
+    clock.sleep(60)
+    assert custom.create(inputs()).id == f"{PARENT}/customJobs/1"
+    assert len(late.jobs) == late.calls.count("create") == 1
+
+
 @pytest.mark.parametrize("refusal", [client_errors.InvalidRequest, client_errors.PermissionDenied])
 def test_a_missing_act_as_names_the_submitters(api: FakeClient, refusal: type[client_errors.VertexError]) -> None:
     api.failing["create"] = refusal(ACT_AS)
@@ -48,6 +162,22 @@ def test_a_missing_act_as_names_the_submitters(api: FakeClient, refusal: type[cl
         custom.create(inputs())
     remedy = "add who runs `pulumi` to identity.submitters, or grant them roles/iam.serviceAccountUser on it"
     assert str(failure.value) == f"digits: not submitted: {ACT_AS}; {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "remedy"),
+    [
+        ("Permission 'iam.serviceaccounts.actAs' denied on service account t@p (or it may not exist).", "submitters"),
+        ("Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied on resource", "EncrypterDecrypter on the key"),
+        ("Required 'compute.networkAttachments.get' permission for 'a'", "compute.networkAttachments.update"),
+        ("The service agent does not have permission to access Artifact Registry", "roles/artifactregistry.reader"),
+    ],
+)
+def test_a_refusal_that_stays_names_role_and_member(api: FakeClient, refusal: str, remedy: str) -> None:
+    api.failing["create"] = client_errors.PermissionDenied(refusal)
+    with pytest.raises(SubmitFailed) as failure:
+        custom.create(inputs())
+    assert str(failure.value).startswith(f"digits: not submitted: {refusal}; ") and remedy in str(failure.value)
 
 
 def test_a_missing_image_is_to_be_pushed(api: FakeClient) -> None:

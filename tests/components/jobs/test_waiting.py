@@ -102,7 +102,20 @@ def test_a_poll_lists_each_collection_once(api: FakeClient) -> None:
     add_search(api, RUNNING, SUCCEEDED, trials=[])
     assert len(wait(**names, search=SEARCH)) == 51
     assert api.calls == ["list"] * 4
-    assert set(api.filters) == {'labels.pulumi_project="team" AND labels.pulumi_stack="dev"'}
+    filter_ = 'labels.pulumi_project="team" AND labels.pulumi_stack="dev"'
+    # From the second poll on, jobs that are older than all awaited ones are not listed.
+    assert set(api.filters[:2]) == {filter_}
+    assert set(api.filters[2:]) == {f'{filter_} AND create_time>="2026-01-31T12:00:00Z"'}
+
+
+def test_a_poll_lists_jobs_as_new_as_awaited_ones(api: FakeClient) -> None:
+    for number in range(3):
+        add_training(api, f"{PARENT}/customJobs/{number}", RUNNING)
+    add_training(api, f"{PARENT}/customJobs/9", RUNNING, SUCCEEDED)
+    api.jobs[f"{PARENT}/customJobs/9"]["createTime"] = "2026-01-31T13:30:05.123456+01:00"
+    assert wait(digits=f"{PARENT}/customJobs/9")["digits"]["state"] == SUCCEEDED
+    assert api.filters[-1].endswith(' AND create_time>="2026-01-31T12:30:05Z"')
+    assert api.calls == ["list", "list"]
 
 
 def test_only_collections_that_are_waited_for_are_listed(api: FakeClient) -> None:
@@ -198,7 +211,14 @@ def test_a_job_deleted_while_waiting_is_named(api: FakeClient) -> None:
     assert failure_of(digits=TRAIN, other=f"{PARENT}/customJobs/2") == message
 
 
-@pytest.mark.parametrize("error", [client_errors.Unavailable("no answer"), client_errors.RateLimited("too many")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        client_errors.Unavailable("no answer"),
+        client_errors.RateLimited("too many"),
+        client_errors.Interrupted("stopped"),
+    ],
+)
 def test_an_outage_that_outlasts_the_retries_fails_the_wait(api: FakeClient, error: client_errors.VertexError) -> None:
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = error

@@ -3,7 +3,8 @@
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime import api_target, emulator_process
+from components.runtime import api_target, emulator_process, engine_cancellation
+from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.client import Endpoint
 from vertex_api.resource_names import ResourceName
 
@@ -62,6 +63,22 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
     assert at.links.get_job_page_url(name) == page
     logs = "gcloud ai hp-tuning-jobs stream-logs 7 --region=europe-west4 --project=acme"
     assert at.links.get_log_command_or_pipeline_page_url(name) == logs
+
+
+@pytest.mark.parametrize(
+    ("location", "seconds"), [(f"//aiplatform.googleapis.com/{CLOUD_PARENT}", 30), (f"//local/{PARENT}", 0)]
+)
+def test_only_the_service_is_given_time_to_list(
+    urls: list[str], monkeypatch: pytest.MonkeyPatch, location: str, seconds: float
+) -> None:
+    made: list[RetryingCaller] = []
+    monkeypatch.setattr(api_target, "RestClient", lambda _endpoint, caller: made.append(caller))
+    api_target._get_or_create_client.cache_clear()
+    api_target.resolve_target_and_start_emulator(location)
+    api_target._get_or_create_client.cache_clear()
+    (caller,) = made
+    assert caller._lost_answer_seconds == seconds
+    assert caller._wait is engine_cancellation.wait_for_cancellation, "Ctrl-C ends its waits"
 
 
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:

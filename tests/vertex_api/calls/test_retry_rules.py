@@ -8,10 +8,12 @@ from vertex_api.calls.retry_rules import (
     MAX_PAUSE_SECONDS,
     NEW_GRANT,
     OUTAGE,
+    PROPAGATION_SECONDS,
     RATE_LIMIT,
     CallKind,
     RetryRule,
     compute_retry_pause_or_none,
+    find_propagation,
     find_retry_rule_or_none,
 )
 from vertex_api.client_errors import (
@@ -58,19 +60,72 @@ def test_logs_are_read_once(error: VertexError) -> None:
     assert find_retry_rule_or_none("read_log", error) is None
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        InvalidRequest(ACT_AS),
-        PermissionDenied("Vertex AI API has not been used in project 123 before or it is disabled. Enable it by …"),
-        InvalidRequest("Service agents are being provisioned (https://…). Please retry in a few minutes."),
-        InvalidRequest("The service agent does not have permission to access Artifact Registry repository x."),
-    ],
-    ids=lambda error: str(error)[:20],
+IAM_ACT_AS = "Permission 'iam.serviceaccounts.actAs' denied on service account t@p.iam (or it may not exist)."
+NEW_ACCOUNT = "Error 400: Service account a@p.iam.gserviceaccount.com does not exist., badRequest"
+GAIA = "Error 404: Gaia id not found for email a@p.iam.gserviceaccount.com"
+PROVISIONED = "Service agents are being provisioned (https://…). Please retry in a few minutes."
+NEW_AGENT = "Error 400: Workflows service agent does not exist. Try again in a few minutes."
+NEW_ROLE = "Error 400: Role (projects/acme/roles/r) does not exist in the resource's hierarchy."
+KMS = "Error 403: Permission denied on Cloud KMS key. Please ensure that your Cloud Storage service account …"
+ENCRYPT = (
+    "Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied on resource 'projects/p/…' (or it may not exist)."
 )
-def test_a_new_account_or_grant_is_waited_for_at_creation_only(error: VertexError) -> None:
-    assert {verb for verb in VERBS if find_retry_rule_or_none(verb, error)} == {"create"}
-    assert find_retry_rule_or_none("create", error) == NEW_GRANT
+DECRYPT = "Error 403: Permission 'cloudkms.cryptoKeyVersions.useToDecrypt' denied on resource"
+ATTACHMENT = "Required 'compute.networkAttachments.get' permission for 'projects/p/regions/r/networkAttachments/a'"
+UPDATE = "Required 'compute.networkAttachments.update' permission for 'projects/p/regions/r/networkAttachments/a'"
+NEW_READER = "The service agent does not have permission to access Artifact Registry repository x."
+DISABLED = "Vertex AI API has not been used in project 123 before or it is disabled. Enable it by visiting …"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason", "remedy"),
+    [
+        (ACT_AS, "the right to use it", "roles/iam.serviceAccountUser"),
+        (IAM_ACT_AS, "the right to use it", "identity.submitters"),
+        (NEW_ACCOUNT, "the account yet", "correct its e-mail"),
+        (GAIA, "the account yet", "create the account"),
+        (PROVISIONED, "agent is being created", "run `pulumi up` again"),
+        (NEW_AGENT, "agent is being created", "services identity create"),
+        (NEW_ROLE, "the role", "correct its name"),
+        (KMS, "the grant of the key", "roles/cloudkms.cryptoKeyEncrypterDecrypter"),
+        (ENCRYPT, "the grant of the key", "gcp-sa-aiplatform"),
+        (DECRYPT, "the grant of the key", "roles/cloudkms.cryptoKeyEncrypterDecrypter"),
+        (ATTACHMENT, "the network attachment", "compute.networkAttachments.update"),
+        (UPDATE, "the network attachment", "gcp-sa-aiplatform"),
+        (NEW_READER, "read images", "roles/artifactregistry.reader"),
+    ],
+)
+@pytest.mark.parametrize("kind", [InvalidRequest, PermissionDenied, NotFound])
+def test_a_new_grant_is_waited_for_at_creation(refusal: str, reason: str, remedy: str, kind: type[VertexError]) -> None:
+    assert {verb for verb in VERBS if find_retry_rule_or_none(verb, kind(refusal))} == {"create"}
+    assert find_retry_rule_or_none("create", kind(refusal)) == NEW_GRANT
+    propagation = find_propagation(refusal)
+    assert propagation and reason in propagation.reason and remedy in propagation.remedy
+
+
+@pytest.mark.parametrize("text", [DISABLED, "Permission denied. (SERVICE_DISABLED)"])
+def test_a_new_api_is_waited_for_in_all_calls(text: str) -> None:
+    waited = {verb for verb in VERBS if find_retry_rule_or_none(verb, PermissionDenied(text)) == NEW_GRANT}
+    assert waited == {*VERBS} - {"read_log"}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "Error 404: The specified bucket does not exist., notFound, for member serviceAccount:a@p",
+        'Error 404: Repository "r" not found',
+        "Error 403: Permission 'cloudkms.cryptoKeys.setIamPolicy' denied on resource",
+        "Error 409: Service account a already exists within project projects/p.",
+        "404: The image x:1 does not exist.",
+        "Permission 'aiplatform.customJobs.list' denied on resource (or it may not exist).",
+    ],
+)
+def test_a_mistake_is_no_new_grant(refusal: str) -> None:
+    assert find_propagation(refusal) is None
+
+
+def test_new_grants_are_waited_for_as_google_says() -> None:
+    assert NEW_GRANT.seconds == PROPAGATION_SECONDS > 7 * 60
 
 
 def test_only_an_outage_may_hide_a_created_job() -> None:

@@ -1,15 +1,23 @@
 """The caller: calls that are made again until they succeed, are found done, or are given up together."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
 
 from tests.vertex_api.clock import Clock
 from vertex_api.calls import retrying_caller, submission_pace
-from vertex_api.calls.retry_rules import NEW_GRANT, OUTAGE, RATE_LIMIT, CallKind, RetryRule
+from vertex_api.calls.retry_rules import LOST_ANSWER_SECONDS, NEW_GRANT, OUTAGE, RATE_LIMIT, CallKind, RetryRule
 from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.calls.submission_pace import SubmissionPace
-from vertex_api.client_errors import InvalidRequest, PermissionDenied, RateLimited, Unavailable, VertexError
+from vertex_api.client_errors import (
+    Interrupted,
+    InvalidRequest,
+    PermissionDenied,
+    RateLimited,
+    Unavailable,
+    VertexError,
+)
 
 OUT, LIMITED = Unavailable("no answer"), RateLimited("too many")
 TOO_NEW = PermissionDenied("You do not have permission to act as service_account x")
@@ -52,7 +60,8 @@ def test_a_call_is_given_up_after_its_deadline(clock: Clock, error: VertexError,
     began = clock.now
     with pytest.raises(type(error), match=str(error)):
         RetryingCaller().call("create", always(error))
-    assert 0.8 * rule.seconds < clock.now - began <= rule.seconds
+    look = LOST_ANSWER_SECONDS if rule.may_be_done else 0
+    assert 0.8 * rule.seconds < clock.now - began - look <= rule.seconds
 
 
 def test_an_error_that_stays_is_raised_at_once(clock: Clock) -> None:
@@ -102,10 +111,107 @@ def test_a_submission_that_was_refused_is_not_looked_for(clock: Clock) -> None:
     assert not looks
 
 
-def test_a_lost_answer_is_looked_for_before_each_later_attempt(clock: Clock) -> None:
+def test_a_lost_answer_is_looked_for_twice(clock: Clock) -> None:
+    looks: list[float] = []
+    began = clock.now
+    RetryingCaller().call(
+        "create", failing(OUT, LIMITED, LIMITED), find_earlier_result=lambda: looks.append(clock.now - began)
+    )
+    assert looks[:2] == [30, 60]
+    assert len(looks) == 4, "and once before each later attempt"
+
+
+def test_a_lost_answer_is_looked_for_before_giving_up(clock: Clock) -> None:
+    posts: list[float] = []
+
+    def attempt() -> str:
+        posts.append(clock.now)
+        raise OUT
+
+    def find() -> str | None:
+        return "found" if len(posts) == 3 and clock.now >= posts[-1] + LOST_ANSWER_SECONDS else None
+
+    assert RetryingCaller().call("create", attempt, find_earlier_result=find) == "found"
+    assert [later - earlier for earlier, later in itertools.pairwise(posts)] == [60, 60]
+
+
+def test_a_failed_look_does_not_hide_the_failure(clock: Clock) -> None:
+    began = clock.now
+
+    def find() -> None:
+        if clock.now - began > OUTAGE.seconds:
+            raise LIMITED
+
+    with pytest.raises(Unavailable, match="no answer"):
+        RetryingCaller().call("create", always(OUT), find_earlier_result=find)
+
+
+def test_a_refusal_after_a_lost_answer_is_looked_behind(clock: Clock) -> None:
+    sent: list[str] = []
+
+    def attempt() -> str:
+        sent.append("post")
+        raise OUT if len(sent) == 1 else InvalidRequest("no")
+
+    find = lambda: "found" if len(sent) == 2 else None  # noqa: E731
+    assert RetryingCaller().call("create", attempt, find_earlier_result=find) == "found"
+
+
+def test_a_second_create_keeps_the_first_result(clock: Clock) -> None:
+    kept: list[tuple[str, float]] = []
+    began = clock.now
+
+    def keep_first(result: str) -> str:
+        kept.append((result, clock.now - began))
+        return "first"
+
+    assert RetryingCaller().call("create", failing(OUT), keep_first=keep_first) == "first"
+    assert kept == [("done", 90)]
+    RetryingCaller().call("create", failing(LIMITED), keep_first=keep_first)
+    RetryingCaller().call("create", failing(OUT), find_earlier_result=lambda: "found", keep_first=keep_first)
+    assert len(kept) == 1, "there is nothing to remove after a refusal, or a single request"
+
+
+def test_a_server_that_lists_at_once_is_not_waited_for(clock: Clock) -> None:
     looks: list[str] = []
-    RetryingCaller().call("create", failing(OUT, LIMITED, LIMITED), find_earlier_result=lambda: looks.append("look"))
-    assert len(looks) == 3
+    caller = RetryingCaller(lost_answer_seconds=0.0)
+    caller.call("create", failing(OUT), find_earlier_result=lambda: looks.append("look"))
+    assert len(looks) == 1 and sum(clock.naps) <= 1
+    with pytest.raises(Unavailable):
+        caller.call("create", always(OUT), find_earlier_result=lambda: looks.append("look"))
+
+
+@pytest.mark.parametrize("error", [OUT, LIMITED, TOO_NEW])
+def test_an_interruption_ends_a_wait_at_once(clock: Clock, error: VertexError) -> None:
+    asked: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        asked.append(seconds)
+        return True
+
+    with pytest.raises(Interrupted, match="stopped while it was to be tried again") as stopped:
+        RetryingCaller(wait=wait).call("create", failing(error))
+    assert len(asked) == 1
+    assert ("the next `pulumi up` finds what it may have created" in str(stopped.value)) == (error is OUT)
+
+
+def test_an_interruption_does_not_lose_a_result(clock: Clock) -> None:
+    answers = iter([False, False, True])
+    caller = RetryingCaller(wait=lambda seconds: next(answers))
+    assert caller.call("create", failing(OUT), keep_first=lambda result: f"first {result}") == "first done"
+
+
+def test_a_new_grant_is_told_each_minute(clock: Clock) -> None:
+    told: list[str] = []
+    with pytest.raises(PermissionDenied):
+        RetryingCaller(report=told.append).call("create", always(TOO_NEW))
+    assert 6 <= len(told) <= 8
+    assert all(line.startswith("an account, a grant or an API may be too new") for line in told)
+
+
+def test_an_answer_that_asks_for_no_wait_gets_none(clock: Clock) -> None:
+    RetryingCaller().call("create", failing(), keep_first=always(OUT))
+    assert not clock.naps
 
 
 def test_each_attempt_is_checked_after_the_wait_for_its_turn(clock: Clock) -> None:

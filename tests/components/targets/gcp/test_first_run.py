@@ -8,10 +8,7 @@ import pytest
 import yaml
 
 from components.settings.settings import Settings
-from components.targets.gcp.propagation_retries import (
-    MAX_TRIES,
-    find_transient_refusal_reason_or_none,
-)
+from components.targets.gcp.propagation_retries import compute_retry_pause
 from tests.components.projects import load
 from tests.components.targets.gcp.graph import Graph, forget_loops
 from tests.components.targets.gcp.test_foundation import ALL, PEERED, PLAIN, build_foundation_graph
@@ -49,12 +46,10 @@ def bring_up(world: World, made: Graph) -> list[str]:
             world.invoke(calls.pop(0)[0], {"project": PLAIN["project"]})
         if not request.custom or not request.type.startswith("gcp:"):
             continue
-        for attempt in range(1, MAX_TRIES + 1):
-            refusal = world.find_refusal(request.type, made.inputs[name])
-            if refusal is None:
-                break
-            assert find_transient_refusal_reason_or_none(refusal) and request.hooks.on_error, f"{name}: {refusal}"
-            assert attempt < MAX_TRIES, f"{name}: {refusal}"
+        refusals: list[str] = []
+        while refusal := world.find_refusal(request.type, made.inputs[name]):
+            refusals.insert(0, refusal)
+            assert compute_retry_pause(refusals) and request.hooks.on_error, f"{name}: {refusal}"
             passed.append(refusal)
         world.create(request.type, made.inputs[name])
     return passed

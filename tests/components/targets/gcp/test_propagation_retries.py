@@ -1,54 +1,76 @@
 """Which refusals of Google Cloud pass by themselves, and for how long they are waited out."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pulumi
 import pytest
 
-from components.targets.gcp.propagation_retries import (
-    MAX_PAUSE_SECONDS,
-    MAX_TRIES,
-    compute_retry_pause_or_none,
-    find_transient_refusal_reason_or_none,
-)
+from components.targets.gcp import propagation_retries
+from components.targets.gcp.propagation_retries import compute_retry_pause
+from tests.vertex_api.clock import Clock
+from vertex_api.calls.retry_rules import MAX_PAUSE_SECONDS, PROPAGATION_SECONDS
+
+UNKNOWN = "Error 400: Service account service-1@x.iam.gserviceaccount.com does not exist., badRequest"
+ACT_AS = "Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account a@p (or it may not exist)."
 
 
-def test_a_grant_to_an_unknown_account_is_retried() -> None:
-    unknown = "Error 400: Service account service-1@x.iam.gserviceaccount.com does not exist., badRequest"
-    assert [compute_retry_pause_or_none([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
-    assert compute_retry_pause_or_none([unknown] * (MAX_TRIES - 1)) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause_or_none([unknown] * MAX_TRIES) is None
-    assert compute_retry_pause_or_none(["Error 403: denied", unknown]) is None
+class Engine:
+    """Stands in for the engine, which calls the hook of a resource after each failed creation."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.told = Clock(), list[str]()
+
+        async def sleep(seconds: float) -> None:
+            self.clock.sleep(seconds)
+
+        monkeypatch.setattr(propagation_retries, "asyncio", SimpleNamespace(sleep=sleep))
+        for level in ("info", "warn"):
+            monkeypatch.setattr(pulumi.log, level, lambda line, level=level: self.told.append(f"{level}: {line}"))
+
+    def create(self, refusal: str, refused_seconds: float = 1e6) -> bool:
+        """Create a resource that is refused for so long, and return whether it was created in the end."""
+        errors: list[str] = []
+        while self.clock.now - 1000 < refused_seconds:
+            errors.insert(0, refusal)
+            arguments: Any = SimpleNamespace(name="trainer", errors=errors)
+            if not asyncio.run(propagation_retries._pause_and_decide_on_retry(arguments)):
+                return False
+        return True
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        ("Error 400: Service account a@p.iam.gserviceaccount.com does not exist., badRequest", "the account"),
-        ("Error 404: Gaia id not found for email a@p.iam.gserviceaccount.com", "the account"),
-        ("Error 400: Workflows service agent does not exist. Try again in a few minutes.", "the agent"),
-        (
-            "Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account a@p (or it may not exist).",
-            "use",
-        ),
-        ("Error 400: Role (projects/acme/roles/r) does not exist in the resource's hierarchy.", "the role"),
-        (
-            "Error 403: Permission denied on Cloud KMS key. Please ensure that your Cloud Storage",
-            "the grant of the key",
-        ),
-        ("Error 403: Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied on resource", "the grant of the key"),
-        ("Error 403: Artifact Registry API has not been used in project 1 before or it is disabled.", "the API"),
-    ],
-)
-def test_a_refusal_that_passes_has_a_reason(error: str, reason: str) -> None:
-    assert reason in str(find_transient_refusal_reason_or_none(error))
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    return Engine(monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        "Error 404: The specified bucket does not exist., notFound, for member serviceAccount:a@p",
-        'Error 404: Repository "r" not found',
-        "Error 403: Permission 'cloudkms.cryptoKeys.setIamPolicy' denied on resource",
-        "Error 409: Service account a already exists within project projects/p.",
-    ],
-)
-def test_a_slip_is_not_retried(error: str) -> None:
-    assert compute_retry_pause_or_none([error]) is None
+def test_pauses_double_up_to_a_maximum() -> None:
+    assert [compute_retry_pause([UNKNOWN] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert compute_retry_pause([UNKNOWN] * 10) == MAX_PAUSE_SECONDS
+    assert compute_retry_pause(["Error 403: denied", UNKNOWN]) is None
+
+
+def test_a_grant_of_seven_minutes_is_waited_for(engine: Engine) -> None:
+    assert engine.create(ACT_AS, refused_seconds=7 * 60)
+
+
+def test_a_refusal_that_stays_is_explained(engine: Engine) -> None:
+    assert not engine.create(ACT_AS)
+    assert PROPAGATION_SECONDS - MAX_PAUSE_SECONDS < engine.clock.now - 1000 <= PROPAGATION_SECONDS
+    assert engine.told[-1] == (
+        "warn: trainer: IAM does not know the account, or the right to use it, yet, after 480 s; add who runs `pulumi` "
+        "to identity.submitters, or grant them roles/iam.serviceAccountUser on it"
+    )
+
+
+def test_a_wait_is_told_each_minute(engine: Engine) -> None:
+    engine.create(UNKNOWN)
+    lines = [line for line in engine.told if line.startswith("info: ")]
+    assert lines[0] == "info: trainer: IAM does not know the account yet; trying again for up to 480 s"
+    assert len(lines) == 8
+
+
+def test_a_mistake_is_not_waited_for(engine: Engine) -> None:
+    assert not engine.create("Error 404: The specified bucket does not exist., notFound")
+    assert not engine.told and not engine.clock.naps
