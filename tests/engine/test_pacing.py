@@ -1,5 +1,6 @@
 """Submissions at a pace, and against an API that refuses, fails and loses answers: each job is there once."""
 
+import signal
 from collections import Counter
 
 import pytest
@@ -83,4 +84,25 @@ def test_messages_name_pace_outage_limit_and_quota(project: Project) -> None:
     inject(project, "--clear")
     project.up()
     assert count_jobs_by_name(project) == {f"job-{number}": 1 for number in range(8)}
+    project.assert_no_changes()
+
+
+def test_ctrl_c_ends_retries_without_loss(project: Project) -> None:
+    declare(project, 1)
+    project.start_emulator()
+    inject(project, "stockout", "--machine-type=n1-standard-4", "--after=600")
+    inject(project, "unavailable", "--count", "1000")
+    up = project.start_pulumi("up", "--yes", "--skip-preview", "--stack", project.name)
+    assert up.stdout
+    output = ""
+    for line in up.stdout:
+        output += line
+        if "the API does not answer as it should" in line:
+            break
+    up.send_signal(signal.SIGINT)
+    output += up.communicate(timeout=60)[0]
+    assert "job-0: not submitted: stopped while it was to be tried again" in output, output
+    inject(project, "--clear")
+    project.up()
+    assert count_jobs_by_name(project) == {"job-0": 1}
     project.assert_no_changes()
