@@ -5,7 +5,10 @@ from typing import Any
 
 from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
 
-Steps = list[dict[str, Any]]
+from .shared_subworkflows import Steps, build_read_step_fields
+
+_TRIAL_FIELDS = "trials(id,state,parameters,finalMeasurement/metrics)"
+"""What is read of a tuning job, once and after its end: whole jobs of some 300 trials exceed an execution's memory."""
 
 
 def describe_unsupported_metrics_or_none(study_spec: Mapping[str, Any]) -> str | None:
@@ -25,14 +28,16 @@ def build_metric_and_loss_sign_args(study_spec: Mapping[str, Any]) -> dict[str, 
 def build_subworkflows() -> dict[str, Any]:
     """Return the subworkflows by name: `find_best_trial`, and `format_value` for texts such as arguments."""
     return {
-        "find_best_trial": {"params": ["job", "tuning_job", "metric", "sign"], "steps": _build_find_best_trial_steps()},
+        "find_best_trial": {"params": ["job", "url", "metric", "sign"], "steps": _build_find_best_trial_steps()},
         "collect_values": {"params": ["rows", "key"], "steps": _build_collect_values_steps()},
         "format_value": {"params": ["value"], "steps": _build_format_value_steps()},
     }
 
 
 def _build_find_best_trial_steps() -> Steps:
-    """Compare the succeeded trials by the metric: the smallest loss wins, of equal ones the first trial."""
+    """Compare the succeeded trials of the tuning job at `url` by the metric: the smallest loss wins, of equal ones the
+    first trial.
+    """
     read_trial = [
         {"measurement": '${default(map.get(trial, "finalMeasurement"), no_map)}'},
         {"metrics": '${default(map.get(measurement, "metrics"), no_list)}'},
@@ -64,6 +69,7 @@ def _build_find_best_trial_steps() -> Steps:
     values = {"id": "${best.id}", "parameters": "${parameters}", "metrics": "${measured}"}
     message = '${job + " has no best trial: no trial has succeeded with the metric " + metric}'
     return [
+        {"read_trials": build_read_step_fields("tuning_job", "${url}", fields=_TRIAL_FIELDS)},
         {"begin": {"assign": [*first, {"trials": '${default(map.get(tuning_job, "trials"), no_list)}'}]}},
         {"each": {"for": {"value": "trial", "in": "${trials}", "steps": body}}},
         {"none": {"switch": [{"condition": "${best == null}", "raise": {"message": message}}]}},

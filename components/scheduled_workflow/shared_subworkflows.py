@@ -2,36 +2,64 @@
 
 Requests are plain HTTP calls: the connectors of Workflows for Vertex AI repeat a create request
 whose answer is lost, which would submit a second job. Variables that a block sets are assigned before it, as those
-that it sets first are gone after it.
+that it sets first are gone after it. Requests have a `fields` mask (a system parameter of all Google REST APIs,
+discovery document), as an execution holds at most 512 KB in its variables.
 """
 
 from typing import Any
 
+from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 
 Steps = list[dict[str, Any]]
 OAUTH = {"type": "OAuth2"}
 RETRY = {
-    "predicate": "${http.default_retry_predicate}",
+    "predicate": "${is_passing}",
     "max_retries": 8,
     "backoff": {"initial_delay": 2, "max_delay": 120, "multiplier": 2},
 }
-"""Reading is tried again for some eight minutes, after 429, 502, 503, 504 and lost connections."""
+"""Reading is tried again for some six minutes, after the failures that pass."""
 MAX_SUBMISSIONS = 5
-_SECONDS_UNTIL_LISTED = 30
+SECONDS_UNTIL_LISTED = 30
 """After a lost answer, a job that was created all the same is listed by then."""
-_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 30, 300
-"""A job of seven days takes some 20,000 of the 100,000 steps that an execution may have."""
+MAX_UNREAD_SECONDS = 3600
+"""For how long each look at a job may fail before a run gives up waiting for it."""
+MAX_LOOKS = 8000
+"""A look takes 10 steps, and an execution has 100,000 (Google's page "Quotas and limits" of Workflows)."""
+FIRST_PAUSE_SECONDS, MIN_LAST_PAUSE_SECONDS = 30, 300
+_JOB_FIELDS = "name,state,error"
+_PIPELINE_RESULT_FIELDS = "trainingTaskMetadata,modelToUpload/name"
+_HAS_NO_ANSWER = '"ConnectionError" in tags or "ConnectionFailedError" in tags or "TimeoutError" in tags'
+_TAGS = '${default(map.get(%s, "tags"), no_tags)}'
+_CODE = '${default(map.get(%s, "code"), 0)}'
 
 
-def build_read_step_fields(result: str, url: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+def build_read_step_fields(result: str, url: str, **query: Any) -> dict[str, Any]:
     """Return the fields of a step that calls the subworkflow `read`: `result` is the body of the answer of `url`."""
-    return {"call": "read", "args": {"url": url, "query": query or {}}, "result": result}
+    return {"call": "read", "args": {"url": url, "query": query}, "result": result}
+
+
+def build_wait_step_fields(
+    result: str, url: str, job: str, later: str, collection: str, hours: int, last_pause: int
+) -> dict[str, Any]:
+    """Return the fields of a step that waits until a job has succeeded, for at most so many `hours`.
+
+    `result` is the job with its name and, if it is a pipeline, the names of its job and its model; `later` is the job
+    that is submitted then. Looks at it come closer together at first, and at last every `last_pause` seconds.
+    """
+    fields = _JOB_FIELDS + (f",{_PIPELINE_RESULT_FIELDS}" if collection == TRAINING_PIPELINE.collection else "")
+    args = {"job": job, "url": url, "fields": fields, "later": later, "hours": hours, "last_pause": last_pause}
+    return {"call": "wait_for_job", "args": args, "result": result}
 
 
 def build_shared_subworkflows(*, is_sequence: bool) -> dict[str, Any]:
     """Return the subworkflows by name; `wait_for_job` is only for a sequence of jobs."""
-    waiting = {"wait_for_job": {"params": ["job", "url", "later"], "steps": _build_wait_for_job_steps()}}
+    waiting = {
+        "wait_for_job": {
+            "params": ["job", "url", "fields", "later", "hours", "last_pause"],
+            "steps": _build_wait_for_job_steps(),
+        }
+    }
     return {
         "submit_job": {"params": ["job", "url", "collection", "filter", "body"], "steps": _build_submit_job_steps()},
         "find_submitted_job": {
@@ -39,6 +67,7 @@ def build_shared_subworkflows(*, is_sequence: bool) -> dict[str, Any]:
             "steps": _build_find_submitted_job_steps(),
         },
         "read": {"params": ["url", "query"], "steps": _build_read_steps()},
+        "is_passing": {"params": ["failure"], "steps": _build_is_passing_steps()},
         **(waiting if is_sequence else {}),
     }
 
@@ -53,29 +82,54 @@ def _build_read_steps() -> Steps:
     ]
 
 
+def _build_is_passing_steps() -> Steps:
+    """Return whether a failed request may succeed a little later.
+
+    `http.default_retry_predicate` does not retry 408, 500 (which Vertex AI answers at times) and AuthError, which is
+    raised when "generating credentials for an HTTP request fails" (Google's pages on it, and "Workflow errors").
+    """
+    return [
+        {"read": {"assign": [{"no_tags": []}, {"code": _CODE % "failure"}, {"tags": _TAGS % "failure"}]}},
+        {
+            "known": {
+                "switch": [
+                    {"condition": "${code == 408 or code == 429 or code >= 500}", "return": True},
+                    {"condition": f'${{"AuthError" in tags or {_HAS_NO_ANSWER}}}', "return": True},
+                ]
+            }
+        },
+        {"unknown": {"return": False}},
+    ]
+
+
 def _build_submit_job_steps() -> Steps:
-    """Post the job. If the answer is lost, post it again only if no such job is there by then."""
-    send = {"call": "http.post", "args": {"url": "${url}", "auth": OAUTH, "body": "${body}"}, "result": "answer"}
+    """Post the job. If the answer is lost, post it again only if no such job is there by then.
+
+    A request without credentials (AuthError) or without a connection (ConnectionFailedError) has not been sent, and
+    one above the quota (429) is refused: these are posted again without a look.
+    """
+    args = {"url": "${url}", "auth": OAUTH, "query": {"fields": "name"}, "body": "${body}"}
+    send = {"call": "http.post", "args": args, "result": "answer"}
     failed = [{"keep_failure": {"assign": [{"failure": "${error}"}]}}]
     look_up = {name: f"${{{name}}}" for name in ("url", "collection", "filter")}
     look_up["display_name"] = "${body.displayName}"
+    is_refused = "${code != 0 and code != 408 and code != 429 and code < 500}"
+    is_unsent = '${code == 429 or "AuthError" in tags or "ConnectionFailedError" in tags}'
     refused = {
         "message": '${job + " is not submitted"}',
         "answer": '${default(map.get(failure, "body"), failure)}',
     }
     return [
-        {"begin": {"assign": [{"tries": 0}]}},
+        {"begin": {"assign": [{"tries": 0}, {"may_be_there": False}, {"no_tags": []}]}},
         {"begin_try": {"assign": [{"answer": None}, {"failure": None}, {"tries": "${tries + 1}"}]}},
         {"send": {"try": send, "except": {"as": "error", "steps": failed}}},
         {"submitted": {"switch": [{"condition": "${failure == null}", "return": "${answer.body}"}]}},
-        # Without a code, the connection was lost.
-        {"get_code": {"assign": [{"code": '${default(map.get(failure, "code"), 0)}'}]}},
-        {
-            "refused": {
-                "switch": [{"condition": "${code != 0 and code != 429 and code < 500}", "next": "raise_refusal"}],
-            }
-        },
-        {"wait": {"call": "sys.sleep", "args": {"seconds": _SECONDS_UNTIL_LISTED}}},
+        {"read_failure": {"assign": [{"code": _CODE % "failure"}, {"tags": _TAGS % "failure"}]}},
+        {"refused": {"switch": [{"condition": is_refused, "next": "raise_refusal"}]}},
+        {"unsent": {"switch": [{"condition": is_unsent, "next": "wait"}]}},
+        {"lost": {"assign": [{"may_be_there": True}]}},
+        {"wait": {"call": "sys.sleep", "args": {"seconds": SECONDS_UNTIL_LISTED}}},
+        {"not_there": {"switch": [{"condition": "${may_be_there == false}", "next": "again"}]}},
         {"look": {"call": "find_submitted_job", "args": look_up, "result": "found"}},
         {"found": {"switch": [{"condition": "${found != null}", "return": "${found}"}]}},
         {"again": {"switch": [{"condition": f"${{tries < {MAX_SUBMISSIONS}}}", "next": "begin_try"}]}},
@@ -87,9 +141,10 @@ def _build_find_submitted_job_steps() -> Steps:
     """Find the job of this run by its display name, which has the run's id in it."""
     same = {"condition": "${one.displayName == display_name}", "return": "${one}"}
     each = {"value": "one", "in": "${found}", "steps": [{"compare": {"switch": [same]}}]}
+    fields = '${collection + "(name,displayName)"}'
     return [
         {"begin": {"assign": [{"nothing": []}]}},
-        {"list": build_read_step_fields("answer", "${url}", {"filter": "${filter}", "pageSize": 100})},
+        {"list": build_read_step_fields("answer", "${url}", filter="${filter}", pageSize=100, fields=fields)},
         {"read": {"assign": [{"found": "${default(map.get(answer, collection), nothing)}"}]}},
         {"each": {"for": each}},
         {"not_found": {"return": None}},
@@ -97,20 +152,49 @@ def _build_find_submitted_job_steps() -> Steps:
 
 
 def _build_wait_for_job_steps() -> Steps:
-    """Wait until a job has ended, and fail if it has not succeeded."""
+    """Wait until a job has ended, and fail if it has not succeeded.
+
+    A look that fails is one more pause: the job goes on meanwhile. Only a job that is gone is not waited for.
+    """
+    end = '" + later + " is not submitted"'
     failure = {
-        "message": '${job + " has ended as " + state + "; " + later + " is not submitted"}',
-        "error": '${default(map.get(answer, "error"), "no error")}',
-        "job": "${answer.name}",
+        "message": f'${{job + " has ended as " + state + "; {end}}}',
+        "error": '${default(map.get(answer.body, "error"), "no error")}',
+        "job": "${answer.body.name}",
+    }
+    late = {
+        "message": f'${{job + " is " + state + " after " + string(hours) + " hours, and goes on; {end}}}',
+        "job": "${answer.body.name}",
+    }
+    unread = {
+        "message": f'${{job + " cannot be read, and may go on; {end}}}',
+        "answer": '${default(map.get(failure, "body"), failure)}',
+        "job": "${url}",
     }
     states = [{"succeeded": sorted(SUCCEEDED_STATES)}, {"ended": sorted(TERMINAL_STATES)}]
+    times = [{"deadline": "${sys.now() + hours * 3600}"}, {"unread_since": None}, {"pause": FIRST_PAUSE_SECONDS}]
+    get = {
+        "call": "http.get",
+        "args": {"url": "${url}", "auth": OAUTH, "query": {"fields": "${fields}"}},
+        "result": "answer",
+    }
+    failed = [{"keep_failure": {"assign": [{"failure": "${error}"}]}}]
+    read_failure = [{"unread_since": "${default(unread_since, sys.now())}"}, {"code": _CODE % "failure"}]
+    is_unreadable = f"${{code == 404 or sys.now() - unread_since >= {MAX_UNREAD_SECONDS}}}"
     return [
-        {"begin": {"assign": [{"pause": _FIRST_PAUSE_SECONDS}, *states]}},
-        {"look": build_read_step_fields("answer", "${url}")},
-        {"read": {"assign": [{"state": "${answer.state}"}]}},
-        {"succeeded_by_now": {"switch": [{"condition": "${state in succeeded}", "return": "${answer}"}]}},
+        {"begin": {"assign": [*times, *states]}},
+        {"begin_look": {"assign": [{"answer": None}, {"failure": None}]}},
+        {"look": {"try": get, "except": {"as": "error", "steps": failed}}},
+        {"is_read": {"switch": [{"condition": "${failure == null}", "next": "read"}]}},
+        {"read_failure": {"assign": read_failure}},
+        {"unreadable": {"switch": [{"condition": is_unreadable, "next": "raise_unread"}], "next": "wait"}},
+        {"read": {"assign": [{"state": "${answer.body.state}"}, {"unread_since": None}]}},
+        {"succeeded_by_now": {"switch": [{"condition": "${state in succeeded}", "return": "${answer.body}"}]}},
         {"failed_by_now": {"switch": [{"condition": "${state in ended}", "next": "raise_failure"}]}},
+        {"late_by_now": {"switch": [{"condition": "${sys.now() >= deadline}", "next": "raise_late"}]}},
         {"wait": {"call": "sys.sleep", "args": {"seconds": "${pause}"}}},
-        {"grow": {"assign": [{"pause": f"${{math.min(pause * 2, {_MAX_PAUSE_SECONDS})}}"}], "next": "look"}},
+        {"grow": {"assign": [{"pause": "${math.min(pause * 2, last_pause)}"}], "next": "begin_look"}},
         {"raise_failure": {"raise": failure}},
+        {"raise_late": {"raise": late}},
+        {"raise_unread": {"raise": unread}},
     ]

@@ -1,15 +1,18 @@
 """The source of the workflow that runs a schedule on Google Cloud, as JSON."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
 from vertex_api.catalog.output_directories import get_model_directory_or_none
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import build_parent
+from vertex_api.scalar_types import parse_seconds
 from vertex_api.schedules.run_placeholders import (
     JOB_LABEL,
     RESULTS_TABLE,
@@ -22,10 +25,20 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from . import best_trial_steps
 from .placeholder_expressions import build_expression, convert_placeholder_texts_to_expressions, quote_text
-from .shared_subworkflows import Steps, build_read_step_fields, build_shared_subworkflows
+from .shared_subworkflows import (
+    MAX_LOOKS,
+    MIN_LAST_PAUSE_SECONDS,
+    Steps,
+    build_read_step_fields,
+    build_shared_subworkflows,
+    build_wait_step_fields,
+)
 
 MAX_REDELIVERY_WINDOW = timedelta(minutes=10)
 """Longer than Cloud Scheduler delivers one time again, with the retries that the stack asks for."""
+_DAY_SECONDS = 86400
+_DEFAULT_MAX_WAIT = "86400s"
+"""For how long a FLEX_START job waits for machines (discovery document, Scheduling)."""
 _RUN = RUN_ID[2:-1]
 _BEST_TRIAL, _MODEL_DIR = "bestTrial.", "modelDir"
 _TUNING_JOB_FIELD = "backingHyperparameterTuningJob"
@@ -76,7 +89,7 @@ def build_workflow_source_text(schedule: ScheduleRequest, place: WorkflowPlace, 
         if index + 1 < len(schedule.jobs):
             steps.append(_build_wait_step(schedule, index, place))
         if is_best_trial_used_later(schedule, job):
-            steps += _build_best_trial_steps(index, job, place)
+            steps.append(_build_best_trial_step(index, job, place))
             subworkflows |= best_trial_steps.build_subworkflows()
     names = {job.name: f"${{job_{index}.name}}" for index, job in enumerate(schedule.jobs)}
     steps.append({"done": {"return": {"run": "${run}", "jobs": names}}})
@@ -92,6 +105,22 @@ def build_expressions_by_placeholder(schedule: ScheduleRequest, job_index: int) 
             if result != reference and (expression := _build_result_expression_or_none(earlier, job, result)):
                 variables[f"{RESULTS_TABLE}.{reference}"] = expression
     return variables
+
+
+def compute_max_hours(job: ScheduledJob) -> int:
+    """Return after how many hours a job of a schedule is one that hangs: eight days unless it says otherwise.
+
+    That is a day, to wait for machines and quota, more than `scheduling` lets it run and wait. A tuning job has its
+    trials one after another, except for those in parallel. Nothing ends by itself that waits for quota (QUEUED), or for
+    machines with a `maxWaitDuration` of 0, which counts as a week.
+    """
+    spec = _build_canonical_spec(job)
+    fields, scheduling = spec.backing_spec_or_self.fields, spec.job_spec.get("scheduling", {})
+    seconds = parse_seconds(get_explicit_timeout_duration_or_none(spec.job_spec) or DEFAULT_TIMEOUT)
+    if scheduling.get("strategy") == "FLEX_START":
+        seconds += parse_seconds(scheduling.get("maxWaitDuration", _DEFAULT_MAX_WAIT)) or parse_seconds(DEFAULT_TIMEOUT)
+    rounds: int = -(-fields.get("maxTrialCount", 1) // fields.get("parallelTrialCount", 1))
+    return math.ceil((rounds * seconds + _DAY_SECONDS) / 3600)
 
 
 def is_best_trial_used_later(schedule: ScheduleRequest, job: ScheduledJob) -> bool:
@@ -143,40 +172,65 @@ def _build_end_if_redelivered_steps(schedule: ScheduleRequest, place: WorkflowPl
     """End if this is a second delivery: of the same time, another execution is at work or has submitted its first job.
 
     An execution that began long ago counts too, unless runs may overlap: between two jobs of its run no job runs.
+    The jobs themselves are looked for as well, for an execution that has failed after it; one that has succeeded just
+    now may have submitted a job that is not listed yet.
     """
-    earlier = 'state="ACTIVE" AND startTime<"${own}"'
-    if schedule.overlap == "allow":
-        earlier += ' AND startTime>"${since}"'
-    executions = build_expression(earlier, {"own": "own.startTime", "since": "since"})
+    times = {"own": "own.startTime", "since": "since"}
+    recent = 'startTime<"${own}" AND startTime>"${since}"'
+    earlier = recent if schedule.overlap == "allow" else 'startTime<"${own}"'
+    under_way = build_expression(f'state="ACTIVE" AND {earlier}', times)
+    done = build_expression(f'state="SUCCEEDED" AND {recent}', times)
     first = schedule.jobs[0]
     url, created = f"{place.location_url}/{first.collection}", _build_recent_jobs_filter_expression(schedule, first)
+    own_url = f'${{"{place.executions_url}/" + execution}}'
+    one = {"pageSize": 1, "fields": "executions/name"}
+    submitted = {"filter": created, "pageSize": 1, "fields": f"{first.collection}/name"}
     return [
-        {"get_own_execution": build_read_step_fields("own", f'${{"{place.executions_url}/" + execution}}')},
-        {
-            "list_executions": build_read_step_fields(
-                "active", place.executions_url, {"filter": executions, "pageSize": 1}
-            )
-        },
+        {"get_own_execution": build_read_step_fields("own", own_url, fields="startTime")},
+        {"list_active": build_read_step_fields("active", place.executions_url, filter=under_way, **one)},
         _build_end_if_any_step("active", "executions", "another execution of this schedule is under way"),
-        {"list_submitted": build_read_step_fields("submitted", url, {"filter": created, "pageSize": 1})},
+        {"list_done": build_read_step_fields("done_before", place.executions_url, filter=done, **one)},
+        _build_end_if_any_step("done_before", "executions", "this time has been delivered before"),
+        {"list_submitted": build_read_step_fields("submitted", url, **submitted)},
         _build_end_if_any_step("submitted", first.collection, "this time has been delivered before"),
     ]
 
 
 def _build_end_if_overlapping_steps(schedule: ScheduleRequest, place: WorkflowPlace) -> Steps:
-    """End if a job of the schedule has not ended."""
+    """End if a job of the schedule has not ended, and fail if it has not for so long that it hangs.
+
+    A run that ends has succeeded, so that a job that hangs would silence its schedule and nobody were told.
+    """
     steps: Steps = []
     for collection in dict.fromkeys(job.collection for job in schedule.jobs):
         prefix = "PIPELINE_STATE_" if collection == TRAINING_PIPELINE.collection else "JOB_STATE_"
         ended = sorted(state for state in TERMINAL_STATES if state.startswith(prefix))
         conditions = [f'labels.{SCHEDULE_LABEL}="{schedule.id}"', *(f'state!="{state}"' for state in ended)]
-        query = {"filter": " AND ".join(conditions), "pageSize": 1}
-        step, result = f"list_running_{collection}", f"running_{collection}"
+        running, url = " AND ".join(conditions), f"{place.location_url}/{collection}"
+        hours = max(compute_max_hours(job) for job in schedule.jobs if job.collection == collection)
+        times = [{"unended": running}, {"then": f"${{time.format(started - {hours * 3600})}}"}]
+        hanging = {
+            "filter": '${unended + " AND create_time<\\"" + then + "\\""}',
+            "pageSize": 1,
+            "fields": f"{collection}(name,displayName)",
+        }
+        at_work, result = {"filter": running, "pageSize": 1, "fields": f"{collection}/name"}, f"running_{collection}"
         steps += [
-            {step: build_read_step_fields(result, f"{place.location_url}/{collection}", query)},
+            {f"begin_{collection}": {"assign": times}},
+            {f"list_hanging_{collection}": build_read_step_fields("hanging", url, **hanging)},
+            _build_raise_if_hanging_step(collection, hours),
+            {f"list_running_{collection}": build_read_step_fields(result, url, **at_work)},
             _build_end_if_any_step(result, collection, "the last run is still under way"),
         ]
     return steps
+
+
+def _build_raise_if_hanging_step(collection: str, hours: int) -> dict[str, Any]:
+    first = f"hanging.{collection}[0]"
+    reason = f" has not ended in {hours} hours; no run begins before it has: cancel it"
+    error = {"message": f'${{{first}.displayName + "{reason}"}}', "job": f"${{{first}.name}}"}
+    condition = f'${{len(default(map.get(hanging, "{collection}"), nothing)) > 0}}'
+    return {f"raise_if_hanging_{collection}": {"switch": [{"condition": condition, "raise": error}]}}
 
 
 def _build_end_if_any_step(answer: str, list_key: str, reason: str) -> dict[str, Any]:
@@ -199,9 +253,12 @@ def _build_submit_step(schedule: ScheduleRequest, index: int, place: WorkflowPla
 
 def _build_wait_step(schedule: ScheduleRequest, index: int, place: WorkflowPlace) -> dict[str, Any]:
     """Return the step that waits for the end of a job before the next one is submitted."""
+    job, waited = schedule.jobs[index], [compute_max_hours(each) for each in schedule.jobs[:-1]]
     url = f'${{"{place.api_url}" + job_{index}.name}}'
-    args = {"job": schedule.jobs[index].name, "url": url, "later": schedule.jobs[index + 1].name}
-    return {f"wait_{index}": {"call": "wait_for_job", "args": args, "result": f"job_{index}"}}
+    pause = max(MIN_LAST_PAUSE_SECONDS, math.ceil(sum(waited) * 3600 / MAX_LOOKS))
+    later = schedule.jobs[index + 1].name
+    wait = build_wait_step_fields(f"job_{index}", url, job.name, later, job.collection, waited[index], pause)
+    return {f"wait_{index}": wait}
 
 
 def _build_recent_jobs_filter_expression(schedule: ScheduleRequest, job: ScheduledJob) -> str:
@@ -210,13 +267,10 @@ def _build_recent_jobs_filter_expression(schedule: ScheduleRequest, job: Schedul
     return build_expression(f'{labels} AND create_time>"${{since}}"', {"since": "since"})
 
 
-def _build_best_trial_steps(index: int, job: ScheduledJob, place: WorkflowPlace) -> Steps:
-    steps, tuning_job = Steps(), f"${{job_{index}}}"
+def _build_best_trial_step(index: int, job: ScheduledJob, place: WorkflowPlace) -> dict[str, Any]:
+    name = f"job_{index}.name"
     if KINDS[job.collection] == TRAINING_PIPELINE:
-        url = f'${{"{place.api_url}" + job_{index}.trainingTaskMetadata.{_TUNING_JOB_FIELD}}}'
-        steps.append({f"get_tuning_job_{index}": build_read_step_fields(f"tuning_job_{index}", url)})
-        tuning_job = f"${{tuning_job_{index}}}"
-    study_spec = require_study_spec(job)
-    args = {"job": job.name, "tuning_job": tuning_job, **best_trial_steps.build_metric_and_loss_sign_args(study_spec)}
-    call = {"call": "find_best_trial", "args": args, "result": f"best_{index}"}
-    return [*steps, {f"find_best_trial_{index}": call}]
+        name = f"job_{index}.trainingTaskMetadata.{_TUNING_JOB_FIELD}"
+    metric = best_trial_steps.build_metric_and_loss_sign_args(require_study_spec(job))
+    args = {"job": job.name, "url": f'${{"{place.api_url}" + {name}}}', **metric}
+    return {f"find_best_trial_{index}": {"call": "find_best_trial", "args": args, "result": f"best_{index}"}}

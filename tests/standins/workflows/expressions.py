@@ -1,8 +1,13 @@
-"""Expressions of Workflows: Google's page "Expressions", and those functions of the standard library that are used."""
+"""Expressions of Workflows, and those functions of the standard library that are used; all others are refused.
+
+Semantics: Google's pages "Expressions", "Data types, functions, and operators" (precedence, and what `+` makes of which
+types) and those of the functions.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -13,6 +18,8 @@ _TOKEN = re.compile(
     r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z_]\w*)'
     r"|(?P<sign>==|!=|<=|>=|[-+*/<>()\[\].,]))"
 )
+_JOINED = {str, int, float, bool}
+"""Types that `+` makes a text of, if one side is a text."""
 _WORDS = {"null": None, "true": True, "false": False}
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda left, right: left == right,
@@ -98,7 +105,9 @@ class _Parser:
         if sign := self.take(*_COMPARISONS):
             other = self.sum()
             if sign in ("<", ">", "<=", ">="):
-                assert all(type(each) in (int, float) for each in (value, other)), f"{self.text}: only numbers compare"
+                self.require_numbers(value, other)
+            elif sign == "in" and type(other) not in (list, dict):
+                raise WorkflowError({"message": f"{self.text}: in {other!r}", "tags": ["TypeError"]})
             value = _COMPARISONS[sign](value, other)
         return value
 
@@ -106,16 +115,24 @@ class _Parser:
         value = self.product()
         while sign := self.take("+", "-"):
             other = self.product()
-            if isinstance(value, str) != isinstance(other, str):
-                raise WorkflowError({"message": f"{self.text}: {value!r} {sign} {other!r}", "tags": ["TypeError"]})
+            if sign == "+" and str in (type(value), type(other)) and {type(value), type(other)} <= _JOINED:
+                value = _join(value, other)
+                continue
+            self.require_numbers(value, other)
             value = value + other if sign == "+" else value - other
         return value
 
     def product(self) -> Any:
         value = self.operand()
         while self.take("*"):
-            value = value * self.operand()
+            other = self.operand()
+            self.require_numbers(value, other)
+            value = value * other
         return value
+
+    def require_numbers(self, *values: Any) -> None:
+        if not all(type(value) in (int, float) for value in values):
+            raise WorkflowError({"message": f"{self.text}: no numbers: {values!r}", "tags": ["TypeError"]})
 
     def operand(self) -> Any:
         if self.take("-"):
@@ -162,6 +179,23 @@ def _boolean(value: Any) -> bool:
     return value
 
 
+def _join(left: Any, right: Any) -> str:
+    """Two values as one text; a double is written as `string` writes it."""
+    return "".join(each if isinstance(each, str) else json.dumps(each) for each in (left, right))
+
+
+def _int(value: Any) -> int:
+    try:
+        return int(value)
+    except ValueError as error:
+        raise WorkflowError({"message": f"int({value!r})", "tags": ["ValueError"]}) from error
+
+
+def _get(found: Any, key: str) -> Any:
+    assert isinstance(found, dict), f"map.get of {found!r}"
+    return found.get(key)
+
+
 def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -174,9 +208,9 @@ def _string(value: Any) -> str:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "default": lambda value, other: other if value is None else value,
     "get_type": lambda value: _TYPES[type(value)],
-    "int": int,
+    "int": _int,
     "len": len,
-    "map.get": lambda found, key: found.get(key),
+    "map.get": _get,
     "math.min": min,
     "string": _string,
     "text.replace_all": lambda text, old, new: text.replace(old, new),

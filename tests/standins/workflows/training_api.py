@@ -9,6 +9,12 @@ from tests.standins.workflows.expressions import WorkflowError
 from tests.vertex_emulator.running import RunningEmulator
 
 
+def http_error(code: int, body: Any) -> WorkflowError:
+    """What Workflows raises for an answer of 400 or more (Google's page "Workflow errors")."""
+    message = f"HTTP server responded with error code {code}"
+    return WorkflowError({"message": message, "code": code, "body": body, "headers": {}, "tags": ["HttpError"]})
+
+
 class TrainingApi:
     """Sends what is for `https://REGION-aiplatform.googleapis.com` to an emulator; `posted` are the bodies of jobs."""
 
@@ -26,7 +32,5 @@ class TrainingApi:
         except requests.ConnectionError as error:
             raise WorkflowError({"message": str(error), "tags": ["ConnectionError"]}) from error
         if reply.status_code >= 400:
-            message = f"HTTP server responded with error code {reply.status_code}"
-            failure = {"message": message, "code": reply.status_code, "body": reply.json(), "tags": ["HttpError"]}
-            raise WorkflowError(failure)
+            raise http_error(reply.status_code, reply.json())
         return reply.json()
