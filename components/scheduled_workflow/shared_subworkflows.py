@@ -113,15 +113,21 @@ def _build_submit_job_steps() -> Steps:
     failed = [{"keep_failure": {"assign": [{"failure": "${error}"}]}}]
     look_up = {name: f"${{{name}}}" for name in ("url", "collection", "filter")}
     look_up["display_name"] = "${body.displayName}"
+    look = {"call": "find_submitted_job", "args": look_up, "result": "found"}
     is_refused = "${code != 0 and code != 408 and code != 429 and code < 500}"
     is_unsent = '${code == 429 or "AuthError" in tags or "ConnectionFailedError" in tags}'
+    unseen = {
+        "message": '${job + " may be submitted: its answer is lost, and jobs cannot be listed"}',
+        "answer": '${default(map.get(error, "body"), error)}',
+    }
     refused = {
         "message": '${job + " is not submitted"}',
         "answer": '${default(map.get(failure, "body"), failure)}',
     }
+    nothing = [{"answer": None}, {"failure": None}, {"found": None}]
     return [
         {"begin": {"assign": [{"tries": 0}, {"may_be_there": False}, {"no_tags": []}]}},
-        {"begin_try": {"assign": [{"answer": None}, {"failure": None}, {"tries": "${tries + 1}"}]}},
+        {"begin_try": {"assign": [*nothing, {"tries": "${tries + 1}"}]}},
         {"send": {"try": send, "except": {"as": "error", "steps": failed}}},
         {"submitted": {"switch": [{"condition": "${failure == null}", "return": "${answer.body}"}]}},
         {"read_failure": {"assign": [{"code": _CODE % "failure"}, {"tags": _TAGS % "failure"}]}},
@@ -130,7 +136,7 @@ def _build_submit_job_steps() -> Steps:
         {"lost": {"assign": [{"may_be_there": True}]}},
         {"wait": {"call": "sys.sleep", "args": {"seconds": SECONDS_UNTIL_LISTED}}},
         {"not_there": {"switch": [{"condition": "${may_be_there == false}", "next": "again"}]}},
-        {"look": {"call": "find_submitted_job", "args": look_up, "result": "found"}},
+        {"look": {"try": look, "except": {"as": "error", "steps": [{"raise_unseen": {"raise": unseen}}]}}},
         {"found": {"switch": [{"condition": "${found != null}", "return": "${found}"}]}},
         {"again": {"switch": [{"condition": f"${{tries < {MAX_SUBMISSIONS}}}", "next": "begin_try"}]}},
         {"raise_refusal": {"raise": refused}},

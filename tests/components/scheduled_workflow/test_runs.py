@@ -1,5 +1,6 @@
 """What the workflow of a schedule does, in a stand-in for Google's Workflows, with the emulator as the training API."""
 
+import random
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ import pytest
 
 from tests.components.scheduled_workflow.schedules import PLACE, request, scheduled, workflow
 from tests.standins.workflows.executions import Clock, Execution, Workflow
+from tests.standins.workflows.faults import Faults
 from tests.standins.workflows.training_api import TrainingApi
 from tests.vertex_emulator.running import PARENT, RunningEmulator, pool
 from tests.vertex_emulator.test_studies import study
@@ -112,6 +114,11 @@ def test_an_overlapping_run_submits_only_if_allowed(shared: RunningEmulator, sta
     made.clock.now += DAY
     assert skip_reason(made.execute()) == "the last run is still under way"
     assert len(submitted(shared, "long")) == 1
+    made.clock.now += 8 * DAY
+    (hanging,) = submitted(shared, "long")
+    told = f"{hanging['displayName']} has not ended in 192 hours; no run begins before it has: cancel it"
+    assert made.execute().error == {"message": told, "job": hanging["name"]}
+    made.clock.now -= 8 * DAY
     allowing = start("long", long, overlap="allow")
     allowing.clock.now += DAY
     assert allowing.execute().result["jobs"].keys() == {"train"}
@@ -168,6 +175,18 @@ def test_a_failed_request_submits_one_job(
     assert len(api.posted) == posts
     (only,) = submitted(shared, fault)
     assert execution.result["jobs"] == {f"{fault}-job": only["name"]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_requests_that_fail_over_http_submit_one_job(
+    shared: RunningEmulator, start: Callable[..., Workflow], seed: int
+) -> None:
+    made = start(f"http-{seed}", job(f"http-{seed}", "train"))
+    made.send = Faults(random.Random(seed), made.clock, rate=0.4)
+    execution = made.execute()
+    assert execution.error is None, execution.error
+    (only,) = submitted(shared, f"http-{seed}")
+    assert execution.result["jobs"] == {"train": only["name"]}
 
 
 def test_a_refused_job_ends_the_run_with_the_answer(

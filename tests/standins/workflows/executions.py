@@ -267,7 +267,7 @@ def _check_call(fields: Mapping[str, Any], subworkflows: Mapping[str, Any]) -> N
 def _check_handling(fields: Mapping[str, Any], subworkflows: Mapping[str, Any]) -> Iterator[str]:
     assert "retry" in fields or "except" in fields
     if retry := fields.get("retry"):
-        assert retry.keys() == _RETRY and retry["backoff"].keys() == _BACKOFF, retry
+        assert isinstance(retry, dict) and retry.keys() == _RETRY and retry["backoff"].keys() == _BACKOFF, retry
         predicate = subworkflows[retry["predicate"][2:-1]]
         assert len(predicate["params"]) == 1, retry
     if handler := fields.get("except"):

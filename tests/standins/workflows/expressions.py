@@ -148,6 +148,7 @@ class _Parser:
         return self.reference(text)
 
     def reference(self, name: str) -> Any:
+        assert name.lower() not in ("not", "and", "or"), f"no expression: {self.text}"
         while self.is_function_prefix(name) and self.take("."):
             name += f".{self.tokens.pop(0)[1]}"
         if self.take("("):
