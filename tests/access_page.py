@@ -31,6 +31,13 @@ def schedule_grants() -> set[Grant]:
     return _grants_in(PAGE[PAGE.index("## What schedules add") : PAGE.index("## What the deployer needs")])
 
 
+def schedule_permissions() -> set[Grant]:
+    """What the page says that the stack's own roles for schedules hold: permissions, joined, of whom, on what."""
+    table = PAGE[PAGE.index("## What schedules add") : PAGE.index("## What the deployer needs")]
+    rows = re.findall(r"^\| a role of the stack: ([^|]+) \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
+    return {(", ".join(sorted(re.findall(r"`([^`]+)`", held))), who, on) for held, who, on in rows}
+
+
 def _grants_in(table: str) -> set[Grant]:
     rows = re.findall(r"^\| `(roles/\S+)` \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
     return {(role, who, on) for role, everyone, on in rows for who in everyone.split(", ")}

@@ -21,6 +21,7 @@ from vertex_api.resource_names import ResourceName
 Job = dict[str, Any]
 CALL_TIMEOUT = 60.0
 """Seconds for one call. Creating a job is quick; a list of 1,000 jobs takes a few."""
+_EXECUTION_FIELDS = "executions(name,state,startTime,result,error/payload)"
 
 
 class JobClient(Protocol):
@@ -58,17 +59,24 @@ class JobClient(Protocol):
     def delete_and_wait(self, name: ResourceName) -> None:
         """Delete a job that has reached a terminal state, and wait until it is deleted. Raises NotFound."""
 
+    def list_executions(self, workflow: str) -> Sequence[Job]:
+        """Return the last 100 executions of `projects/P/locations/R/workflows/W`, newest first; none without it."""
+
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         """Return the last `count` log lines of a job's containers, or of one `replica` such as workerpool0-0."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The base URLs of Vertex AI and of Cloud Logging, and the bearer token of a server that is not Google's."""
+    """The base URLs of Vertex AI, Cloud Logging and Workflow Executions.
+
+    `token` is the bearer token of a server that is not Google's.
+    """
 
     jobs: str
     logging: str
     token: str = field(default="", repr=False)
+    executions: str = "https://workflowexecutions.googleapis.com"
 
     @classmethod
     def for_region(cls, region: str) -> "Endpoint":
@@ -78,7 +86,7 @@ class Endpoint:
     @classmethod
     def for_server(cls, url: str, token: str = "") -> "Endpoint":
         """Return the endpoints of one server for both, such as the emulator."""
-        return cls(url, url, token)
+        return cls(url, url, token, url)
 
 
 class RestClient:
@@ -146,25 +154,41 @@ class RestClient:
 
             self._caller.call("get", wait_for_end)
 
+    def list_executions(self, workflow: str) -> Sequence[Job]:
+        # A BASIC view has no error and no result; of a FULL one, 100 is the most (REST reference, executions.list).
+        query = {"pageSize": "100", "view": "FULL", "fields": _EXECUTION_FIELDS}
+        url = f"{self._endpoint.executions}/v1/{workflow}/executions"
+
+        def list_newest() -> Sequence[Job]:
+            with translate_errors():
+                return list(self._fetch_json("GET", url, params=query).get("executions", []))
+
+        try:
+            return self._caller.call("list", list_newest)
+        except client_errors.NotFound:
+            return []
+
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         return self._caller.call("read_log", lambda: self._query_log_lines(name, count, replica))
 
     def _query_log_lines(self, name: ResourceName, count: int, replica: str | None) -> Sequence[str]:
-        from google.api_core.exceptions import from_http_response
-
         task = f'="{replica}"' if replica else '!="service"'
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
         query = {"resourceNames": [f"projects/{name.project}"], "filter": filter, "orderBy": "timestamp desc"}
 
         def send_query(query: Mapping[str, Any]) -> dict[str, Any]:
-            url = f"{self._endpoint.logging}/v2/entries:list"
-            reply = self._session.post(url, json=query, timeout=CALL_TIMEOUT)
-            if not reply.ok:
-                raise from_http_response(reply)
-            return dict(reply.json())
+            return self._fetch_json("POST", f"{self._endpoint.logging}/v2/entries:list", json=query)
 
         with translate_errors():
             return [_get_log_entry_text(entry) for entry in reversed(collect_log_entries(send_query, query, count))]
+
+    def _fetch_json(self, method: str, url: str, **request: Any) -> dict[str, Any]:
+        from google.api_core.exceptions import from_http_response
+
+        reply = self._session.request(method, url, timeout=CALL_TIMEOUT, **request)
+        if not reply.ok:
+            raise from_http_response(reply)
+        return dict(reply.json())
 
     def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
         with translate_errors():

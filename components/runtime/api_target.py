@@ -22,6 +22,8 @@ LOCAL_PREFIX = "//local/"
 CLOUD_PREFIX = "//aiplatform.googleapis.com/"
 ENDPOINT_VARIABLES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
 """gcloud's own variables for another address of an API; the emulator's `env` prints them."""
+EXECUTIONS_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_WORKFLOWEXECUTIONS"
+"""The same for the executions of schedules, which the emulator does not have."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,11 @@ def get_submission_pace_or_none(full_location_name: str) -> SubmissionPace | Non
 
 def _build_endpoint_with_environment_overrides(region: str) -> Endpoint:
     google = Endpoint.for_region(region)
-    jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
-    return Endpoint(jobs or google.jobs, logging or google.logging)
+    variables = (*ENDPOINT_VARIABLES, EXECUTIONS_VARIABLE)
+    jobs, logging, executions = (os.environ.get(variable, "").rstrip("/") for variable in variables)
+    if jobs.startswith("http://"):  # a server that gets no credentials
+        executions = executions or jobs
+    return Endpoint(jobs or google.jobs, logging or google.logging, executions=executions or google.executions)
 
 
 @contextmanager

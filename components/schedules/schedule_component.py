@@ -40,6 +40,7 @@ _SCHEDULE = Kind("schedules", "Schedule", "")
 """Names schedules in messages, as the kinds of the API name jobs."""
 _MAX_ID_LENGTH = 63
 _DIGEST_LENGTH = 8
+_MAX_SLUG_LENGTH = _MAX_ID_LENGTH - _DIGEST_LENGTH - 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ class Schedule(pulumi.ComponentResource):
     there is no run while the last one is under way. A `paused` schedule stays and does not run.
 
     `status` has the `nextTime` in UTC unless it is paused, and the `lastRun` if there was one: its `runId`, `state`
-    and `modelDirs` by job. It is that of the last `pulumi up` that changed the schedule, or of the last refresh.
+    and `modelDirs` by job. On Google Cloud it has the `lastExecution` too, which has no run if it fails early: its
+    `state`, its `start`, and its `error` or why it was `skipped`. The status is that of the last `pulumi up` that
+    changed the schedule, or of the last refresh.
     """
 
     status: pulumi.Output[Mapping[str, Any]]
@@ -117,12 +120,21 @@ def build_schedule_id(project: str, stack: str, name: str) -> str:
     `_`, a letter first. A digest follows where this changes a name, so that no two schedules have one id.
     """
     parts = (project, stack, name)
-    slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
-    slug = slug if slug[:1].isalpha() else f"s{slug}"
+    slug = _build_slug(*parts)
     if slug == "_".join(parts) and len(slug) <= _MAX_ID_LENGTH:
         return slug
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"{slug[: _MAX_ID_LENGTH - _DIGEST_LENGTH - 1]}-{digest}"
+    return f"{slug[:_MAX_SLUG_LENGTH]}-{digest}"
+
+
+def build_schedule_id_prefix(project: str, stack: str) -> str:
+    """Return what the ids of all schedules of a stack begin with."""
+    return _build_slug(project, stack, "")[:_MAX_SLUG_LENGTH]
+
+
+def _build_slug(*parts: str) -> str:
+    slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
+    return slug if slug[:1].isalpha() else f"s{slug}"
 
 
 def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:

@@ -1,5 +1,9 @@
-"""ScheduleStatus: when a schedule runs next and what its last run was, from the jobs that it has submitted."""
+"""ScheduleStatus: when a schedule runs next, what its last run was, and how the last execution of its workflow ended.
 
+A run is what its jobs are. An execution that submits none, such as one that is refused, is seen by itself only.
+"""
+
+import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -24,11 +28,12 @@ from ..runtime.provider_base import Provider
 from .scheduled_job_requests import build_job_label_value
 
 Job = Mapping[str, Any]
+_UNENDED_EXECUTIONS = ("ACTIVE", "QUEUED")
 _RUN_ID = re.compile(rf"-(\d{{4}}-\d\d-\d\dT[\w-]{{{RUN_ID_LENGTH - 11}}})$")
 
 
 class ScheduleStatusProvider(Provider):
-    """Looks at the jobs with the schedule's label when it is created, changed or refreshed; it creates nothing."""
+    """Looks at the schedule's jobs and executions when it is created, changed or refreshed; it creates nothing."""
 
     input_names = ("parent", "scheduleId", "cron", "timeZone", "paused", "jobs")
 
@@ -69,8 +74,14 @@ def find_last_run_id_or_empty_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[J
     return last, runs.get(last, [])
 
 
-def build_run_status(run_id: str, jobs: Iterable[Job], expected_job_names: Iterable[str]) -> dict[str, Any]:
-    """Return what a status says of a run: it has succeeded when all expected jobs have, and has failed when one has."""
+def build_run_status(
+    run_id: str, jobs: Iterable[Job], expected_job_names: Iterable[str], executions: Iterable[Job] = ()
+) -> dict[str, Any]:
+    """Return what a status says of a run: it has succeeded when all expected jobs have, and has failed when one has.
+
+    It has failed too when its execution, if that is one of `executions`, has ended and submits no further job.
+    """
+    has_ended = any(_is_execution_of(run_id, each) and each["state"] not in _UNENDED_EXECUTIONS for each in executions)
     names = {build_job_label_value(name): name for name in expected_job_names}
     by_name = {names[label]: job for job in jobs if (label := job["labels"].get(JOB_LABEL)) in names}
     succeeded = {name: job for name, job in by_name.items() if job["state"] in SUCCEEDED_STATES}
@@ -79,8 +90,41 @@ def build_run_status(run_id: str, jobs: Iterable[Job], expected_job_names: Itera
         state = "FAILED"
     elif succeeded.keys() == set(names.values()):
         state = "SUCCEEDED"
+    elif has_ended and by_name.keys() != set(names.values()):
+        state = "FAILED"
     folders = {name: build_job_results(job).get(MODEL_DIR) for name, job in succeeded.items()}
     return {"runId": run_id, "state": state, "modelDirs": {name: folder for name, folder in folders.items() if folder}}
+
+
+def build_execution_status(execution: Job) -> dict[str, Any]:
+    """Return what a status says of an execution: its `state` and `start`, its `error`, or why it was `skipped`."""
+    status = {"state": execution["state"], "start": execution["startTime"]}
+    if "error" in execution:
+        status["error"] = _read_error(execution["error"].get("payload", ""))
+    if skipped := _parse_map(execution.get("result", "")).get("skipped"):
+        status["skipped"] = skipped
+    return status
+
+
+def _read_error(payload: str) -> str:
+    """Return the message of an error that a workflow ended with, and that of the answer which is the cause."""
+    error = _parse_map(payload)
+    answer = error.get("answer") or error.get("body") or error.get("error")
+    cause = answer.get("error", answer) if isinstance(answer, Mapping) else answer
+    cause = cause.get("message") if isinstance(cause, Mapping) else cause
+    return ": ".join(str(part) for part in (error.get("message"), cause) if part) or payload
+
+
+def _parse_map(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_execution_of(run_id: str, execution: Job) -> bool:
+    return str(execution["name"]).rpartition("/")[2].startswith(run_id.rpartition("-")[2])
 
 
 def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
@@ -95,7 +139,10 @@ def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: da
 
 
 def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status of a schedule, by one list call for each collection of its jobs. Raises SubmitFailed."""
+    """Return the status of a schedule, by one list call for each collection of its jobs, and one for executions.
+
+    Raises SubmitFailed.
+    """
     with translate_api_errors(f"{props['scheduleId']}: its runs are not read"):
         api = api_target.resolve_target_and_start_emulator(props["parent"])
         filter_ = f'labels.{SCHEDULE_LABEL}="{props["scheduleId"]}"'
@@ -106,10 +153,13 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
         ]
         run_id, last_jobs = find_last_run_id_or_empty_and_jobs(jobs)
         attached = [_fetch_and_add_tuning_job_if_pipeline(api, job) for job in last_jobs]
+        executions = api.client.list_executions(f"{api.parent}/workflows/{props['scheduleId']}")
     next_time = find_next_time_text_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
     status: dict[str, Any] = {"nextTime": next_time} if next_time else {}
     if run_id:
-        status["lastRun"] = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]])
+        status["lastRun"] = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]], executions)
+    if executions:
+        status["lastExecution"] = build_execution_status(executions[0])
     return status
 
 

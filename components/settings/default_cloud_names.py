@@ -45,9 +45,12 @@ def build_cloud_config_with_default_names_and_labels(
     )
 
 
-def generate_role_id(project: str, pulumi_project: str, stack: str) -> str:
-    """Return the id of the stack's custom role: letters, digits and underscores, at most 64 (IAM's page on roles)."""
-    return _generate_name(63, "vertex-training", project, pulumi_project, stack).replace("-", "_")
+def generate_role_id(project: str, pulumi_project: str, stack: str, *purpose: str) -> str:
+    """Return the id of a custom role of the stack: letters, digits and underscores, at most 64 (IAM's page on roles).
+
+    `purpose` tells several ones of a stack apart.
+    """
+    return _generate_name(63, "vertex-training", project, pulumi_project, stack, *purpose).replace("-", "_")
 
 
 def generate_builder_account_id(pulumi_project: str, stack: str) -> str:

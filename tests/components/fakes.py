@@ -45,6 +45,7 @@ class FakeClient:
         self.sent: list[Job] = []
         self.filters: list[str] = []
         self.coming: dict[str, list[str]] = {}
+        self.executions: dict[str, list[Job]] = {}
         self.logs: dict[str, list[str]] = {}
         self.failing: dict[str, Exception] = {}
         self.lost_answer_state: str | None = None
@@ -108,6 +109,10 @@ class FakeClient:
     def delete_and_wait(self, name: ResourceName) -> None:
         self._called("delete")
         del self.jobs[self._there(name)]
+
+    def list_executions(self, workflow: str) -> Sequence[Job]:
+        self._called("list_executions")
+        return self.executions.get(workflow, [])
 
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         self._called("fetch_log_lines")

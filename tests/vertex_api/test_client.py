@@ -449,8 +449,9 @@ def test_cloud_endpoints_are_regional() -> None:
     )
 
 
-def test_one_server_stands_for_both_endpoints() -> None:
-    assert Endpoint.for_server("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")
+def test_one_server_stands_for_all_endpoints() -> None:
+    url = "http://127.0.0.1:8080"
+    assert Endpoint.for_server(url) == Endpoint(url, url, executions=url)
 
 
 def test_what_google_s_client_rejects_is_not_sent(api: Api, client: RestClient) -> None:
@@ -460,3 +461,22 @@ def test_what_google_s_client_rejects_is_not_sent(api: Api, client: RestClient) 
     with pytest.raises(client_errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
         create(client, TRAINING_PIPELINE, job)
     assert api.asked == []
+
+
+WORKFLOW = f"{PARENT}/workflows/team_dev_nightly"
+
+
+def test_executions_come_with_errors_and_results(api: Api, client: RestClient) -> None:
+    api.replies({"executions": [{"name": f"{WORKFLOW}/executions/1", "state": "FAILED"}]})
+    assert client.list_executions(WORKFLOW) == [{"name": f"{WORKFLOW}/executions/1", "state": "FAILED"}]
+    fields = "executions(name,state,startTime,result,error/payload)"
+    query = {"pageSize": ["100"], "view": ["FULL"], "fields": [fields]}
+    assert api.asked == [("GET", f"/v1/{WORKFLOW}/executions", query, None)]
+
+
+def test_a_workflow_that_is_not_there_has_no_executions(api: Api, client: RestClient) -> None:
+    api.fails(404, "no such workflow")
+    assert client.list_executions(WORKFLOW) == []
+    api.fails(403, "workflows.executions.list denied")
+    with pytest.raises(client_errors.PermissionDenied, match="list denied"):
+        client.list_executions(WORKFLOW)

@@ -9,7 +9,7 @@ from .builder_identity import BuilderIdentity
 from .enabled_apis import Services
 from .foundation import GcpFoundation
 from .image_registry import ImageRegistry, RepositoryName
-from .job_failure_alerts import JobFailureAlerts
+from .job_failure_alerts import JobFailureAlerts, ScheduleAlerts
 from .job_network_connection import JobNetwork
 from .persistent_resource_component import PersistentResource
 from .schedule_prerequisites import ScheduleAccounts
@@ -29,6 +29,7 @@ __all__ = [
     "PersistentResource",
     "RepositoryName",
     "ScheduleAccounts",
+    "ScheduleAlerts",
     "SecretAccess",
     "ServiceAgentAccess",
     "ServiceAgentMembers",

@@ -12,6 +12,7 @@ from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from ...jobs.recovery.ledger_resource import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_job_validation import ProgramJobs
+from ...schedules.schedule_component import build_schedule_id_prefix
 from ...schedules.schedule_status_resource import ScheduleStatus
 from ...schema import declaration_types, stack_config_types
 from ...schema.field_types import SOURCE_FOLDER
@@ -23,7 +24,7 @@ from .account_emails import is_account_of_project
 from .builder_identity import BuilderIdentity
 from .enabled_apis import Services, get_required_api_short_names
 from .image_registry import ImageRegistry
-from .job_failure_alerts import JobFailureAlerts
+from .job_failure_alerts import JobFailureAlerts, ScheduleAlerts
 from .job_network_connection import JobNetwork
 from .persistent_resource_component import PersistentResource
 from .schedule_prerequisites import ScheduleAccounts
@@ -170,6 +171,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._settings, self._stack, self._account = settings, stack, account
         self._schedule_accounts: ScheduleAccounts | None = None
+        self._alerts = alerts
         self._schedule_upstream = build_options_after_services_and(training)
         self.register_outputs({})
 
@@ -206,11 +208,25 @@ class GcpFoundation(pulumi.ComponentResource):
                 self._stack["scheduling"],
                 project=project,
                 project_number=self._stack["projectNumber"],
+                role_ids={
+                    key: generate_role_id(project, self._settings.pulumi_project, self._settings.stack, key)
+                    for key in ("scheduler", "workflow")
+                },
                 training_account_name=f"projects/{project if is_created_here else '-'}/serviceAccounts/{self._account}",
                 submitters=self._stack["identity"].get("submitters", []),
                 kms_key=self.encryption_key,
                 opts=self._schedule_upstream,
             )
+            if self._alerts:
+                ScheduleAlerts(
+                    "schedule-alerts",
+                    self._stack["alerts"],
+                    id_prefix=build_schedule_id_prefix(self._settings.pulumi_project, self._settings.stack),
+                    channels=self._alerts.channels,
+                    project=project,
+                    # Their metric and their logs are of services that are enabled with the accounts.
+                    opts=ResourceOptions(parent=self, depends_on=[self._schedule_accounts]),
+                )
         return self._schedule_accounts
 
 

@@ -1,6 +1,8 @@
-"""JobFailureAlerts: notifications of training jobs that fail."""
+"""JobFailureAlerts and ScheduleAlerts: notifications of training jobs, and of runs of schedules, that fail."""
 
 from __future__ import annotations  # loads the provider's types only if they are used
+
+from collections.abc import Sequence
 
 import pulumi
 from pulumi_gcp import monitoring
@@ -16,6 +18,14 @@ FAILED_JOB_FILTER = (
 
 A filter by severity would match all that containers write to stderr, which has the severity ERROR (tfx#5870).
 """
+FAILED_EXECUTIONS_FILTER = (
+    'resource.type="workflows.googleapis.com/Workflow" AND resource.labels.workflow_id=starts_with("{prefix}") AND '
+    'metric.type="workflows.googleapis.com/finished_execution_count" AND metric.labels.status="FAILED"'
+)
+"""Executions of workflows that have failed: pages "Monitor workflows" and "Google Cloud metrics". It needs no logs."""
+FAILED_STARTS_FILTER = 'resource.type="cloud_scheduler_job" resource.labels.job_id=~"^{prefix}" severity>=ERROR'
+"""Starts that Cloud Scheduler has given up or will try again: its log has an entry of each (page "View logs")."""
+_MINUTES_5, _MINUTES_30 = "300s", "1800s"
 _DEFAULT_RATE_LIMIT = "300s"
 _JOB = "${log.extracted_label.job_id}"
 
@@ -24,13 +34,20 @@ class JobFailureAlerts(pulumi.ComponentResource):
     """An alert policy for the failed jobs of a whole project, and an e-mail channel for each address in `channels`.
 
     Monitoring requires a rate limit of policies that match logs: one notification in that time, however many jobs fail.
+    The names of all channels are `channels`.
     """
+
+    channels: Sequence[pulumi.Input[str]]
 
     def __init__(
         self, name: str, alerts: stack_config_types.Alerts, *, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("vertex:gcp:JobFailureAlerts", name, None, opts)
         options = create_retrying_options(self)
+        self.channels = [
+            channel if "@" not in channel else _create_email_channel(name, channel, project, options).name
+            for channel in dict.fromkeys(alerts["channels"])
+        ]
         logs = f"https://console.cloud.google.com/logs/query;query=resource.labels.job_id%3D%22{_JOB}%22"
         monitoring.AlertPolicy(
             name,
@@ -53,10 +70,80 @@ class JobFailureAlerts(pulumi.ComponentResource):
                 "content": f"The training job {_JOB} in {project} has failed: [logs]({logs}?project={project})",
                 "mime_type": "text/markdown",
             },
-            notification_channels=[
-                channel if "@" not in channel else _create_email_channel(name, channel, project, options).name
-                for channel in dict.fromkeys(alerts["channels"])
+            notification_channels=self.channels,
+            opts=options,
+        )
+        self.register_outputs({})
+
+
+class ScheduleAlerts(pulumi.ComponentResource):
+    """Alert policies for the schedules of a stack, whose ids begin with `id_prefix`: a run that fails, and a start.
+
+    A run that ends before it has a job writes no line of a job, and Cloud Scheduler has started it, so neither the
+    alerts of jobs nor those of starts see it. These are two policies, as one that matches logs has one condition only
+    (page "Configure log-based alerting policies").
+    """
+
+    def __init__(
+        self,
+        name: str,
+        alerts: stack_config_types.Alerts,
+        *,
+        id_prefix: str,
+        channels: Sequence[pulumi.Input[str]],
+        project: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("vertex:gcp:ScheduleAlerts", name, None, opts)
+        options, console = create_retrying_options(self), "https://console.cloud.google.com"
+        run = "${resource.label.workflow_id}"
+        executions = f"{console}/workflows/workflow/${{resource.label.location}}/{run}/executions?project={project}"
+        failed: monitoring.AlertPolicyConditionConditionThresholdArgsDict = {
+            "filter": FAILED_EXECUTIONS_FILTER.format(prefix=id_prefix),
+            "comparison": "COMPARISON_GT",
+            "threshold_value": 0,
+            "duration": "0s",
+            "aggregations": [{"alignment_period": _MINUTES_5, "per_series_aligner": "ALIGN_SUM"}],
+        }
+        monitoring.AlertPolicy(
+            f"{name}-runs",
+            project=project,
+            display_name=f"{alerts['displayName']}: runs of schedules",
+            combiner="OR",
+            conditions=[{"display_name": "A run of a schedule has failed", "condition_threshold": failed}],
+            # An incident that stays open, by default for seven days, would keep the next night's to itself.
+            alert_strategy={"auto_close": _MINUTES_30},
+            documentation={
+                "content": f"A run of the schedule {run} in {project} has failed: [executions]({executions})",
+                "mime_type": "text/markdown",
+            },
+            notification_channels=channels,
+            opts=options,
+        )
+        start = "${log.extracted_label.job_id}"
+        monitoring.AlertPolicy(
+            f"{name}-starts",
+            project=project,
+            display_name=f"{alerts['displayName']}: starts of schedules",
+            combiner="OR",
+            conditions=[
+                {
+                    "display_name": "Cloud Scheduler has not started a run",
+                    "condition_matched_log": {
+                        "filter": FAILED_STARTS_FILTER.format(prefix=id_prefix),
+                        "label_extractors": {"job_id": "EXTRACT(resource.labels.job_id)"},
+                    },
+                }
             ],
+            alert_strategy={
+                "notification_rate_limit": {"period": alerts.get("notificationRateLimit", _DEFAULT_RATE_LIMIT)}
+            },
+            documentation={
+                "content": f"Cloud Scheduler has not started the schedule {start}: [jobs]({console}/cloudscheduler"
+                f"?project={project})",
+                "mime_type": "text/markdown",
+            },
+            notification_channels=channels,
             opts=options,
         )
         self.register_outputs({})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # loads the provider's types only if they are used
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 from pulumi_gcp import projects, serviceaccount
@@ -15,10 +15,27 @@ from .propagation_retries import create_retrying_options
 from .training_identity import ACT_AS
 
 APIS = ("cloudscheduler", "workflowexecutions", "workflows")
-STARTER_ROLES = {"start": "roles/workflows.invoker"}
-"""Of Cloud Scheduler's account. On the project: workflows have no policies of their own (discovery document, v1)."""
-SUBMITTER_ROLES = {"submit": "roles/aiplatform.user", "executions": "roles/workflows.viewer"}
-"""Of the workflows' account: it submits and reads jobs, and looks for other executions of its workflow."""
+STARTER_PERMISSIONS = ("workflows.executions.create",)
+"""Of Cloud Scheduler's account, which need not read and cancel executions, as roles/workflows.invoker lets it.
+
+On the project: workflows have no policies of their own (discovery document, v1), and are not among the resources that
+a condition can name (page "Resource attributes for IAM Conditions").
+"""
+SUBMITTER_PERMISSIONS = (
+    *(
+        f"aiplatform.{collection}.{verb}"
+        for collection in ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
+        for verb in ("create", "get", "list")
+    ),
+    "aiplatform.models.upload",
+    "workflows.executions.get",
+    "workflows.executions.list",
+)
+"""Of the workflows' account: it submits and reads jobs, of which pipelines upload models, and looks for other
+executions of its workflow. Each method needs the permission of its name (page "Vertex AI permissions", and the REST
+reference of executions); roles/aiplatform.user could delete models and endpoints."""
+SUBMITTER_ROLES = {"logs": "roles/logging.logWriter"}
+"""Of the workflows' account: without it, what workflows log is lost (page "Grant a workflow permission")."""
 WORKFLOWS_AGENT_ROLE = "roles/workflows.serviceAgent"
 
 
@@ -26,8 +43,8 @@ class ScheduleAccounts(pulumi.ComponentResource):
     """The accounts with which Cloud Scheduler starts workflows, and workflows submit jobs: `scheduler`, `workflow`.
 
     Both are e-mails, as plain text. An account that exists already gets no grants, except that `workflow` may submit
-    jobs as the training account. `submitters` may use both accounts. `kms_key` encrypts workflows, as they hold the
-    requests of jobs.
+    jobs as the training account. Each other one has a custom role, whose ids are `role_ids`. `submitters` may use both
+    accounts. `kms_key` encrypts workflows, as they hold the requests of jobs.
     """
 
     def __init__(
@@ -38,20 +55,21 @@ class ScheduleAccounts(pulumi.ComponentResource):
         project: str,
         project_number: str,
         training_account_name: str,
+        role_ids: Mapping[str, str],
         submitters: Sequence[str] = (),
         kms_key: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:ScheduleAccounts", name, None, opts)
-        self._name, self._project, self._submitters = name, project, submitters
+        self._name, self._project, self._submitters, self._role_ids = name, project, submitters, role_ids
         services = Services(f"{name}-services", APIS, project=project, opts=pulumi.ResourceOptions(parent=self))
         self._upstream: list[pulumi.Resource] = [services]
         self._create_workflows_agent_and_grants(project_number, kms_key)
         self.scheduler = self._get_account_email_and_create_if_new(
-            "scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_ROLES
+            "scheduler", accounts["scheduler"], "Cloud Scheduler", STARTER_PERMISSIONS, {}
         )
         self.workflow = self._get_account_email_and_create_if_new(
-            "workflow", accounts["workflow"], "Workflows", SUBMITTER_ROLES
+            "workflow", accounts["workflow"], "Workflows", SUBMITTER_PERMISSIONS, SUBMITTER_ROLES
         )
         serviceaccount.IAMMember(
             f"{name}-act-as",
@@ -63,7 +81,12 @@ class ScheduleAccounts(pulumi.ComponentResource):
         self.register_outputs({"scheduler": self.scheduler, "workflow": self.workflow})
 
     def _get_account_email_and_create_if_new(
-        self, key: str, account: stack_config_types.ScheduleAccount, purpose: str, roles: dict[str, str]
+        self,
+        key: str,
+        account: stack_config_types.ScheduleAccount,
+        purpose: str,
+        permissions: Sequence[str],
+        roles: Mapping[str, str],
     ) -> str:
         """Create an account with its grants, unless it exists, and return its e-mail."""
         if "existing" in account:
@@ -76,8 +99,12 @@ class ScheduleAccounts(pulumi.ComponentResource):
             name, project=project, account_id=account["account"], display_name=title, opts=options
         )
         self._upstream.append(created)
-        options = create_retrying_options(self, [created])
-        for suffix, role in roles.items():
+        role_id = self._role_ids[key]
+        custom_role = projects.IAMCustomRole(
+            f"{name}-role", project=project, role_id=role_id, title=title, permissions=list(permissions), opts=options
+        )
+        options = create_retrying_options(self, [created, custom_role])
+        for suffix, role in {"role": f"projects/{project}/roles/{role_id}", **roles}.items():
             projects.IAMMember(
                 f"{name}-{suffix}", project=project, role=role, member=f"serviceAccount:{email}", opts=options
             )

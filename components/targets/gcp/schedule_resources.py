@@ -72,6 +72,8 @@ def create_workflow_and_scheduler_job(
         ),
         labels=dict(labels) or None,
         crypto_key_name=kms_key,
+        # What a job's request was refused with stays in the logs of Workflows, beside the execution's error.
+        call_log_level="LOG_ERRORS_ONLY",
         # The provider would refuse `pulumi destroy`.
         deletion_protection=protect,
         opts=ours,

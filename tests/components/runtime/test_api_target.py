@@ -1,5 +1,7 @@
 """Targets: found by the full resource name when a call is made, so that no address is ever part of the state."""
 
+from dataclasses import replace
+
 import pytest
 
 from components.errors import SubmitFailed
@@ -51,7 +53,7 @@ CLOUD_PARENT = "projects/acme/locations/europe-west4"
 
 
 def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in api_target.ENDPOINT_VARIABLES:
+    for variable in (*api_target.ENDPOINT_VARIABLES, api_target.EXECUTIONS_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
     seen: list[Endpoint] = []
     monkeypatch.setattr(api_target, "_get_or_create_client", lambda endpoint, _location: seen.append(endpoint))
@@ -88,3 +90,6 @@ def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(variable, "http://127.0.0.1:1/")
     api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint.for_server("http://127.0.0.1:1")]
+    monkeypatch.setenv(api_target.EXECUTIONS_VARIABLE, "http://127.0.0.1:2/")
+    api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    assert seen[1] == replace(seen[0], executions="http://127.0.0.1:2")

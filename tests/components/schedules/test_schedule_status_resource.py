@@ -7,6 +7,7 @@ import pytest
 
 from components.schedules.schedule_status_resource import (
     ScheduleStatusProvider,
+    build_execution_status,
     build_run_status,
     find_last_run_id_or_empty_and_jobs,
     find_next_time_text_or_none,
@@ -74,6 +75,61 @@ def test_a_run_succeeds_once_all_its_jobs_have(states: tuple[str, ...], state: s
     folders = {"a.b": f"gs://b/nightly/{LAST}/a-b/model/", "last": f"gs://b/nightly/{LAST}/last/model/"}
     succeeded = [name for name, each in zip(folders, states, strict=False) if each.endswith("SUCCEEDED")]
     assert found["modelDirs"] == {name: folders[name] for name in succeeded}
+
+
+def execution(state: str, id_: str = LAST[-8:], **fields: Any) -> dict[str, Any]:
+    name = f"{PARENT}/workflows/team_dev_nightly/executions/{id_}-1111-2222-3333-444444444444"
+    return {"name": name, "state": state, "startTime": "2026-11-22T02:00:01Z", **fields}
+
+
+@pytest.mark.parametrize(
+    ("last", "second", "state"),
+    [
+        (execution("FAILED"), None, "FAILED"),
+        (execution("CANCELLED"), None, "FAILED"),
+        (execution("ACTIVE"), None, "RUNNING"),
+        (execution("FAILED", "99999999"), None, "RUNNING"),
+        (execution("SUCCEEDED"), "PIPELINE_STATE_RUNNING", "RUNNING"),
+    ],
+)
+def test_a_run_without_all_its_jobs_fails_with_its_execution(last: Any, second: str | None, state: str) -> None:
+    jobs = [job(LAST, "a-b", "JOB_STATE_SUCCEEDED"), *([pipeline(LAST, second)] if second else [])]
+    assert build_run_status(LAST, jobs, ["a.b", "last"], [last])["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"error": {"payload": '{"message": "train is not submitted"}'}}, {"error": "train is not submitted"}),
+        (
+            {"error": {"payload": '{"message": "code 403", "body": {"error": {"message": "denied"}}}'}},
+            {"error": "code 403: denied"},
+        ),
+        (
+            {"error": {"payload": '{"message": "no", "answer": {"message": "no account", "tags": ["AuthError"]}}'}},
+            {"error": "no: no account"},
+        ),
+        ({"error": {"payload": '{"message": "no", "body": "<html>"}'}}, {"error": "no: <html>"}),
+        ({"error": {"payload": "a text"}}, {"error": "a text"}),
+        (
+            {"result": '{"run": "r", "skipped": "the last run"}'},
+            {"skipped": "the last run"},
+        ),
+        ({"result": '{"run": "r", "jobs": {}}'}, {}),
+    ],
+)
+def test_an_execution_shows_how_it_ended(fields: Any, shown: Any) -> None:
+    expected = {"state": "ENDED", "start": "2026-11-22T02:00:01Z", **shown}
+    assert build_execution_status(execution("ENDED", **fields)) == expected
+
+
+def test_a_night_without_a_job_is_seen(api: FakeClient) -> None:
+    api.add(f"{PARENT}/customJobs/1", **job(FIRST, "a-b", "JOB_STATE_RUNNING"))
+    refused = execution("FAILED", error={"payload": '{"message": "refused"}'})
+    api.executions[f"{PARENT}/workflows/team_dev_nightly"] = [refused, execution("FAILED", FIRST[-8:])]
+    status = ScheduleStatusProvider().create(PROPS).outs["status"]
+    assert status["lastRun"] == {"runId": FIRST, "state": "FAILED", "modelDirs": {}}
+    assert status["lastExecution"] == {"state": "FAILED", "start": "2026-11-22T02:00:01Z", "error": "refused"}
 
 
 def test_a_refresh_lists_each_collection_once_by_label(api: FakeClient) -> None:

@@ -28,7 +28,8 @@ MADE = {
     "ServiceIdentity/schedules-agent",
     "IAMMember/schedules-agent-role",
     *(f"Account/schedules-{key}" for key in ("scheduler", "workflow")),
-    *(f"IAMMember/schedules-{suffix}" for suffix in ("scheduler-start", "workflow-submit", "workflow-executions")),
+    *(f"IAMCustomRole/schedules-{key}-role" for key in ("scheduler", "workflow")),
+    *(f"IAMMember/schedules-{suffix}" for suffix in ("scheduler-role", "workflow-role", "workflow-logs")),
     "IAMMember/schedules-act-as",
     ACCOUNTS,
     WORKFLOW,
@@ -63,6 +64,7 @@ def test_a_schedule_is_a_workflow_and_what_starts_it(tmp_path: Path) -> None:
     assert workflow["serviceAccount"] == "team-dev-workflow@acme-dev.iam.gserviceaccount.com"
     assert (workflow["name"], workflow["region"], workflow["labels"]) == (ID, "europe-west4", {"team": "vision"})
     assert workflow["deletionProtection"] is False
+    assert workflow["callLogLevel"] == "LOG_ERRORS_ONLY"
     assert "r/i" in json.dumps(json.loads(workflow["sourceContents"])["main"])
     assert (starter["schedule"], starter["timeZone"], starter["paused"]) == ("0 2 * * *", "Europe/Berlin", False)
     target = starter["httpTarget"]
@@ -77,6 +79,37 @@ def test_the_real_provider_has_every_property_of_a_schedule(tmp_path: Path) -> N
     made = resources(tmp_path, schedule())
     found = {name: list(problems(made.requests[name].type, made.inputs[name])) for name in (WORKFLOW, STARTER)}
     assert found == {WORKFLOW: [], STARTER: []}
+
+
+def test_failed_runs_and_starts_are_told(tmp_path: Path) -> None:
+    alerts = {"channels": ["ml@example.com"], "notificationRateLimit": "600s"}
+    made = resources(tmp_path, schedule(), alerts=alerts)
+    assert len(made.of("ScheduleAlerts")) == 1 and len(made.of("NotificationChannel")) == 1
+    runs, starts = (made.inputs[f"AlertPolicy/schedule-alerts-{kind}"] for kind in ("runs", "starts"))
+    (condition,) = runs["conditions"]
+    assert condition["conditionThreshold"]["filter"] == (
+        'resource.type="workflows.googleapis.com/Workflow" AND resource.labels.workflow_id=starts_with("team_dev_") '
+        'AND metric.type="workflows.googleapis.com/finished_execution_count" AND metric.labels.status="FAILED"'
+    )
+    assert (condition["conditionThreshold"]["thresholdValue"], runs["alertStrategy"]) == (0, {"autoClose": "1800s"})
+    (condition,) = starts["conditions"]
+    assert condition["conditionMatchedLog"]["filter"] == (
+        'resource.type="cloud_scheduler_job" resource.labels.job_id=~"^team_dev_" severity>=ERROR'
+    )
+    assert starts["alertStrategy"] == {"notificationRateLimit": {"period": "600s"}}
+    assert {"Services/schedules-services", "NotificationChannel/alerts-ml@example.com"} <= list_upstream(
+        made, "AlertPolicy/schedule-alerts-runs"
+    )
+    names = [name for name in made.inputs if name.startswith("AlertPolicy/")]
+    assert {name: list(problems(made.requests[name].type, made.inputs[name])) for name in names} == {
+        name: []
+        for name in ("AlertPolicy/alerts", *(f"AlertPolicy/schedule-alerts-{kind}" for kind in ("runs", "starts")))
+    }
+    assert made.inputs["AlertPolicy/alerts"]["notificationChannels"] == runs["notificationChannels"]
+
+
+def test_a_stack_without_schedules_has_no_alerts_of_runs(tmp_path: Path) -> None:
+    assert resources(tmp_path, alerts={"channels": ["ml@example.com"]}).of("ScheduleAlerts") == {}
 
 
 def test_a_schedule_comes_after_its_accounts_and_all_that_jobs_need(tmp_path: Path) -> None:
@@ -133,7 +166,7 @@ def test_a_frequent_start_is_not_retried(tmp_path: Path, cron: str, retries: int
     ("arg", "message"),
     [
         ("echo ${HOME}", 'train.jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "${HOME}" would be evaluated'),
-        ("x" * 140_000, "its workflow has 14"),
+        ("x" * 140_000, "its workflow has 15"),
     ],
 )
 def test_a_preview_refuses_what_workflows_does_not_take(tmp_path: Path, arg: str, message: str) -> None:
@@ -161,7 +194,13 @@ def test_the_grants_of_schedules_equal_the_documented_table(tmp_path: Path) -> N
         f"projects/acme-dev/serviceAccounts/{name}@acme-dev.iam.gserviceaccount.com": accounts[name]
         for name in accounts
     }
+    on |= {"acme-dev": "the project", KEY: "`kmsKey`"}
     new = [inputs for name, inputs in made.inputs.items() if name not in without.inputs]
-    assert (
-        access_page.made(new, who, {**on, "acme-dev": "the project", KEY: "`kmsKey`"}) == access_page.schedule_grants()
-    )
+    assert access_page.made(new, who, on) == access_page.schedule_grants()
+    roles = {f"projects/acme-dev/roles/{role['roleId']}": role for role in made.of("IAMCustomRole").values()}
+    bound = {
+        (", ".join(sorted(roles[given["role"]]["permissions"])), who[given["member"]], "the project")
+        for given in new
+        if given.get("role") in roles
+    }
+    assert len(roles) == 2 and bound == access_page.schedule_permissions()
