@@ -68,6 +68,14 @@ def test_pipelines_are_filtered_by_the_service_s_grammar(listed: RunningEmulator
     assert [each["displayName"] for each in found(listed, filter=text)] == names
 
 
+def test_jobs_are_listed_from_the_second_of_one_on(listed: RunningEmulator) -> None:
+    second, first = found(listed)
+    since = f'labels.n:* AND create_time>="{first["createTime"].partition(".")[0].removesuffix("Z")}Z"'
+    assert found(listed, filter=since) == [second, first]
+    later = f"{int(first['createTime'][:4]) + 1}{first['createTime'][4:]}"
+    assert found(listed, filter=f'labels.n:* AND create_time>="{later}"') == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
