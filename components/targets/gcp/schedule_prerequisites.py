@@ -32,7 +32,7 @@ SUBMITTER_PERMISSIONS = (
     "workflows.executions.list",
 )
 """Of the workflows' account: it submits and reads jobs, of which pipelines upload models, and looks for other
-executions of its workflow. Each method needs the permission of its name (page "Vertex AI permissions", and the REST
+executions of its workflow. Each method needs the permission of its name (page "Vertex AI IAM permissions", and the REST
 reference of executions); roles/aiplatform.user could delete models and endpoints."""
 SUBMITTER_ROLES = {"logs": "roles/logging.logWriter"}
 """Of the workflows' account: without it, what workflows log is lost (page "Grant a workflow permission")."""
