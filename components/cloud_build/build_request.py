@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DOCKER_STEP = "gcr.io/cloud-builders/docker"
-"""Google's image with Docker's command line, which Cloud Build's workers have in their cache."""
+"""Google's image with Docker's command line, which Cloud Build's workers have in their cache. Google moves it from
+version to version; `dockerImage` names one."""
 CONTEXT_FOLDER = "context"
 """The folder of the source archive that holds the build context. A Dockerfile that `COPY` must not see is beside it."""
 
@@ -15,12 +16,16 @@ CONTEXT_FOLDER = "context"
 class ImageBuild:
     """What to build: `tagged_uri` from the archive `source_uri` (gs://…), and the options of `docker build`.
 
+    Of the archive, a build takes the generation `source_generation`, whatever is written there later: training code may
+    write to the bucket, and without a generation the latest one is built (StorageSource, discovery document cloudbuild
+    v1).
     `dockerfile` is its path in the archive. `secret_versions` are names of Secret Manager's versions by the ids with
     which the Dockerfile mounts them. `cache_image` is an image whose layers may be reused.
     """
 
     tagged_uri: str
     source_uri: str
+    source_generation: str
     dockerfile: str
     platform: str
     build_args: Mapping[str, str] = field(default_factory=dict)
@@ -57,13 +62,13 @@ def build_request_body(build: ImageBuild, options: Mapping[str, Any]) -> dict[st
     project = options["parent"].split("/")[1]
     variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(build.secret_versions))}
     step: dict[str, Any] = {
-        "name": DOCKER_STEP,
+        "name": options.get("dockerImage", DOCKER_STEP),
         # BuildKit knows no networks but the default one, "host" and "none" (docker/buildx#591).
         "env": [f"DOCKER_BUILDKIT={0 if 'network' in options else 1}"],
         "args": [_escape_substitutions(argument) for argument in _build_docker_arguments(build, variables, options)],
     }
     request: dict[str, Any] = {
-        "source": {"storageSource": {"bucket": bucket, "object": name}},
+        "source": {"storageSource": {"bucket": bucket, "object": name, "generation": build.source_generation}},
         "steps": [step],
         "images": [build.tagged_uri],
         "tags": [compute_build_tag(uri) for uri in (build.tagged_uri, get_uri_without_tag(build.tagged_uri))],

@@ -1,8 +1,9 @@
 """What a refused request or a failed build means, in one line each, with what to do."""
 
 import re
+from collections.abc import Sequence
 
-from vertex_api.calls.retry_rules import DISABLED_API, MISSING_ACT_AS, find_propagation
+from vertex_api.calls.retry_rules import DISABLED_API, MISSING_ACT_AS, SECRET_ACCESS, find_propagation
 from vertex_api.client_errors import Interrupted, NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
 
 from .build_and_log_client import Build
@@ -12,6 +13,11 @@ _CREDENTIALS = re.compile(r"no valid Google credentials")
 _NO_BUILDS_IN_REGION = re.compile(r"quota restrictions", re.IGNORECASE)
 """Of projects that may build in a few regions only (deploy-cloudrun#480)."""
 _FAILED_STEP = "USER_BUILD_STEP"
+_DENIED_SECRET, _UNREADABLE_SECRET = "SECRET_DENIED", "SECRET_UNREADABLE"
+"""Failures that have no type of Cloud Build's own: it reports them as a failed step, which it has not begun."""
+_UNREADABLE = re.compile(r"failed to access secret version", re.IGNORECASE)
+"""In Cloud Build's words: googlecodelabs/feedback#1458, and GroundLevel-firebase-es#100 of a missing secret."""
+_UNKNOWN_INSTRUCTION = re.compile(r"dockerfile parse error|unknown (instruction|flag)", re.IGNORECASE)
 _FAILURES = {
     "PUSH_NOT_AUTHORIZED": "{account} needs roles/artifactregistry.writer on the repository; if it is new, run "
     "`pulumi up` again",
@@ -19,8 +25,11 @@ _FAILURES = {
     "PUSH_IMAGE_NOT_FOUND": "the build made no image of this name ({detail})",
     "LOGGING_FAILURE": "{account} needs roles/logging.logWriter on the project",
     "FETCH_SOURCE_FAILED": "{account} needs roles/storage.objectViewer on the staging bucket ({detail})",
+    _DENIED_SECRET: "{account} needs roles/secretmanager.secretAccessor on the secrets of "
+    f"{_SETTING}.secrets ({{detail}})",
+    _UNREADABLE_SECRET: f"a secret of {_SETTING}.secrets cannot be read ({{detail}}); correct its name and version",
 }
-"""By `failureInfo.type`."""
+"""By type of failure."""
 _STATUSES = {
     "SUCCESS": "Cloud Build reports no digest of the image; run `pulumi up` again",
     "TIMEOUT": f"its build took longer than its timeout of {{timeout}}; raise {_SETTING}.timeout, or name a larger "
@@ -61,23 +70,55 @@ def explain_refusal(error: VertexError, account: str) -> str:
     return f"Cloud Build rejects the build: {text}"
 
 
-def explain_failed_build(build: Build) -> str:
-    """Return why a build in a terminal state gives no image, and what to do."""
-    info = build.get("failureInfo", {})
+def explain_failed_build(build: Build, last_lines: Sequence[str] = ()) -> str:
+    """Return why a build in a terminal state gives no image, and what to do. `last_lines` are those of its log."""
     values = {
         "account": build.get("serviceAccount", "").rpartition("/")[2],
         "timeout": build.get("timeout", "3600s"),
-        "detail": " ".join(str(info.get("detail") or build.get("statusDetail") or "no details").split())[:300],
+        "detail": _describe_failure(build, last_lines)[:300] or "no details",
     }
-    reason = _STATUSES.get(build["status"]) or _FAILURES.get(info.get("type", ""), "cannot be built: {detail}")
+    type_ = _get_failure_type(build, last_lines)
+    reason = _STATUSES.get(build["status"]) or _FAILURES.get(type_, "cannot be built: {detail}")
     return reason.format(**values)
 
 
-def has_failed_in_dockerfile(build: Build) -> bool:
-    """Whether the Dockerfile, or what it runs, is why a build has failed: then its last lines say why."""
+def explain_unknown_instruction(last_lines: Sequence[str]) -> str:
+    """Return what to do if, by the last lines of a build, Docker does not know what a Dockerfile says; else nothing."""
+    if not any(_UNKNOWN_INSTRUCTION.search(line) for line in last_lines):
+        return ""
+    return (
+        "Docker in Cloud Build may be older than yours: if the Dockerfile is right, let it begin with "
+        f"`# syntax=docker/dockerfile:1`, or name a version of Docker in {_SETTING}.dockerImage"
+    )
+
+
+def has_failed_in_step(build: Build) -> bool:
+    """Whether a build has failed in what Cloud Build calls a step: then the last lines of its log say why."""
     return bool(build["status"] == "FAILURE" and build.get("failureInfo", {}).get("type", _FAILED_STEP) == _FAILED_STEP)
 
 
-def may_have_failed_for_new_grant(build: Build) -> bool:
+def has_failed_in_dockerfile(build: Build, last_lines: Sequence[str]) -> bool:
+    """Whether the Dockerfile, or what it runs, is why a build has failed."""
+    return has_failed_in_step(build) and _get_failure_type(build, last_lines) == _FAILED_STEP
+
+
+def may_have_failed_for_new_grant(build: Build, last_lines: Sequence[str]) -> bool:
     """Whether a build has failed before its first step for a grant that may not be known everywhere yet."""
-    return build.get("failureInfo", {}).get("type") in ("FETCH_SOURCE_FAILED", "LOGGING_FAILURE")
+    return _get_failure_type(build, last_lines) in ("FETCH_SOURCE_FAILED", "LOGGING_FAILURE", _DENIED_SECRET)
+
+
+def _get_failure_type(build: Build, last_lines: Sequence[str]) -> str:
+    """Return the type of a failure, Cloud Build's or one of this module."""
+    if has_failed_in_step(build):
+        description = _describe_failure(build, last_lines)
+        if _UNREADABLE.search(description):
+            return _DENIED_SECRET if find_propagation(description) is SECRET_ACCESS else _UNREADABLE_SECRET
+        return _FAILED_STEP
+    return str(build.get("failureInfo", {}).get("type", ""))
+
+
+def _describe_failure(build: Build, last_lines: Sequence[str]) -> str:
+    """Return in one line what says why a build has failed: its details, or the end of its log if that says more."""
+    texts = [build.get("failureInfo", {}).get("detail"), build.get("statusDetail"), *last_lines[-1:]]
+    lines = [" ".join(str(text).split()) for text in texts if text]
+    return next((line for line in lines if _UNREADABLE.search(line)), lines[0] if lines else "")

@@ -187,7 +187,7 @@ def iterate_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iter
         yield text
 
 
-def create_build_failed_error(tagged_uri: str, lines: list[str]) -> BuildFailed:
+def create_build_failed_error(tagged_uri: str, lines: list[str], advice: str = "") -> BuildFailed:
     """Return the error of a failed build, with its last lines."""
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
-    return BuildFailed(f"{tagged_uri} cannot be built; the last lines of its build:\n{quoted}")
+    return BuildFailed(f"{tagged_uri} cannot be built{advice and '; '}{advice}; the last lines of its build:\n{quoted}")

@@ -5,6 +5,7 @@ import posixpath
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import IO, Any
 
 from vertex_api.calls.retry_rules import PROPAGATION_SECONDS
@@ -15,7 +16,9 @@ from ..cloud_build.build_request import CONTEXT_FOLDER, ImageBuild
 from ..cloud_build.build_run import BuildRun, get_built_digest_or_none
 from ..cloud_build.failure_explanations import (
     explain_failed_build,
+    explain_unknown_instruction,
     has_failed_in_dockerfile,
+    has_failed_in_step,
     may_have_failed_for_new_grant,
 )
 from ..errors import BuildFailed, ContextUnusable
@@ -46,10 +49,10 @@ class CloudBuilder:
         """Build and push an image, and return its digest. Raises ComponentError."""
         source_uri = f"{self._options['sourceFolder']}/{context.digest}.tar.gz"
         entries, dockerfile = create_source_entries_and_dockerfile_path(context)
-        _upload_unless_stored(source_uri, entries, report)
         build = ImageBuild(
             tagged_uri=tagged_uri,
             source_uri=source_uri,
+            source_generation="",
             dockerfile=dockerfile,
             platform=context.platform,
             build_args=context.build_args,
@@ -57,20 +60,23 @@ class CloudBuilder:
             secret_versions=self._options.get("secrets", {}),
         )
         for pause in (*_NEW_GRANT_PAUSES, None):
+            # Anew each time: the generation of the last build may be gone, and its object replaced.
+            build = replace(build, source_generation=_upload_source(source_uri, entries, report))
             ended, log = self._run_build_and_get_ended_build_and_log(build, report)
-            if pause is None or not may_have_failed_for_new_grant(ended):
+            lines = log.read_last_lines_until_stable(MAX_QUOTED_LINES) if has_failed_in_step(ended) else []
+            if pause is None or not may_have_failed_for_new_grant(ended, lines):
                 break
-            report(f"{explain_failed_build(ended)}; trying again in {pause:.0f} s")
+            report(f"{explain_failed_build(ended, lines)}; trying again in {pause:.0f} s")
             if wait_for_cancellation(pause):
                 break
-        if has_failed_in_dockerfile(ended):
-            if lines := log.read_last_lines_until_stable(MAX_QUOTED_LINES):
-                raise create_build_failed_error(tagged_uri, lines)
+        if has_failed_in_dockerfile(ended, lines):
+            if lines:
+                raise create_build_failed_error(tagged_uri, lines, explain_unknown_instruction(lines))
             raise BuildFailed(f"{tagged_uri} cannot be built; its log says why: {ended.get('logUrl')}")
         # If tags are immutable, someone else may have pushed this image first.
         if digest := get_built_digest_or_none(ended, tagged_uri) or GoogleRegistryApi().get_digest_or_none(tagged_uri):
             return digest
-        raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended)} ({ended.get('logUrl')})")
+        raise BuildFailed(f"{tagged_uri}: {explain_failed_build(ended, lines)} ({ended.get('logUrl')})")
 
     def _run_build_and_get_ended_build_and_log(self, build: ImageBuild, report: Report) -> tuple[Build, BuildLog]:
         """Return a build that has ended, and its log."""
@@ -105,13 +111,13 @@ def create_source_entries_and_dockerfile_path(context: BuildContext) -> tuple[Ar
     return ArchiveEntries(context.folder, files, texts), dockerfile
 
 
-def _upload_unless_stored(source_uri: str, entries: ArchiveEntries, report: Report) -> None:
-    store = CloudStorage()
-    if store.has_object(source_uri):
-        return
+def _upload_source(source_uri: str, entries: ArchiveEntries, report: Report) -> str:
+    """Make an object of Cloud Storage have the archive, and return the generation that has it."""
     with _open_compressed_archive(entries) as archive:
-        store.create_object_if_missing(source_uri, archive)
-    report(f"sent {len(entries.digests_by_path)} files to {source_uri}")
+        stored = CloudStorage().put(source_uri, archive)
+    if stored.is_new:
+        report(f"sent {len(entries.digests_by_path)} files to {source_uri}")
+    return stored.generation
 
 
 @contextmanager

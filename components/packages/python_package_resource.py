@@ -25,7 +25,7 @@ class PythonPackageProvider(Provider):
     input_names = ("uri", "parent", "package", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _upload_unless_stored_or_raise_if_changed(props)
+        _upload(props)
         return dynamic.CreateResult(_get_uri_without_digest(props["uri"]), dict(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -66,18 +66,20 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _upload_unless_stored_or_raise_if_changed(props: dict[str, Any]) -> None:
-    """Build and upload a package whose URI is missing. Raises UploadFailed if its files changed since the preview."""
+def _upload(props: dict[str, Any]) -> None:
+    """Build a package, and upload it unless its URI has it. Raises UploadFailed if its files changed since the preview.
+
+    What the URI has is compared: a job names its packages without a generation (PythonPackageSpec of the discovery
+    document aiplatform v1), so what is there is what it runs.
+    """
     uri = props["uri"]
-    store = get_object_store(props["parent"])
-    if store.has_object(uri):
-        return
     name = _get_uri_without_digest(uri).rpartition("/")[2]
     distribution = SourceDistribution.from_declaration(Path.cwd(), name, props["package"])
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
-    store.create_object_if_missing(uri, io.BytesIO(distribution.build_archive_bytes()))
-    print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
+    content = io.BytesIO(distribution.build_archive_bytes())
+    if get_object_store(props["parent"]).put(uri, content).is_new:
+        print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
 
 
 def _get_uri_without_digest(uri: str) -> str:

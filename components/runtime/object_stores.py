@@ -1,11 +1,14 @@
 """Cloud Storage and the emulator's bucket folders, as stores of the files that jobs and builds read."""
 
+import base64
+import hashlib
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Protocol
 
@@ -15,6 +18,18 @@ from ..errors import UploadFailed
 from . import emulator_process
 from .api_target import LOCAL_PREFIX
 
+_TYPE = "application/gzip"
+_MAX_UPLOADS = 5
+"""Of one object that others write at the same time."""
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object as a store has it: its `generation`, where the store has generations, and whether it `is_new`."""
+
+    generation: str
+    is_new: bool
+
 
 class ObjectStore(Protocol):
     """A place that has objects by `gs://bucket/object` URI. Methods raise UploadFailed."""
@@ -22,8 +37,11 @@ class ObjectStore(Protocol):
     def has_object(self, uri: str) -> bool:
         """Whether there is an object under this URI."""
 
-    def create_object_if_missing(self, uri: str, content: IO[bytes]) -> None:
-        """Create an object of what is read from `content`, unless someone else has created it in the meantime."""
+    def put(self, uri: str, content: IO[bytes]) -> StoredObject:
+        """Make an object have what is read from `content`, and send nothing if it has that already.
+
+        The content of an object that is there is compared: others may write to the bucket too.
+        """
 
 
 class EmulatorBuckets:
@@ -40,9 +58,9 @@ class EmulatorBuckets:
             return False
         return stat.S_ISREG(status.st_mode)
 
-    def create_object_if_missing(self, uri: str, content: IO[bytes]) -> None:
-        if self.has_object(uri):
-            return
+    def put(self, uri: str, content: IO[bytes]) -> StoredObject:
+        if self._has_content(uri, content):
+            return StoredObject("", is_new=False)
         temporary = f".{secrets.token_hex(8)}.partial"
         try:
             with self._open_parent_folder_descriptor(uri, creates_missing=True) as folder:
@@ -53,6 +71,20 @@ class EmulatorBuckets:
         except OSError as error:
             path = emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
             raise UploadFailed(f"{uri} cannot be written to {path}: {error.strerror}") from error
+        return StoredObject("", is_new=True)
+
+    def _has_content(self, uri: str, content: IO[bytes]) -> bool:
+        """Whether an object has this content, which is read to its end and put back to its start."""
+        expected = _compute_md5(content)
+        if not self.has_object(uri):
+            return False
+        try:
+            with self._open_parent_folder_descriptor(uri, creates_missing=False) as folder:
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+                with os.fdopen(os.open(uri.rpartition("/")[2], flags, dir_fd=folder), "rb") as file:
+                    return _compute_md5(file) == expected
+        except OSError:
+            return False
 
     @contextmanager
     def _open_parent_folder_descriptor(self, object_uri: str, *, creates_missing: bool) -> Iterator[int]:
@@ -83,18 +115,43 @@ class CloudStorage:
         with _open_blob_and_translate_errors(uri) as blob:
             return bool(blob.exists())
 
-    def create_object_if_missing(self, uri: str, content: IO[bytes]) -> None:
-        from google.api_core.exceptions import PreconditionFailed
+    def put(self, uri: str, content: IO[bytes]) -> StoredObject:
+        from google.api_core.exceptions import NotFound, PreconditionFailed
 
-        # With its size, which is what decides whether an upload takes several calls.
-        size = content.seek(0, os.SEEK_END)
-        with _open_blob_and_translate_errors(uri) as blob, suppress(PreconditionFailed):
-            blob.upload_from_file(content, True, size, content_type="application/gzip", if_generation_match=0)
+        expected = _compute_md5(content)
+        with _open_blob_and_translate_errors(uri) as named:
+            for _ in range(_MAX_UPLOADS):
+                blob = named.bucket.blob(named.name)  # one that has been looked at keeps its generation
+                try:
+                    blob.reload()
+                except NotFound:
+                    found = 0
+                else:
+                    # Not by its CRC32C, which anyone can give to another content. Composite objects have no MD5.
+                    if blob.md5_hash == expected:
+                        return StoredObject(str(blob.generation), is_new=False)
+                    found = blob.generation
+                # With its size, which is what decides whether an upload takes several calls.
+                size = content.seek(0, os.SEEK_END)
+                with suppress(PreconditionFailed):  # somebody has written it meanwhile
+                    blob.upload_from_file(content, True, size, content_type=_TYPE, if_generation_match=found)
+                    return StoredObject(str(blob.generation), is_new=True)
+        raise UploadFailed(f"{uri}: somebody else writes it again and again; find out who writes to its bucket")
 
 
 def get_object_store(full_location_name: str) -> ObjectStore:
     """Return the store of a target, such as `//local/projects/P/locations/R`."""
     return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
+
+
+def _compute_md5(content: IO[bytes]) -> str:
+    """Return the MD5 of a file as Cloud Storage writes it, and put the file back to its start."""
+    content.seek(0)
+    digest = hashlib.md5(usedforsecurity=False)
+    for block in iter(partial(content.read, 1 << 20), b""):
+        digest.update(block)
+    content.seek(0)
+    return base64.b64encode(digest.digest()).decode()
 
 
 def _create_folder_and_return_if_new(name: str, parent_descriptor: int) -> bool:

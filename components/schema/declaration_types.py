@@ -24,6 +24,7 @@ class CloudBuild(ClosedTypedDict, total=False):
     region: String
     machineType: Literal["E2_MEDIUM", "E2_STANDARD_2", "E2_HIGHCPU_8", "E2_HIGHCPU_32", "N1_HIGHCPU_8", "N1_HIGHCPU_32"]
     pool: field_types.WorkerPoolName
+    dockerImage: field_types.DockerImage
     serviceAccount: field_types.AccountEmail
     timeout: field_types.PositiveDuration
     network: Literal["cloudbuild"]

@@ -111,6 +111,8 @@ PersistentResourceId = Annotated[String, _Format(text_formats.PERSISTENT_RESOURC
 CopiedPath = Annotated[
     String, _Pattern(r"""[^$*?\[\]\\"'\n]+""", "a path without wildcards, quotes, $ and \\; give the file another name")
 ]
+_DOCKER_IMAGE = "an image with a version or a digest, such as gcr.io/cloud-builders/docker:24.0.9 or docker:27-cli"
+DockerImage = Annotated[String, _Pattern(r"[^\s$@]+(:[\w][\w.-]*|@sha256:[0-9a-f]{64})", _DOCKER_IMAGE)]
 BaseImage = Annotated[String, _Pattern(r"[^\s$]+", "an image's name, such as python:3.11-slim-bookworm")]
 ModuleName = Annotated[String, _Pattern(r"[^\W\d]\w*([.][^\W\d]\w*)*", "a Python module, such as trainer.task")]
 _REQUIREMENT = "one requirement as pip reads it, such as pandas>=2; options go into requirements.txt"

@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,7 +51,8 @@ class CloudBuildStandIn:
     `calls` are methods and paths, `builds` are by id. `refusals` are the next answers to the call that they name
     (`create`, `get`, `list`, `cancel`, `log`). A build has the fields of the next of `outcomes` at once, or of
     `outcome` after those; if that is empty, it runs, once `may_run` is set. `secrets` are values by the names of their
-    versions. Steps find no layers of earlier builds unless `has_layer_cache`.
+    versions. Steps find no layers of earlier builds unless `has_layer_cache`. `before_create` is called
+    before a build is created.
     """
 
     def __init__(self, url: str) -> None:
@@ -66,6 +67,7 @@ class CloudBuildStandIn:
         self.storage_url = self.registry = ""
         self.docker_config: Path | None = None
         self.has_layer_cache = self.has_empty_first_log_page = False
+        self.before_create: Callable[[], object] = lambda: None
         self.may_run = threading.Event()
         self.may_run.set()
         self._lock = threading.Lock()
@@ -107,6 +109,7 @@ class CloudBuildStandIn:
     def _create(self, parent: str, build: dict[str, Any]) -> tuple[int, Any]:
         if problems := list(_find_problems(build)):
             return _error(400, problems[0])
+        self.before_create()
         id_ = f"00000000-0000-4000-8000-{len(self.builds):012}"
         name = f"projects/123456789012/locations/{parent.split('/')[3]}/builds/{id_}"
         page = f"https://console.cloud.google.com/cloud-build/builds/{id_}"
@@ -129,6 +132,7 @@ class CloudBuildStandIn:
         with tempfile.TemporaryDirectory() as folder:
             source = build["source"]["storageSource"]
             url = f"{self.storage_url}/storage/v1/b/{source['bucket']}/o/{quote(source['object'], safe='')}?alt=media"
+            url += f"&generation={source['generation']}"
             with urllib.request.urlopen(url) as reply, tarfile.open(fileobj=reply, mode="r|gz") as archive:
                 archive.extractall(folder, filter="fully_trusted")
             result = self._run_steps(build, folder)

@@ -1,8 +1,10 @@
 """A stand-in for Cloud Storage: the two calls of its JSON API that an upload takes, and nothing else of it."""
 
+import base64
+import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,23 +14,50 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tests.standins.json_answers import send_json
 
 
+class Objects(dict[tuple[str, str], bytes]):
+    """The content of objects by bucket and name. Whoever sets one makes a generation, which `read` has for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: list[tuple[tuple[str, str], bytes]] = []
+
+    def __setitem__(self, key: tuple[str, str], content: bytes) -> None:
+        self._written.append((key, content))
+        super().__setitem__(key, content)
+
+    def generation(self, key: tuple[str, str]) -> int:
+        """The generation that an object has now; 0 of one that there is not."""
+        return max(
+            (number for number, (each, _) in enumerate(self._written, 1) if each == key and key in self), default=0
+        )
+
+    def read(self, key: tuple[str, str], generation: str) -> bytes:
+        """Return what a generation of an object has."""
+        written, content = self._written[int(generation) - 1]
+        assert written == key
+        return content
+
+
 class CloudStorageStandIn:
     """What it holds by bucket and name, and the `refusal` that it answers with, if any.
 
-    Of the uploads that were `sent`, it took `uploads`.
+    Of the uploads that were `sent`, it took `uploads`. `before_upload` is called before it looks at one, and `has_md5`
+    is false for what was composed.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.objects: dict[tuple[str, str], bytes] = {}
+        self.objects = Objects()
         self.uploads = self.sent = 0
         self.refusal: str | None = None
+        self.before_upload: Callable[[], object] = lambda: None
+        self.has_md5 = True
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
         """`GET /storage/v1/b/BUCKET/o/NAME`."""
         _, _, bucket, *rest = path.removeprefix("/storage/").split("/")
-        key = (bucket, unquote(rest[1])) if rest else None
-        return (200, {"name": rest[1]}) if key in self.objects else _error(404, "No such object")
+        key = (bucket, unquote(rest[1])) if rest else ("", "")
+        return (200, self._describe(key)) if key in self.objects else _error(404, "No such object")
 
     def post(
         self, path: str, query: dict[str, list[str]], content_type: str, body: bytes
@@ -40,11 +69,17 @@ class CloudStorageStandIn:
         named, content = (part.get_payload(decode=True) for part in message.walk() if not part.is_multipart())
         assert isinstance(named, bytes) and isinstance(content, bytes)
         key = (path.split("/")[5], json.loads(named)["name"])
-        if key in self.objects and query.get("ifGenerationMatch") == ["0"]:
+        self.before_upload()
+        if query.get("ifGenerationMatch", [""])[0] not in ("", str(self.objects.generation(key))):
             return _error(412, "conditionNotMet")
         self.uploads += 1
         self.objects[key] = content
-        return 200, {"name": key[1], "bucket": key[0], "generation": "1"}
+        return 200, self._describe(key)
+
+    def _describe(self, key: tuple[str, str]) -> dict[str, Any]:
+        md5 = base64.b64encode(hashlib.md5(self.objects[key], usedforsecurity=False).digest()).decode()
+        described = {"name": key[1], "bucket": key[0], "generation": str(self.objects.generation(key))}
+        return described | ({"md5Hash": md5} if self.has_md5 else {})
 
 
 @contextmanager

@@ -74,9 +74,16 @@ DISABLED_API = _propagation(
     r"has not been used in project .{0,300}it is disabled|\bSERVICE_DISABLED\b",
     "enable the API that it names by `gcloud services enable API --project PROJECT`, in that project",
 )
+SECRET_ACCESS = _propagation(
+    # Of Cloud Build, whose builds read secrets (googlecodelabs/feedback#1458).
+    "IAM does not know the right to read the secret yet",
+    r"secretmanager\.versions\.access\b",
+    "grant roles/secretmanager.secretAccessor on the secret to the account that reads it",
+)
 PROPAGATIONS = (
     MISSING_ACT_AS,
     DISABLED_API,
+    SECRET_ACCESS,
     _propagation(
         # Names the account: a bucket or a repository that "does not exist" is a mistake, which waiting does not mend.
         "IAM does not know the account yet",

@@ -9,7 +9,7 @@ from components.cloud_build.build_request import ImageBuild, build_request_body,
 from tests.corpus.discovery import broken
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
-BUILD = ImageBuild(URI, "gs://acme/team/dev/build-sources/abc.tar.gz", "context/Dockerfile", "linux/amd64")
+BUILD = ImageBuild(URI, "gs://acme/team/dev/build-sources/abc.tar.gz", "17", "context/Dockerfile", "linux/amd64")
 OPTIONS: dict[str, Any] = {
     "parent": "projects/acme-dev/locations/europe-west4",
     "serviceAccount": "team-dev-build@acme-dev.iam.gserviceaccount.com",
@@ -26,7 +26,9 @@ WHOLE = replace(
 
 def test_a_plain_request_is_complete() -> None:
     assert build_request_body(BUILD, OPTIONS) == {
-        "source": {"storageSource": {"bucket": "acme", "object": "team/dev/build-sources/abc.tar.gz"}},
+        "source": {
+            "storageSource": {"bucket": "acme", "object": "team/dev/build-sources/abc.tar.gz", "generation": "17"}
+        },
         "steps": [
             {
                 "name": "gcr.io/cloud-builders/docker",
@@ -72,6 +74,11 @@ def test_a_private_pool_names_no_machine() -> None:
     assert request["options"] == {"logging": "CLOUD_LOGGING_ONLY", "pool": {"name": POOL}}
 
 
+def test_an_image_of_docker_can_be_named() -> None:
+    (step,) = build_request_body(BUILD, {**OPTIONS, "dockerImage": "docker:27-cli"})["steps"]
+    assert step["name"] == "docker:27-cli"
+
+
 def test_a_network_needs_the_classic_builder() -> None:
     (step,) = build_request_body(BUILD, {**OPTIONS, "network": "cloudbuild"})["steps"]
     assert step["env"] == ["DOCKER_BUILDKIT=0"] and step["args"][-2:] == ["--network=cloudbuild", "context"]
@@ -93,6 +100,7 @@ def test_builds_without_a_cache_name_none(options: dict[str, Any]) -> None:
         {"machineType": "N1_HIGHCPU_32", "timeout": "60s"},
         {"pool": POOL},
         {"network": "cloudbuild"},
+        {"dockerImage": "docker:27-cli"},
     ],
 )
 def test_requests_follow_the_discovery_document(build: ImageBuild, options: dict[str, Any]) -> None:

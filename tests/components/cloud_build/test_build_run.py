@@ -22,7 +22,7 @@ from vertex_api.calls import retrying_caller
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
 PARENT = "projects/acme-dev/locations/europe-west4"
 ACCOUNT = "team-dev-build@acme-dev.iam.gserviceaccount.com"
-BUILD = ImageBuild(URI, "gs://acme/sources/abc.tar.gz", "context/Dockerfile", "linux/amd64")
+BUILD = ImageBuild(URI, "gs://acme/sources/abc.tar.gz", "17", "context/Dockerfile", "linux/amd64")
 OPTIONS = {"parent": PARENT, "serviceAccount": ACCOUNT}
 DONE = {"status": "SUCCESS"}
 

@@ -72,6 +72,16 @@ def context(tmp_path: Path) -> BuildContext:
 
 def list_source(storage: CloudStorageStandIn) -> list[str]:
     (archive,) = storage.objects.values()
+    return list_archive(archive)
+
+
+def list_built_source(service: CloudBuildStandIn, storage: CloudStorageStandIn) -> list[str]:
+    """What the last build has fetched."""
+    source = list(service.builds.values())[-1]["source"]["storageSource"]
+    return list_archive(storage.objects.read((source["bucket"], source["object"]), source["generation"]))
+
+
+def list_archive(archive: bytes) -> list[str]:
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive))) as tar:
         return sorted(tar.getnames())
 
@@ -93,6 +103,43 @@ def test_a_source_is_sent_once_and_the_build_s_digest_counts(
     assert list_source(storage) == ["context/Dockerfile", "context/train.py"]
     assert told[0] == f"sent 2 files to gs://acme/team/dev/build-sources/{context.digest}.tar.gz"
     assert told[1].startswith("builds in Cloud Build: https://console.cloud.google.com/cloud-build/builds/")
+
+
+def test_a_source_that_others_put_there_is_not_built(
+    context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
+) -> None:
+    source = ("acme", f"team/dev/build-sources/{context.digest}.tar.gz")
+    storage.objects[source] = b"theirs"
+    CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print)
+    assert list_built_source(service, storage) == ["context/Dockerfile", "context/train.py"]
+
+
+def test_a_source_that_changes_before_its_build_is_not_built(
+    context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
+) -> None:
+    source = ("acme", f"team/dev/build-sources/{context.digest}.tar.gz")
+    service.before_create = lambda: storage.objects.__setitem__(source, b"theirs")
+    CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print)
+    assert storage.objects == {source: b"theirs"}
+    assert list_built_source(service, storage) == ["context/Dockerfile", "context/train.py"]
+
+
+def test_a_second_build_names_the_source_s_new_generation(
+    context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
+) -> None:
+    source = ("acme", f"team/dev/build-sources/{context.digest}.tar.gz")
+    service.outcomes = [{"status": "FAILURE", "failureInfo": {"type": "FETCH_SOURCE_FAILED"}}, BUILT]
+    replacements = [b"theirs"]
+
+    def replace_once() -> None:
+        if replacements:
+            storage.objects[source] = replacements.pop()
+
+    service.before_create = replace_once
+    CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, print)
+    generations = [build["source"]["storageSource"]["generation"] for build in service.builds.values()]
+    assert generations == ["1", "3"]
+    assert list_built_source(service, storage) == ["context/Dockerfile", "context/train.py"]
 
 
 @pytest.mark.usefixtures("service")
@@ -190,6 +237,65 @@ def test_ctrl_c_ends_the_wait_for_a_grant(
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "FETCH_SOURCE_FAILED"}}
     fail(context)
     assert service.count("create") == 1
+
+
+DENIED = (
+    "failed to access secret version for secret projects/acme-dev/secrets/t/versions/3: rpc error: code = "
+    "PermissionDenied desc = Permission 'secretmanager.versions.access' denied for resource "
+    "'projects/acme-dev/secrets/t/versions/3' (or it may not exist)."
+)
+"""googlecodelabs/feedback#1458."""
+STEP = 'build step 0 "gcr.io/cloud-builders/docker" failed: '
+UNREADABLE: list[tuple[dict[str, Any], list[str]]] = [
+    ({"failureInfo": {"type": "USER_BUILD_STEP", "detail": f"Build step failure: {STEP}{DENIED}"}}, []),
+    ({"statusDetail": STEP + DENIED}, []),
+    (
+        {"failureInfo": {"type": "USER_BUILD_STEP", "detail": "Build step failure"}},
+        ["Fetching", f"ERROR: {STEP}{DENIED}"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("failure", "log"), UNREADABLE, ids=["detail", "status", "log"])
+def test_a_right_to_secrets_that_is_too_new_is_waited_for(
+    context: BuildContext, service: CloudBuildStandIn, failure: dict[str, Any], log: list[str]
+) -> None:
+    service.outcomes, service.logs["next"] = [{"status": "FAILURE", **failure}, BUILT], log
+    told: list[str] = []
+    assert CloudBuilder(OPTIONS).build_push_and_get_digest(context, URI, told.append) == "sha256:1"
+    assert any(line.startswith(f"{ACCOUNT} needs roles/secretmanager.secretAccessor") for line in told)
+
+
+def test_a_right_to_secrets_that_stays_missing_is_named(context: BuildContext, service: CloudBuildStandIn) -> None:
+    service.outcome = {"status": "FAILURE", **UNREADABLE[0][0]}
+    line = fail(context)
+    assert line.startswith(f"{URI}: {ACCOUNT} needs roles/secretmanager.secretAccessor on the secrets of ")
+    assert "vertex-training:builder.cloudBuild.secrets (Build step failure: " in line and "log says why" not in line
+
+
+def test_a_secret_that_does_not_exist_is_a_mistake(context: BuildContext, service: CloudBuildStandIn) -> None:
+    missing = "failed to access secret version for secret projects/1/secrets/T/versions/9: rpc error: code = NotFound"
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": STEP + missing}}
+    assert fail(context).startswith(f"{URI}: a secret of vertex-training:builder.cloudBuild.secrets cannot be read")
+    assert service.count("create") == 1
+
+
+def test_a_step_that_speaks_of_secrets_is_the_dockerfile_s(context: BuildContext, service: CloudBuildStandIn) -> None:
+    service.logs["next"] = [DENIED, "ERROR: failed to solve"]
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": "step 0"}}
+    assert fail(context).startswith(f"{URI} cannot be built; the last lines of its build:")
+    assert service.count("create") == 1
+
+
+@pytest.mark.parametrize("text", ["dockerfile parse error line 3: unknown instruction: EOF", "Unknown flag: link"])
+def test_an_instruction_too_new_for_docker_is_explained(
+    context: BuildContext, service: CloudBuildStandIn, text: str
+) -> None:
+    service.logs["next"] = [text, "ERROR: build step 0 failed"]
+    service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": "step 0"}}
+    first, *lines = fail(context).splitlines()
+    assert "let it begin with `# syntax=docker/dockerfile:1`, or name a version of Docker in" in first
+    assert first.endswith("builder.cloudBuild.dockerImage; the last lines of its build:") and lines[0] == f"  {text}"
 
 
 def test_a_package_s_dockerfile_is_sent(tmp_path: Path) -> None:

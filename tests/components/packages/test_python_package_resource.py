@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +76,66 @@ def test_in_the_cloud_a_package_is_uploaded_once(
     assert capsys.readouterr().out == f"trainer: uploaded {name.rpartition('/')[2]}\n"
 
 
-def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_meanwhile", [False, True])
+def test_what_others_wrote_is_replaced(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_meanwhile: bool
+) -> None:
     given = props(project, CLOUD_PREFIX)
+    content = SourceDistribution.from_declaration(project, "trainer", {"path": "t"}).build_archive_bytes()
+    key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
     with cloud_storage() as storage:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
-        key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
-        storage.objects[key] = b"theirs"
-        object_stores.CloudStorage().create_object_if_missing(given["uri"], io.BytesIO(b"ours"))
-        assert storage.objects == {key: b"theirs"}
+
+        def write_as_another() -> None:
+            storage.objects[key] = b"theirs"
+            storage.before_upload = lambda: None
+
+        if is_meanwhile:
+            storage.before_upload = write_as_another
+        else:
+            write_as_another()
+        PROVIDER.create(given)
+    assert storage.objects == {key: content}
+    assert "trainer: uploaded trainer-" in capsys.readouterr().out
+
+
+def test_an_equal_upload_of_others_counts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cloud_storage() as storage:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+        storage.before_upload = partial(storage.objects.__setitem__, ("team-dev", "a"), b"ours")
+        stored = object_stores.CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
+    assert stored == object_stores.StoredObject("1", is_new=False)
+
+
+def test_a_composed_object_is_replaced(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cloud_storage() as storage:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+        storage.objects["team-dev", "a"], storage.has_md5 = b"ours", False
+        stored = object_stores.CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
+    assert stored == object_stores.StoredObject("2", is_new=True)
+
+
+def test_an_object_that_others_write_on_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_on() -> None:
+        storage.objects["team-dev", "a"] = b"theirs"
+
+    with cloud_storage() as storage, pytest.raises(UploadFailed, match=r"^gs://team-dev/a: somebody else writes it"):
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+        storage.before_upload = write_on
+        object_stores.CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
+
+
+def test_a_local_package_that_a_job_changed_is_replaced(project: Path) -> None:
+    given = props(project, LOCAL_PREFIX)
+    PROVIDER.create(given)
+    file = project / ".emulator/gcs" / given["uri"].removeprefix("gs://")
+    content = file.read_bytes()
+    file.write_bytes(b"theirs")
+    PROVIDER.create(given)
+    assert file.read_bytes() == content
+    time = file.stat().st_mtime_ns
+    PROVIDER.create(given)
+    assert file.stat().st_mtime_ns == time
 
 
 def test_an_error_of_cloud_storage_names_the_remedy(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

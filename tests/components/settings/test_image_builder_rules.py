@@ -51,6 +51,14 @@ def cloud_build(**fields: Any) -> dict[str, Any]:
             {"builder": cloud_build(machineType="E2_HUGE")},
             'machineType: "E2_HUGE" is not one of E2_MEDIUM, E2_STANDARD_2, E2_HIGHCPU_8',
         ),
+        *(
+            (
+                IMAGE,
+                {"builder": cloud_build(dockerImage=image)},
+                f'dockerImage: "{image}" is not an image with a version or a digest, such as gcr.io/',
+            )
+            for image in ("docker", "registry.test:5000/docker", "docker@sha256:1", "$DOCKER:1")
+        ),
         (
             IMAGE,
             {"builder": cloud_build(secrets={"hfToken": "hunter2"})},
@@ -109,6 +117,8 @@ def test_each_mistake_is_one_line(tmp_path: Path, image: Any, keys: dict[str, An
     [
         (IMAGE, {"builder": cloud_build()}),
         (IMAGE, {"builder": cloud_build(pool=POOL)}),
+        (IMAGE, {"builder": cloud_build(dockerImage="registry.test:5000/docker:27-cli")}),
+        (IMAGE, {"builder": cloud_build(dockerImage=f"gcr.io/cloud-builders/docker@sha256:{'0' * 64}")}),
         (IMAGE, {"builder": {"local": True}}),
         ({**IMAGE, "builder": {"local": True}}, {"builder": cloud_build()}),
         # The image's machine replaces the stack's pool.

@@ -74,6 +74,7 @@ DECRYPT = "Error 403: Permission 'cloudkms.cryptoKeyVersions.useToDecrypt' denie
 ATTACHMENT = "Required 'compute.networkAttachments.get' permission for 'projects/p/regions/r/networkAttachments/a'"
 UPDATE = "Required 'compute.networkAttachments.update' permission for 'projects/p/regions/r/networkAttachments/a'"
 NEW_READER = "The service agent does not have permission to access Artifact Registry repository x."
+NEW_SECRET = "Permission 'secretmanager.versions.access' denied for resource 'projects/1/secrets/T/versions/latest'"
 DISABLED = "Vertex AI API has not been used in project 123 before or it is disabled. Enable it by visiting …"
 
 
@@ -84,6 +85,7 @@ DISABLED = "Vertex AI API has not been used in project 123 before or it is disab
         (IAM_ACT_AS, "the right to use it", "identity.submitters"),
         (NEW_ACCOUNT, "the account yet", "correct its e-mail"),
         (GAIA, "the account yet", "create the account"),
+        (NEW_SECRET, "the right to read the secret", "roles/secretmanager.secretAccessor"),
         (PROVISIONED, "agent is being created", "run `pulumi up` again"),
         (NEW_AGENT, "agent is being created", "services identity create"),
         (NEW_ROLE, "the role", "correct its name"),
