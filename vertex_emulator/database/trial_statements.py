@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic_core import from_json
@@ -16,11 +16,15 @@ class TrialStatements(Statements):
 
     def list_trials(self, study_id: str, except_numbers: Iterable[int] = ()) -> list[Trial]:
         """List the trials of a tuning job by number, but for those with `except_numbers`."""
+        return list(self.iterate_trials(study_id, except_numbers))
+
+    def iterate_trials(self, study_id: str, except_numbers: Iterable[int] = ()) -> Iterator[Trial]:
+        """Yield the trials that `list_trials` lists, one at a time."""
         query = (
             "SELECT * FROM trials WHERE study = ? AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number"
         )
         rows = self._connection.execute(query, (study_id, json.dumps(list(except_numbers))))
-        return [_parse_trial(row) for row in rows]
+        return map(_parse_trial, rows)
 
     def list_trials_omitting_measurements(self, study_id: str) -> list[Trial]:
         """List the trials of a tuning job by number, as if they had no measurements, which take most of the time."""

@@ -62,12 +62,15 @@ class Manifest:
             fields = json.loads(text)
             version = str(fields["emulator_version"])[:40]
             formats = (fields["format"], fields["database_schema"])
+            files, size = fields["files"], fields["size"]
+            if not all(type(number) is int and 0 <= number < 1 << 63 for number in (*formats, files, size)):
+                raise ValueError("a number is none")
             if formats[0] in _READABLE_FORMATS and formats[1] == SNAPSHOT_SCHEMA_VERSION:
-                return cls(int(fields["files"]), int(fields["size"]))
+                return cls(files, size)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise SnapshotInvalid(f"{archive_name} is no snapshot: its {MANIFEST} is not valid") from error
         raise SnapshotInvalid(
-            f"{archive_name} was written by version {version!a} (format {formats[0]!a}, database {formats[1]!a}), and "
+            f"{archive_name} was written by version {version!a} (format {formats[0]}, database {formats[1]}), and "
             f"this is version {__version__} (format {FORMAT}, database {SNAPSHOT_SCHEMA_VERSION}): import it with "
             "that version"
         )

@@ -14,6 +14,7 @@ from vertex_emulator.resource_json import (
     serialize_model_version,
     serialize_operation,
     serialize_pipeline,
+    serialize_trial,
 )
 from vertex_emulator.snapshots.archive_format import JOB_ID
 from vertex_emulator.snapshots.progress import ReportProgress
@@ -57,10 +58,11 @@ def _validate_spec_trials_and_outcomes(transaction: Transaction, job: Job) -> No
     if job.kind == TRAINING_PIPELINE:
         serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
     else:
-        trials = transaction.list_trials(job.id)
-        serialize_job(job, trials)
-        if not all(trial.has_ended for trial in trials):
-            raise SnapshotInvalid(f"a trial of the job {job.id} of the archive has not ended")
+        serialize_job(job)
+        for trial in transaction.iterate_trials(job.id):  # a stranger's study has any number of them
+            serialize_trial(trial)
+            if not trial.has_ended:
+                raise SnapshotInvalid(f"a trial of the job {job.id} of the archive has not ended")
     for outcome in job.replica_outcomes:
         if not all(type(outcome[field]) is int for field in ("pool", "index", "attempt")):
             raise SnapshotInvalid(f"the job {job.id} of the archive has a replica without numbers")

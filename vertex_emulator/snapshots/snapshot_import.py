@@ -1,7 +1,6 @@
 """The import of an archive: into a folder beside the data first, and into its place once all of it is valid."""
 
 import contextlib
-import json
 import os
 import shutil
 import sqlite3
@@ -29,7 +28,7 @@ from vertex_emulator.snapshots.archive_format import (
     is_link_within_bucket,
 )
 from vertex_emulator.snapshots.archive_reading import (
-    iterate_length_limited_lines,
+    iterate_rows,
     open_manifest_and_members,
     require_modification_time_ns,
 )
@@ -39,6 +38,7 @@ from vertex_emulator.snapshots.progress import ReportProgress
 
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, sqlite3.Error)
 _COPY_BYTES = 1 << 20
+_MAX_SHOWN = 1000
 
 
 def import_snapshot_and_describe(
@@ -71,7 +71,7 @@ def import_snapshot_and_describe(
             _raise_unless_data_folder_empty(data)
             _move_data_keeping_target_buckets_folder(partial, data)
     except OSError as error:
-        place = error.filename or archive
+        place = _escape(str(error.filename or archive))
         raise EmulatorError(f"{archive} was not imported: {place}: {error.strerror or error}") from error
     finally:
         _remove_folder_if_exists(partial.root)
@@ -94,7 +94,7 @@ def _raise_unless_data_folder_empty(data: DataFolder) -> None:
 
 def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportProgress) -> tuple[int, int]:
     """Unpack an archive into an empty data folder; return the numbers of jobs and objects. Raises SnapshotInvalid."""
-    objects = 0
+    objects, read = 0, set[str]()
     with (
         open_manifest_and_members(archive, report) as (manifest, members),
         closing(Database(data.database)) as database,
@@ -110,13 +110,19 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                     if member.issym():
                         _store_link(data, member)
                     elif content is None:
-                        uri = _require_bucket_or_object_uri(member.name.rstrip("/"), is_folder=True)
+                        uri = _require_new_uri(data, member, is_folder=True)
                         BucketFileTree(data.buckets).make_writable_folder(uri)
+                    elif member.name in read:
+                        raise _build_double_error(member)
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
-                        transaction.rows.insert_rows(table, map(json.loads, iterate_length_limited_lines(content)))
+                        transaction.rows.insert_rows(table, iterate_rows(content))
+                        read.add(member.name)
                     elif member.name == OBJECTS:
                         _store_object_metadata(metadata, content)
+                        read.add(member.name)
                     elif match := LOG_NAME.fullmatch(member.name):
+                        if (data.root / member.name).exists():
+                            raise _build_double_error(member)
                         (data.logs / match[1]).mkdir(exist_ok=True)
                         _write_new_file(data.root / member.name, content)
                     else:
@@ -124,13 +130,14 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                         _store_object(data, member, content)
                 validate_records(transaction, report)
             except (*_DAMAGE, InvalidBucketUri, ApiError) as error:
-                raise SnapshotInvalid(f"{archive.name} is damaged: {type(error).__name__}: {error}") from error
+                reason = _escape(f"{type(error).__name__}: {error}")
+                raise SnapshotInvalid(f"{archive.name} is damaged: {reason}") from error
             jobs = sum(transaction.count_non_trial_jobs_by_state().values())
     return jobs, objects
 
 
 def _store_object_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes]) -> None:
-    for row in map(json.loads, iterate_length_limited_lines(content)):
+    for row in iterate_rows(content):
         fields = parse_object_fields(row["fields"])
         updated = None if row["updated"] is None else int(row["updated"])
         values = ObjectMetadata(fields, int(row["metageneration"]), updated)
@@ -138,7 +145,7 @@ def _store_object_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes])
 
 
 def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes]) -> None:
-    uri, file = _require_bucket_or_object_uri(member.name), data.uploads / "object"
+    uri, file = _require_new_uri(data, member), data.uploads / "object"
     _write_new_file(file, content)
     file.chmod(0o666)  # training code runs as any user
     nanoseconds = require_modification_time_ns(member)
@@ -147,19 +154,35 @@ def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes])
 
 
 def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
-    uri, link = _require_bucket_or_object_uri(member.name), data.uploads / "link"
+    uri, link = _require_new_uri(data, member), data.uploads / "link"
     if not is_link_within_bucket(uri.removeprefix(ROOT).partition("/")[2], member.linkname):
         raise SnapshotInvalid(f"the archive has {member.name!a}, a link out of its bucket: {member.linkname!a}")
     link.symlink_to(member.linkname)
     BucketFileTree(data.buckets).move_file_in(link, uri)
 
 
-def _require_bucket_or_object_uri(member_name: str, is_folder: bool = False) -> str:
-    """Return the URI of what is in a bucket, or of a bucket, a folder. Raises SnapshotInvalid for other names."""
-    bucket, _, name = member_name.removeprefix(BUCKETS_PREFIX).partition("/")
-    if not member_name.startswith(BUCKETS_PREFIX) or not (name or is_folder) or name.endswith("/"):
-        raise SnapshotInvalid(f"the archive has {member_name!a}, which no export writes")
-    return build_object_uri(bucket, name)
+def _require_new_uri(data: DataFolder, member: tarfile.TarInfo, is_folder: bool = False) -> str:
+    """Return the URI of what is in a bucket, or of a bucket, a folder, if there is nothing yet. Raises SnapshotInvalid.
+
+    The file system is asked, as it may take two names for one (macOS: other case, other composition of characters).
+    """
+    path = member.name.rstrip("/") if is_folder else member.name
+    bucket, _, name = path.removeprefix(BUCKETS_PREFIX).partition("/")
+    if not path.startswith(BUCKETS_PREFIX) or not (name or is_folder) or name.endswith("/"):
+        raise SnapshotInvalid(f"the archive has {path!a}, which no export writes")
+    uri = build_object_uri(bucket, name)
+    if BucketFileTree(data.buckets).find_file_or_folder_stat(uri) is not None:
+        raise _build_double_error(member)
+    return uri
+
+
+def _build_double_error(member: tarfile.TarInfo) -> SnapshotInvalid:
+    return SnapshotInvalid(f"the archive has {member.name!a} twice, or another name that is the same file here")
+
+
+def _escape(text: str) -> str:
+    """Return a text from an archive without what a terminal would obey."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:_MAX_SHOWN])
 
 
 def _write_new_file(path: Path, content: IO[bytes]) -> None:
