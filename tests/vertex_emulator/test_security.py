@@ -51,6 +51,10 @@ def raw(emulator: RunningEmulator, *parts: bytes) -> bytes:
         {"Host": "0.0.0.0"},
         {"Host": "[::ffff:10.0.0.1]"},
         {"Host": "localhost@evil.example"},
+        {"Host": "localhost#evil.example"},
+        {"Host": "localhost?evil.example"},
+        {"Host": "[::1]evil.example"},
+        {"Host": "evil.example[::1]"},
         {"Host": ""},
     ],
 )
@@ -96,6 +100,15 @@ def test_second_origin_or_host_is_rejected(shared: RunningEmulator) -> None:
     for second in (b"Origin: http://localhost\r\nOrigin: http://evil.example\r\n", b"Host: evil.example\r\n"):
         head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + second + b"\r\n"
         assert raw(shared, head).split()[1] in (b"400", b"403")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "healthz", "vertex_emulator", "storage/v1/b", "nowhere", f"v1/{PARENT}/customJobs"]
+)
+def test_no_other_page_may_embed_a_response(shared: RunningEmulator, path: str) -> None:
+    for headers in ({}, {"Origin": "http://evil.example"}):
+        reply = shared.http.get(f"{shared.url}/{path}", headers=headers, timeout=30)
+        assert reply.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 def test_preflight_of_another_origin_is_rejected(shared: RunningEmulator) -> None:

@@ -19,6 +19,8 @@ from vertex_emulator.gcs.object_records import StoredObject
 from vertex_emulator.gcs.object_store import ObjectStore
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
+MAX_UPLOADS = 1000  # finished ones too, whose last answer is repeated
+IDLE_SECONDS = 600
 _BATCH_BYTES = 1 << 20
 _RECORD = ".json"
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -89,19 +91,53 @@ class Uploads:
         return cls(folder, objects)
 
     def create(self, bucket: str, name: str, expected: Mapping[str, str], fields: Mapping[str, Any]) -> Upload:
-        """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
+        """Start an upload. Raises ApiError for a name that no object can have or if too many are open, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
         self.objects.buckets.validate_object_name(bucket, name)
+        self._make_room()
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, expected, fields)
         upload.record_path.write_text(json.dumps([bucket, name, expected, fields]))
         upload.partial.touch()
         return upload
 
+    def _make_room(self) -> None:
+        """Delete the finished uploads and those nobody continues, the oldest first, that are too many or too large.
+
+        Together, idle uploads hold no more bytes than the disk has left. Their clients begin them again: the answer is
+        404, as for an expired one. Those that bytes still arrive for stay. Raises ApiError if there are too many.
+        """
+        ids = {path.stem for path in self.folder.iterdir() if _ID.fullmatch(path.stem)}
+        surplus = len(ids) - MAX_UPLOADS + 1
+        now = time.time()
+        open_uploads = {id_: status for id_ in ids if (status := _find_status(self.folder / f"{id_}.partial"))}
+        idle = [(status.st_mtime, id_) for id_, status in open_uploads.items() if now - status.st_mtime > IDLE_SECONDS]
+        held = sum(open_uploads[id_].st_size for _, id_ in idle)
+        free = self._get_free_bytes()
+        finished: list[tuple[float, str]] = []
+        if surplus > 0:
+            records = ((id_, _find_status(self.folder / f"{id_}{_RECORD}")) for id_ in ids - open_uploads.keys())
+            finished = [(status.st_mtime, id_) for id_, status in records if status]
+        for at, id_ in [*sorted(finished), *sorted(idle)]:
+            size = open_uploads[id_].st_size if id_ in open_uploads else 0
+            if surplus <= 0 and (held <= free or not size) and now - at <= EXPIRY_SECONDS:
+                continue
+            surplus, held, free = surplus - 1, held - size, free + size
+            self.discard(Upload(self.folder / f"{id_}.partial", "", "", {}))
+        if surplus > 0:
+            message = (
+                f"{MAX_UPLOADS} uploads are open. Finish or cancel some, or wait until one has been idle for "
+                f"{IDLE_SECONDS // 60} minutes."
+            )
+            raise ApiError("RESOURCE_EXHAUSTED", message)
+
+    def _get_free_bytes(self) -> int:
+        disk = os.statvfs(self.folder)
+        return disk.f_bavail * disk.f_frsize
+
     def raise_unless_disk_has_free_bytes(self, size: int) -> None:
         """Raise ApiError if the disk has less space than a content of `size` bytes needs."""
-        disk = os.statvfs(self.folder)
-        free = disk.f_bavail * disk.f_frsize
+        free = self._get_free_bytes()
         if size > free:
             message = f"The disk has {free} bytes left, and this needs {size}; nothing was stored."
             raise ApiError("RESOURCE_EXHAUSTED", message, http=413)
@@ -158,3 +194,10 @@ class Uploads:
         """Delete an upload."""
         upload.partial.unlink(missing_ok=True)
         upload.record_path.unlink(missing_ok=True)
+
+
+def _find_status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None

@@ -6,8 +6,8 @@ that name as Host.
 """
 
 import ipaddress
+import re
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +17,9 @@ from vertex_emulator.http.authentication import Access
 from vertex_emulator.http.json_responses import build_error_response
 
 VERSION_HEADER = "x-vertex-emulator"
+_MAX_PORT = 65535
+# A parser of URLs would find the same host in `localhost#evil.example` and `evil.example[::1]`.
+_BARE_URL = re.compile(r"//(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{0,5}))?")
 
 
 class SecurityMiddleware:
@@ -41,6 +44,7 @@ class SecurityMiddleware:
                 headers = MutableHeaders(scope=message)
                 headers[VERSION_HEADER] = self._version
                 headers["x-content-type-options"] = "nosniff"
+                headers["cross-origin-resource-policy"] = "same-origin"  # also for what an <img> of another page loads
                 headers.setdefault("cache-control", "no-store")
                 headers.setdefault("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
                 if message["status"] == 401:
@@ -84,12 +88,10 @@ class SecurityMiddleware:
 
 def find_host_of_bare_url(url: str) -> str | None:
     """Return the host in a URL or in `//host:port`, None if there is none."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
+    match = _BARE_URL.fullmatch(url)
+    if match is None or int(match[3] or 0) > _MAX_PORT:
         return None
-    return None if parts.username is not None or parts.path else parts.hostname
+    return (match[1] or match[2]).lower()
 
 
 def is_loopback_host(host: str) -> bool:

@@ -1,5 +1,7 @@
 """What lists of jobs and pipelines are asked for: filters, masks and pages."""
 
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -132,6 +134,41 @@ def test_page_token_belongs_to_its_list_and_filter(listed: RunningEmulator) -> N
     token = listed.call("GET", path, params={"pageSize": 1})["nextPageToken"]
     assert len(listed.call("GET", path, params={"page_size": 1, "page_token": token})["trainingPipelines"]) == 1
     listed.call("GET", path, params={"pageToken": token, "filter": "labels.n=first"}, expect=400)
+
+
+POSITIONS = (10**30, -(10**30), 2**63, -1, 1.5, 1e999, True, None, "", "\ud800", "\0", [], {}, "[" * 10**4, "9" * 10**4)
+RAW_TOKENS = ("x", "=", "é", "\0", "a" * 10_000, base64.b64encode(b"\xff\xfe").decode(), "W" * 9_999 + "=")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"v1/{PARENT}/{name}" for name in ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "models")),
+        f"v1/{PARENT}/operations",
+        f"v1/{PARENT}/models/1:listVersions",
+        "storage/v1/b/forged/o",
+    ],
+)
+def test_a_forged_page_token_is_refused(listed: RunningEmulator, path: str) -> None:
+    for position in POSITIONS:
+        forged = base64.urlsafe_b64encode(json.dumps([position, ["", ""]]).encode()).decode()
+        status = listed.http.get(f"{listed.url}/{path}", params={"pageToken": forged}, timeout=30).status_code
+        is_name = path.startswith("storage") or (isinstance(position, str) and path.endswith("operations"))
+        assert status in ((200, 400, 404) if is_name else (400, 404)), (position, status)
+    for token in (*RAW_TOKENS, base64.b64encode(b"[" * 7000).decode()):
+        status = listed.http.get(f"{listed.url}/{path}", params={"pageToken": token}, timeout=30).status_code
+        assert status in ((200, 400, 404) if path.startswith("storage") else (400, 404)), (token[:40], status)
+
+
+def test_a_forged_token_of_log_entries_is_refused(listed: RunningEmulator) -> None:
+    text = 'resource.labels.job_id="1"'
+    tokens: list[object] = [*RAW_TOKENS[:3], 5, [], {"a": 1}, base64.b64encode(b"[" * 7000).decode()]
+    for at, insert_id in [*((at, "x") for at in POSITIONS if at != "x"), (1, None), (1, 5), (1, [])]:
+        key = json.dumps([at, insert_id, text, "timestamp asc"])
+        tokens.append(base64.urlsafe_b64encode(key.encode()).decode())
+    for token in filter(None, tokens):
+        body = {"filter": text, "pageToken": token}
+        assert listed.call("POST", "v2/entries:list", body, expect=400)["error"]["status"] == "INVALID_ARGUMENT"
 
 
 @pytest.mark.parametrize(

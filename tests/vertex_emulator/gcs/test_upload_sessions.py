@@ -1,6 +1,7 @@
 """Uploads over HTTP, as clients send them when something goes wrong."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,78 @@ def test_unknown_cancelled_and_expired_uploads_are_gone(client: ServedStorage, r
     with ServedStorage(root) as again:
         assert sent(again, old, b"", "*/1").status_code == 404
     assert list((root / "uploads").iterdir()) == []
+
+
+def ids(root: Path) -> set[str]:
+    return {path.stem for path in (root / "uploads").iterdir()}
+
+
+def make_idle(root: Path, *addresses: str, by: float = upload_sessions.IDLE_SECONDS + 60) -> None:
+    """Make as if the last bytes of uploads had come longer ago, those of the first the longest."""
+    for place, address in enumerate(addresses):
+        at = time.time() - by - 60 * (len(addresses) - place)
+        for path in (root / "uploads").glob(f"{address.rpartition('=')[2]}.*"):
+            os.utime(path, (at, at))
+
+
+def test_uploads_beyond_the_most_are_refused(
+    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_sessions, "MAX_UPLOADS", 3)
+    for _ in range(3):
+        begun(client)
+    reply = client.ask("POST", f"{URL}?uploadType=resumable&name=x", json={})
+    assert (reply.status_code, reply.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
+    assert reply.json()["error"]["message"] == (
+        "3 uploads are open. Finish or cancel some, or wait until one has been idle for 10 minutes."
+    )
+    assert len(ids(root)) == 3
+
+
+def test_finished_then_oldest_idle_uploads_make_room(
+    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_sessions, "MAX_UPLOADS", 3)
+    older, old, finished = (begun(client) for _ in range(3))
+    sent(client, finished, b"0", "0-0/1")
+    make_idle(root, older, old)
+    first = begun(client)
+    assert sent(client, finished, b"", "*/1").status_code == 404
+    second = begun(client)
+    assert [sent(client, each, b"", "*/1").status_code for each in (older, old, first, second)] == [404, 308, 308, 308]
+    sent(client, old, b"0", "0-0/2")
+    assert client.ask("POST", f"{URL}?uploadType=resumable&name=x", json={}).status_code == 429
+    assert ids(root) == {each.rpartition("=")[2] for each in (old, first, second)}
+
+
+def test_idle_uploads_hold_no_more_than_the_disk_has_left(
+    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, old, new = (begun(client) for _ in range(3))
+    for address in (older, old, new):
+        sent(client, address, bytes(1000), "0-999/2000")
+    make_idle(root, older, old)
+    monkeypatch.setattr(upload_sessions.Uploads, "_get_free_bytes", lambda _: 1500)
+    begun(client)
+    assert [sent(client, each, b"", "*/1").status_code for each in (older, old, new)] == [404, 308, 308]
+
+
+def test_expired_uploads_go_while_the_emulator_runs(client: ServedStorage, root: Path) -> None:
+    expired = begun(client)
+    make_idle(root, expired, by=upload_sessions.EXPIRY_SECONDS)
+    kept = begun(client)
+    assert ids(root) == {kept.rpartition("=")[2]}
+
+
+def test_bytes_of_an_upload_that_was_removed_are_too(
+    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when one is removed to make room while its client sends."""
+    monkeypatch.setattr(upload_sessions, "MAX_UPLOADS", 1)
+    (root / "uploads" / f"{'0' * 32}.partial").write_bytes(b"0123")
+    make_idle(root, "=" + "0" * 32)
+    begun(client)
+    assert "0" * 32 not in ids(root)
 
 
 def test_full_disk_is_reported_and_leaves_nothing(

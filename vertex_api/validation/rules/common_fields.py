@@ -19,6 +19,9 @@ def find_common_field_violations(resource: Mapping[str, Any], at: KeyPath = ()) 
     yield from find_unset_field_violations(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _MAX_NAME_LENGTH:
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
+    if "\0" in resource.get("displayName", ""):
+        # "Any UTF-8 characters" (discovery document) include it; no program can show or pass on such a name.
+        yield (*at, "displayName"), "holds the character NUL (\\0)"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
         path = (*at, "encryptionSpec")

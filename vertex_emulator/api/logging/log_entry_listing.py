@@ -181,8 +181,9 @@ def _decode_page_token_or_none(token: object, filter_text: str, order: str) -> E
         return None
     try:
         at, insert_id, *token_query = json.loads(base64.urlsafe_b64decode(str(token).encode()))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         at, insert_id, token_query = None, None, []
-    if not isinstance(at, int) or not isinstance(insert_id, str) or token_query != [filter_text, order]:
+    is_key = type(at) is int and 0 <= at <= _END_OF_TIME and isinstance(insert_id, str)
+    if not is_key or token_query != [filter_text, order]:
         raise ApiError("INVALID_ARGUMENT", "page_token does not match the request's filter and order")
     return at, insert_id
