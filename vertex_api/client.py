@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from pydantic.alias_generators import to_snake
 
 from vertex_api import client_errors
+from vertex_api.calls import credentials
 from vertex_api.calls.error_translation import translate_errors
 from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retry_rules import CallKind
@@ -92,7 +93,7 @@ class Endpoint:
 class RestClient:
     """JobClient over REST, whose calls are all made by its `caller`.
 
-    Application Default Credentials for https; for http, as of the emulator, at most a token.
+    Those of `vertex_api.calls.credentials` for https; for http, as of the emulator, at most a token.
     """
 
     def __init__(self, endpoint: Endpoint, caller: RetryingCaller | None = None) -> None:
@@ -211,7 +212,6 @@ class RestClient:
 
     @cached_property
     def _credentials(self) -> Any:
-        import google.auth
         from google.auth.credentials import AnonymousCredentials
 
         if self._endpoint.token:
@@ -221,7 +221,7 @@ class RestClient:
         if self._endpoint.jobs.startswith("http://"):
             return AnonymousCredentials()
         with translate_errors():
-            return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0]
+            return credentials.load()
 
     @cached_property
     def _session(self) -> Any:

@@ -13,9 +13,6 @@ VertexError
 
 from collections.abc import Sequence
 
-CREDENTIALS_REMEDY = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
-"""What to do if there are no valid Google credentials."""
-
 
 class VertexError(Exception):
     """A call to the training API failed. `retry_after` is how many seconds the service asks to wait, if it does."""

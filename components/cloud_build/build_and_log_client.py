@@ -6,6 +6,7 @@ from functools import cache, cached_property, partial
 from typing import Any
 from urllib.parse import quote
 
+from vertex_api.calls import credentials
 from vertex_api.calls.error_translation import translate_errors
 from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retrying_caller import RetryingCaller
@@ -16,7 +17,6 @@ Build = Mapping[str, Any]
 BUILD_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD"
 LOGGING_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING"
 """gcloud's own variables for other addresses of the two APIs."""
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 CALL_SECONDS = 60.0
 _MAX_BUILDS = 50
 """Of one tag, the newest first: an active build is one of the first."""
@@ -25,7 +25,7 @@ _MAX_BUILDS = 50
 class CloudBuildClient:
     """Cloud Build over REST. Builds are JSON objects with the API's field names. Every method raises VertexError.
 
-    Application Default Credentials for https, none for http.
+    Those of `vertex_api.calls.credentials` for https, none for http.
     """
 
     def __init__(self, build_url: str, logging_url: str, caller: RetryingCaller | None = None) -> None:
@@ -91,14 +91,12 @@ class CloudBuildClient:
 
     @cached_property
     def _authorized_session(self) -> Any:
-        import google.auth
         from google.auth.credentials import AnonymousCredentials
         from google.auth.transport.requests import AuthorizedSession
 
         is_local = self._build_url.startswith("http://")
         with translate_errors():
-            credentials = AnonymousCredentials() if is_local else google.auth.default(scopes=[_SCOPE])[0]
-        session = AuthorizedSession(credentials)
+            session = AuthorizedSession(AnonymousCredentials() if is_local else credentials.load())
         session.trust_env = not is_local  # a proxy does not reach a server on this machine
         return session
 

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Mapping
 
-from vertex_api.client_errors import CREDENTIALS_REMEDY
+from vertex_api.calls import credentials
 
 from ..errors import RegistryRefused
 
 _GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _MANIFEST_TYPES = (
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -27,13 +26,13 @@ class GoogleRegistryApi:
         """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
         import requests
 
-        credentials = fetch_google_credentials_or_none(uri)
+        login = fetch_google_credentials_or_none(uri)
         host, _, path = uri.partition("/")
         repository, _, tag = path.rpartition(":")
         try:
             reply = requests.head(
                 f"https://{host}/v2/{repository}/manifests/{tag}",
-                auth=(credentials["username"], credentials["password"]) if credentials else None,
+                auth=(login["username"], login["password"]) if login else None,
                 headers={"Accept": ", ".join(_MANIFEST_TYPES)},
                 timeout=_CALL_SECONDS,
             )
@@ -57,16 +56,13 @@ def fetch_google_credentials_or_none(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
     if not is_in_google_registry(uri):
         return None
-    import google.auth
-    from google.auth import exceptions
-    from google.auth.transport.requests import Request
+    from google.auth.exceptions import GoogleAuthError
 
     try:
-        credentials, _ = google.auth.default(scopes=[_SCOPE])
-        credentials.refresh(Request())
-    except exceptions.GoogleAuthError as error:
-        raise RegistryRefused(f"{uri}: no valid Google credentials for its registry: {CREDENTIALS_REMEDY}") from error
-    return {"username": "oauth2accesstoken", "password": str(credentials.token)}
+        return {"username": "oauth2accesstoken", "password": credentials.fetch_token()}
+    except GoogleAuthError as error:
+        remedy = credentials.explain(error)
+        raise RegistryRefused(f"{uri}: no valid Google credentials for its registry: {remedy}") from error
 
 
 def describe_push_remedy(uri: str) -> str:
@@ -75,4 +71,6 @@ def describe_push_remedy(uri: str) -> str:
     advice = f"log in with `docker login {host}`, or check that it is reachable"
     if is_in_google_registry(uri):
         advice = "your account needs roles/artifactregistry.writer on the repository"
+        if place := credentials.describe_token_place():
+            advice += f", and the token of {place} must not have expired"
     return f"{advice}; layers that were pushed are not sent again"

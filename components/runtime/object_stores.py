@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Protocol
 
-from vertex_api.client_errors import CREDENTIALS_REMEDY
+from vertex_api.calls import credentials
 
 from ..errors import UploadFailed
 from . import emulator_process
@@ -109,7 +109,7 @@ class EmulatorBuckets:
 
 
 class CloudStorage:
-    """Cloud Storage with Application Default Credentials; `STORAGE_EMULATOR_HOST` is its address in tests."""
+    """Cloud Storage, with `vertex_api.calls.credentials`. `STORAGE_EMULATOR_HOST` is its address in tests."""
 
     def has_object(self, uri: str) -> bool:
         with _open_blob_and_translate_errors(uri) as blob:
@@ -174,10 +174,14 @@ def _open_blob_and_translate_errors(uri: str) -> Iterator[Any]:
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     try:
         # An object belongs to a bucket: the project does not matter, and may be unknown.
-        with closing(Client(project=os.environ.get("GOOGLE_CLOUD_PROJECT", "none"))) as client:
+        project = os.environ.get("GOOGLE_CLOUD_PROJECT", "none")
+        caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
+        with closing(Client(project=project, credentials=caller)) as client:
             yield client.bucket(bucket).blob(name)
     except GoogleAuthError as error:
-        raise UploadFailed(f"{uri}: no valid Google credentials for its bucket: {CREDENTIALS_REMEDY}") from error
+        raise UploadFailed(
+            f"{uri}: no valid Google credentials for its bucket: {credentials.explain(error)}"
+        ) from error
     except GoogleAPICallError as error:
         raise UploadFailed(
             f"{uri}: Cloud Storage refuses: {' '.join(error.message.split())[:300]}; your account needs "

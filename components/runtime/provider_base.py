@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 
 from pulumi import dynamic
 
+from vertex_api.calls import credentials
+
 from . import engine_cancellation
 from .engine_watcher import start_engine_watcher
 from .provider_error_messages import report_errors_without_traceback
@@ -19,10 +21,11 @@ class Provider(dynamic.ResourceProvider):
     """Those properties that are inputs; all others are outputs."""
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
-        """Take the pace of the stack, listen for Ctrl-C, and watch the engine, with which this process ends.
+        """Take the stack's pace and credentials, listen for Ctrl-C, and watch the engine, with which this process ends.
 
         From here on, errors are reported without a traceback. Pulumi calls this once, before anything else.
         """
+        credentials.use_config({key: req.config.get(key) for key in credentials.CONFIG_KEYS})
         get_submission_pacing().set_pace_override(req.config.get(CONFIG_KEY))
         engine_cancellation.listen_for_cancellation()
         start_engine_watcher()

@@ -19,7 +19,12 @@ from .declaration_loading import load_entries_and_problems
 from .declaration_parsing import parse_declarations_and_find_problems
 from .default_cloud_names import build_cloud_config_with_default_names_and_labels
 from .price_overrides import merge_prices
-from .stack_config_parsing import NAMESPACE, extract_and_decode_own_config, find_valid_values_and_violations
+from .stack_config_parsing import (
+    NAMESPACE,
+    extract_and_decode_own_config,
+    find_credentials_problems,
+    find_valid_values_and_violations,
+)
 from .stack_specific_job_checks import find_duplicate_adoptions, find_job_violations
 from .writable_folders import WritableFolders
 
@@ -67,6 +72,8 @@ class Settings:
         stack_file = read_stack_file_for_line_numbers(root, stack)
         values, violations = find_valid_values_and_violations(extract_and_decode_own_config(config))
         problems = [stack_file.create_problem(*violation) for violation in take_one_more_than_shown(violations)]
+        if values.get("target") == "gcp":
+            problems += find_credentials_problems(stack_file.name, config)
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
         if has_too_many([*problems, *unloadable]):
             raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))

@@ -1,7 +1,7 @@
 """The values of a stack file, apart from its declarations: their shapes, and what the stack's target requires."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.job_validation import find_problems_of_valid_part
@@ -9,6 +9,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_api.validation.valid_part import extract_valid_part
 
+from ..errors import Problem
 from ..schema import stack_config_types
 from . import gcp_stack_rules, guardrail_checks
 from .declaration_loading import SECTIONS
@@ -50,6 +51,16 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     invalid = {each.path[0] for each in misshapen}
     invalid |= {each.path[0] for each in problems} & {gcp_stack_rules.PERSISTENT_RESOURCE, "region"}
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
+
+
+def find_credentials_problems(place: str, config: Mapping[str, str]) -> Iterator[Problem]:
+    """Find credentials in a stack's whole config that its jobs and builds would not be submitted with."""
+    if "gcp:externalCredentials" in config:
+        message = (
+            "is taken by Pulumi's Google provider alone, and not for jobs, images and packages; set "
+            "GOOGLE_APPLICATION_CREDENTIALS to the credential configuration file of the identity pool instead"
+        )
+        yield Problem(place, "gcp:externalCredentials", message)
 
 
 def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterable[Violation]:

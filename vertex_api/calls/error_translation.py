@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from vertex_api import client_errors
+from vertex_api.calls import credentials
 from vertex_api.calls.retry_rules import DISABLED_API
 
 _CAPACITY = re.compile(r"exceed quota limits: (.+)|quota metric '[^']*custom_model_training")
@@ -43,7 +44,7 @@ def translate_errors() -> Iterator[None]:
         message = f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
         raise client_errors.Unavailable(message) from error
     except auth.GoogleAuthError as error:
-        message = f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
+        message = f"no valid Google credentials: {credentials.explain(error)}"
         raise client_errors.PermissionDenied(message) from error
 
 

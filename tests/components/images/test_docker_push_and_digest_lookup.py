@@ -111,7 +111,7 @@ def test_an_immutable_tag_that_exists_is_accepted(uri: str, monkeypatch: pytest.
 
 def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     class Credentials:
-        token = None
+        token, valid = None, False
 
         def refresh(self, request: object) -> None:
             self.token = "fresh"

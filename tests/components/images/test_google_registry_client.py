@@ -18,6 +18,7 @@ URI = f"{HOST}/acme-dev/team/trainer:0123456789abcdef"
 class Credentials:
     """In place of the Application Default Credentials, which this machine has none of."""
 
+    valid = False
     token = TOKEN
 
     def refresh(self, request: object) -> None:

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exc
 class Credentials:
     """In place of the Application Default Credentials, which this machine has none of."""
 
+    valid = False
     token: str | None = None
 
     def refresh(self, request: object) -> None:

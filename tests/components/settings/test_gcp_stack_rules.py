@@ -40,6 +40,16 @@ def test_what_nothing_else_can_tell_is_required(tmp_path: Path, key: str) -> Non
     assert problem(tmp_path, **{key: None}) == f"{key}: is required by the target gcp"
 
 
+def test_credentials_that_jobs_cannot_have_are_refused(tmp_path: Path) -> None:
+    given = "  gcp:externalCredentials: {identityToken: canary}\n"
+    (line,) = problems(tmp_path, stack() + given)
+    assert line.startswith(
+        "stacks/Pulumi.dev.yaml: gcp:externalCredentials: is taken by Pulumi's Google provider alone"
+    )
+    assert "canary" not in line and "set GOOGLE_APPLICATION_CREDENTIALS to the credential configuration" in line
+    assert load(tmp_path, f"config:\n  vertex-training:target: local\n{given}").cloud is None
+
+
 EXCLUSIVE = {
     "registry": {"existing": REPOSITORY, "url": "registry.test/team", "repository": "mine"},
     "identity": {"existing": "a@p.iam.gserviceaccount.com", "account": "trainer"},

@@ -1,0 +1,167 @@
+"""Who calls Google's APIs, by the environment and the stack's config: a stand-in reads the tokens."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pulumi import dynamic
+from pulumi.dynamic.config import Config
+
+from components.cloud_build.build_and_log_client import CloudBuildClient
+from components.errors import RegistryRefused, UploadFailed
+from components.images.google_registry_client import GoogleRegistryApi
+from components.runtime import provider_base
+from components.runtime.object_stores import CloudStorage
+from tests.standins.google_apis import REGISTRY, GoogleApisStandIn, google_apis
+from vertex_api.calls import credentials
+from vertex_api.client import Endpoint, RestClient
+from vertex_api.client_errors import PermissionDenied
+from vertex_api.resource_names import ResourceName
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
+NAME = ResourceName.parse("projects/p/locations/us-central1/customJobs/1")
+BUILD = "projects/p/locations/us-central1/builds/1"
+CLIENTS: dict[str, Callable[[], object]] = {
+    "us-central1-aiplatform.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).require(NAME),
+    "logging.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).fetch_log_lines(NAME, 1),
+    "cloudbuild.googleapis.com": lambda: CloudBuildClient("https://cloudbuild.googleapis.com", "").require(BUILD),
+    "storage.googleapis.com": lambda: CloudStorage().has_object("gs://acme/a"),
+    REGISTRY: lambda: GoogleRegistryApi().get_digest_or_none(f"{REGISTRY}/p/r/trainer:1"),
+}
+KEY, OTHER_KEY, DEFAULT = (f"{name}@acme-dev.iam.gserviceaccount.com" for name in ("key", "other", "default"))
+TARGET, DELEGATE = (f"{name}@acme-dev.iam.gserviceaccount.com" for name in ("target", "delegate"))
+CANARY = "ya29.canary"
+VARIABLES = (
+    *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CREDENTIALS", "GOOGLE_CLOUD_KEYFILE_JSON", "GCLOUD_KEYFILE_JSON"),
+    *("GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT", "GOOGLE_CLOUD_QUOTA_PROJECT"),
+    *("STORAGE_EMULATOR_HOST", "CLOUDSDK_CONFIG"),
+)
+
+
+@pytest.fixture(scope="module")
+def apis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn]:
+    with google_apis(tmp_path_factory.mktemp("google")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def service(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleApisStandIn]:
+    """The stand-in, with the key of DEFAULT as Application Default Credentials."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in apis.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_key(DEFAULT)))
+    apis.callers, apis.delegates, apis.expired, apis.refusal = {}, [], set(), ""
+    yield apis
+    credentials.use_config({})
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, config: dict[str, str]) -> None:
+    """Let the engine start a provider of a stack with this config."""
+    for name in ("engine_cancellation", "start_engine_watcher", "report_errors_without_traceback"):
+        monkeypatch.setattr(provider_base, name, type("Nothing", (), {"__init__": lambda self: None}))
+    monkeypatch.setattr(provider_base.engine_cancellation, "listen_for_cancellation", lambda: None, raising=False)
+    provider_base.Provider().configure(dynamic.ConfigureRequest(config=Config(config, "team")))
+
+
+FORMS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    "default": ({}, {}, f"token-of-{DEFAULT}"),
+    "key file": ({"GOOGLE_CREDENTIALS": "{key}"}, {}, f"token-of-{KEY}"),
+    "key text": ({"GOOGLE_CREDENTIALS": "{key text}"}, {}, f"token-of-{KEY}"),
+    "keyfile": ({"GOOGLE_CLOUD_KEYFILE_JSON": "{key}", "GCLOUD_KEYFILE_JSON": "{other}"}, {}, f"token-of-{KEY}"),
+    "last keyfile": ({"GOOGLE_CREDENTIALS": "", "GCLOUD_KEYFILE_JSON": "{key}"}, {}, f"token-of-{KEY}"),
+    "user": ({"GOOGLE_CREDENTIALS": "{user}"}, {}, "token-of-person"),
+    "token": ({"GOOGLE_OAUTH_ACCESS_TOKEN": CANARY}, {}, CANARY),
+    "token before key": ({"GOOGLE_OAUTH_ACCESS_TOKEN": CANARY, "GOOGLE_CREDENTIALS": "{key}"}, {}, CANARY),
+    "token file": ({"GOOGLE_OAUTH_ACCESS_TOKEN": "{token}"}, {}, CANARY),
+    "account": ({"GOOGLE_IMPERSONATE_SERVICE_ACCOUNT": TARGET}, {}, f"token-of-{DEFAULT}-as-{TARGET}"),
+    "account by token": (
+        {"GOOGLE_IMPERSONATE_SERVICE_ACCOUNT": TARGET, "GOOGLE_OAUTH_ACCESS_TOKEN": CANARY},
+        {},
+        f"{CANARY}-as-{TARGET}",
+    ),
+    "account by key": (
+        {"GOOGLE_IMPERSONATE_SERVICE_ACCOUNT": TARGET, "GOOGLE_CREDENTIALS": "{key}"},
+        {},
+        f"token-of-{KEY}-as-{TARGET}",
+    ),
+    "config's key": ({"GOOGLE_OAUTH_ACCESS_TOKEN": "not this"}, {"gcp:credentials": "{key}"}, f"token-of-{KEY}"),
+    "config's token": ({"GOOGLE_CREDENTIALS": "{key}"}, {"gcp:accessToken": CANARY}, CANARY),
+    "config's account": (
+        {"GOOGLE_IMPERSONATE_SERVICE_ACCOUNT": OTHER_KEY},
+        {"gcp:impersonateServiceAccount": TARGET},
+        f"token-of-{DEFAULT}-as-{TARGET}",
+    ),
+}
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+@pytest.mark.parametrize("form", FORMS)
+def test_each_client_calls_as_the_provider_does(
+    service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, form: str, host: str, tmp_path: Path
+) -> None:
+    variables, config, caller = FORMS[form]
+    key, other = service.write_key(KEY), service.write_key(OTHER_KEY)
+    user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "person"}
+    (tmp_path / "token").write_text(f"{CANARY}\n")
+    texts = {"{key}": str(key), "{key text}": key.read_text(), "{other}": str(other), "{user}": json.dumps(user)}
+    texts["{token}"] = str(tmp_path / "token")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, texts.get(value, value))
+    configure(monkeypatch, {name: texts.get(value, value) for name, value in config.items()})
+    CLIENTS[host]()
+    assert {*service.callers[host]} == {caller}
+
+
+def test_delegates_of_the_config_are_sent(service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = {"gcp:impersonateServiceAccount": TARGET}
+    configure(monkeypatch, account | {"gcp:impersonateServiceAccountDelegates": json.dumps([DELEGATE])})
+    CLIENTS["storage.googleapis.com"]()
+    assert [DELEGATE in each for each in service.delegates] == [True]
+
+
+def fail(host: str) -> str:
+    with pytest.raises((PermissionDenied, UploadFailed, RegistryRefused)) as failed:
+        CLIENTS[host]()
+    (line,) = str(failed.value).splitlines()
+    return line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+@pytest.mark.parametrize("is_config", [False, True])
+def test_an_expired_token_is_named_and_not_shown(
+    service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, host: str, is_config: bool
+) -> None:
+    service.expired = {CANARY}
+    place = "gcp:accessToken" if is_config else "GOOGLE_OAUTH_ACCESS_TOKEN"
+    if is_config:
+        configure(monkeypatch, {place: CANARY})
+    else:
+        monkeypatch.setenv(place, CANARY)
+    line = fail(host)
+    assert CANARY not in line and place in line and "expired" in line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+@pytest.mark.parametrize("text", ["/nowhere/key.json", "{canary", "[]", '{"type": "canary"}', "/"])
+def test_unusable_keys_name_the_variable_and_are_not_shown(
+    monkeypatch: pytest.MonkeyPatch, host: str, text: str
+) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_KEYFILE_JSON", text)
+    line = fail(host)
+    assert "no valid Google credentials" in line and "GOOGLE_CLOUD_KEYFILE_JSON: " in line
+    assert "canary" not in line and "/nowhere" not in line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+def test_a_refused_impersonation_says_what_is_missing(
+    service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    service.refusal = "Permission 'iam.serviceAccounts.getAccessToken' denied\non resource"
+    monkeypatch.setenv("GOOGLE_IMPERSONATE_SERVICE_ACCOUNT", TARGET)
+    line = fail(host)
+    assert f"GOOGLE_IMPERSONATE_SERVICE_ACCOUNT: Google gives no token of {TARGET} (Permission 'iam.service" in line
+    assert "grant roles/iam.serviceAccountTokenCreator on it to who runs `pulumi`" in line

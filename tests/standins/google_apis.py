@@ -1,0 +1,140 @@
+"""A stand-in for Google's APIs under their own names, for clients that are told of a proxy for https: who calls them.
+
+A call is answered with an empty object. Tokens say whose they are: of a key `token-of-<e-mail>`, of a refresh token
+`token-of-<it>`, of an account that another caller impersonates `<caller>-as-<account>`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from urllib.parse import parse_qs
+
+REGISTRY = "europe-west4-docker.pkg.dev"
+_APIS = ("us-central1-aiplatform", "logging", "cloudbuild", "storage", "oauth2", "iamcredentials")
+_IMPERSONATION = re.compile(r"/v1/projects/-/serviceAccounts/([^:]+):generateAccessToken")
+
+
+@dataclass
+class GoogleApisStandIn:
+    """`callers` are whose tokens came with calls, by host. `delegates` are those of the last impersonation.
+
+    Tokens in `expired` are refused, and impersonations with `refusal` if there is one. With `variables`, clients reach
+    it.
+    """
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    callers: dict[str, list[str]] = field(default_factory=dict)
+    delegates: list[str] = field(default_factory=list)
+    expired: set[str] = field(default_factory=set)
+    refusal: str = ""
+    private_key: str = ""
+
+    def write_key(self, email: str) -> Path:
+        """Write the key of a service account."""
+        account = {"type": "service_account", "client_email": email, "private_key": self.private_key}
+        account |= {"token_uri": "https://oauth2.googleapis.com/token", "project_id": "acme-dev"}
+        path = self.folder / f"{email}.json"
+        path.write_text(json.dumps(account))
+        return path
+
+    def answer(self, host: str, path: str, token: str, body: bytes) -> tuple[int, dict[str, object]]:
+        """Answer a call: its status, and what it says."""
+        if host.startswith("oauth2."):
+            given = {name: value for name, (value,) in parse_qs(body.decode()).items()}
+            owner = given.get("refresh_token") or _read_issuer(given["assertion"])
+            return 200, {"access_token": f"token-of-{owner}", "expires_in": 3600, "token_type": "Bearer"}
+        if path.endswith("/allowedLocations"):  # which Google's library asks for by itself
+            return 200, {"locations": [], "encodedLocations": "0x0"}
+        self.callers.setdefault(host, []).append(token)
+        if token in self.expired:
+            return 401, {"error": {"code": 401, "message": "Request had invalid authentication credentials."}}
+        if matched := _IMPERSONATION.fullmatch(path):
+            if self.refusal:
+                return 403, {"error": {"code": 403, "message": self.refusal}}
+            self.delegates = json.loads(body).get("delegates") or []
+            return 200, {"accessToken": f"{token}-as-{matched[1]}", "expireTime": "2099-01-01T00:00:00Z"}
+        return 200, {}
+
+
+@contextmanager
+def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
+    """The stand-in, behind a proxy on a port of this machine."""
+    hosts = [REGISTRY, *(f"{api}.googleapis.com" for api in _APIS)]
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=google", "-days", "2"]
+    made += ["-addext", "subjectAltName=" + ",".join(f"DNS:{host}" for host in hosts)]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    standin = GoogleApisStandIn(folder, private_key=key.read_text())
+
+    class Api(BaseHTTPRequestHandler):
+        host = ""
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            token = _read_token(self.headers.get("Authorization", ""))
+            status, reply = standin.answer(self.host, self.path, token, body)
+            content = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Docker-Content-Digest", "sha256:1")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content)
+
+        do_GET = do_HEAD = do_POST = answer  # noqa: N815
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing: a test's output is its own."""
+
+    class Proxy(StreamRequestHandler):
+        def handle(self) -> None:
+            _, address, _ = self.rfile.readline().decode().split()
+            while self.rfile.readline().strip():
+                pass
+            host = address.partition(":")[0]
+            if host not in hosts:
+                self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+                return
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            with tls.wrap_socket(self.connection, server_side=True) as connection:
+                type("Handler", (Api,), {"host": host})(connection, self.client_address, self.server)  # type: ignore[arg-type]
+
+    class Server(ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+        proxy = f"http://127.0.0.1:{server.server_address[1]}"
+        standin.variables = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), proxy)
+        standin.variables |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+        standin.variables["REQUESTS_CA_BUNDLE"] = str(certificate)
+        yield standin
+        server.shutdown()
+
+
+def _read_token(authorization: str) -> str:
+    """Return the token of a call; of a self-signed one, as clients make for keys, that of the key."""
+    kind, _, text = authorization.partition(" ")
+    if kind == "Basic":
+        return base64.b64decode(text).decode().partition(":")[2]
+    return f"token-of-{_read_issuer(text)}" if text.count(".") == 2 and text.startswith("ey") else text
+
+
+def _read_issuer(signed: str) -> str:
+    payload = signed.split(".")[1]
+    return str(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["iss"])
