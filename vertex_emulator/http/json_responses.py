@@ -19,6 +19,6 @@ async def respond_with_json_from_thread(request: Request, build_reply: Callable[
     )
 
 
-def build_error_response(error: ApiError) -> Response:
+def build_error_response(error: ApiError, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error as a response with its google.rpc.Status."""
-    return JSONResponse(error.to_json(), status_code=error.http)
+    return JSONResponse(error.to_json(), status_code=error.http, headers=headers)

@@ -17,6 +17,7 @@ from vertex_emulator.http.authentication import Access
 from vertex_emulator.http.json_responses import build_error_response
 
 VERSION_HEADER = "x-vertex-emulator"
+_SINGLE_HEADERS = ("authorization", "content-type")  # the server itself refuses a second Host and Content-Length
 _MAX_PORT = 65535
 # A parser of URLs would find the same host in `localhost#evil.example` and `evil.example[::1]`.
 _BARE_URL = re.compile(r"//(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{0,5}))?")
@@ -55,6 +56,9 @@ class SecurityMiddleware:
 
     def _choose_app_or_response(self, scope: Scope) -> ASGIApp:
         """Return what answers a request: the application, or the response that rejects or redirects it."""
+        if message := _find_ambiguity(Headers(scope=scope)):
+            # Who sees another end of this request than the server does would take what follows for another request.
+            return build_error_response(ApiError("INVALID_ARGUMENT", message), headers={"connection": "close"})
         if error := self._find_host_or_origin_error(scope["scheme"], Headers(scope=scope)):
             return build_error_response(error)
         if redirect := self._access.build_cookie_redirect_or_none(scope):
@@ -84,6 +88,16 @@ class SecurityMiddleware:
         return self._allowed_host is not None and (
             host == self._allowed_host or _parse_ip_address_or_none(host) is not None
         )
+
+
+def _find_ambiguity(headers: Headers) -> str | None:
+    """Return what two readers of a request could understand differently (RFC 9112, 6.3, "Message Body Length")."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        return "The request has both Content-Length and Transfer-Encoding; send one of them."
+    for name in _SINGLE_HEADERS:
+        if len(headers.getlist(name)) > 1:
+            return f"The request has the header {name.title()} twice; send it once."
+    return None
 
 
 def find_host_of_bare_url(url: str) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
 from itertools import pairwise
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from vertex_emulator.errors import ApiError
 
@@ -36,7 +36,7 @@ def parse_batch_request(content_type: str, body: bytes) -> list[BatchedCall]:
             f'Content-Type is "{content_type[:100]}", not multipart/mixed with a boundary'
         )
     # Clients that use Python's email package end lines with LF.
-    delimiter = re.compile(rb"(?:^|\r?\n)--" + re.escape(boundary.encode()) + rb"[ \t]*(--)?[ \t]*(?:\r?\n|$)")
+    delimiter = re.compile(rb"(?:^|\r?\n)--" + re.escape(boundary.encode()) + rb"[ \t]*+(--)?+[ \t]*+(?:\r?\n|$)")
     marks = list(delimiter.finditer(body))
     if not marks or not marks[-1][1]:
         raise _build_malformed_batch_error("it ends before its closing boundary")
@@ -55,12 +55,15 @@ def _parse_call(part: bytes, number: int) -> BatchedCall:
         raise _build_malformed_batch_error(
             f'part {number} begins with "{request_line[:100].strip()}", not with a method and a path'
         )
-    url = urlsplit(match[2])
+    try:
+        url = urlsplit(match[2])
+    except ValueError as error:
+        raise _build_malformed_batch_error(f"part {number} has no valid URL: {error}") from error
     if not url.path.startswith("/storage/v1/"):
         raise _build_malformed_batch_error(
             f'part {number} calls "{url.path[:100]}"; only /storage/v1/… is allowed in a batch'
         )
-    if "alt=media" in url.query.split("&"):
+    if ("alt", "media") in parse_qsl(url.query):  # also where it is percent-encoded
         raise _build_malformed_batch_error(f"part {number} downloads content, which is not allowed in a batch")
     content_id = _parse_headers(part_headers).get("content-id", "")
     return BatchedCall(match[1], url.path, url.query, _parse_headers(header_lines), body, content_id)

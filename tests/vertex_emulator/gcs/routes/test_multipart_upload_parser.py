@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from vertex_emulator.errors import ApiError
@@ -55,3 +57,18 @@ def test_a_malformed_body_is_refused_with_its_fault(data: bytes, reason: str) ->
 def test_a_type_without_a_boundary_is_refused(header: str) -> None:
     with pytest.raises(ApiError, match="Content-Type"):
         MultipartParser(header)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [b"--b\n" * (1 << 18), b"--b\nx: y" * (1 << 17), b"\n--b " * (1 << 17), b"--b" + b" " * (1 << 20)],
+    ids=["boundaries", "headers", "marks", "spaces"],
+)
+@pytest.mark.parametrize("size", [1, 1 << 16])
+def test_a_head_without_end_takes_linear_time(lines: bytes, size: int) -> None:
+    """Each byte is looked at once, in pieces of a byte too: a quadratic search would take an hour."""
+    data = (b"--b\n\n{}\n" + lines)[: 1 << 17 if size == 1 else None]
+    before = time.process_time()
+    with pytest.raises(ApiError, match="Malformed multipart body"):
+        received(data, size, "multipart/related; boundary=b")
+    assert time.process_time() - before < 10
