@@ -5,11 +5,18 @@ from dataclasses import dataclass
 
 import pulumi
 
+from vertex_api.client_errors import visible
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
 
 class ComponentError(Exception):
-    """The base of all errors: something that the user can fix."""
+    """The base of all errors: something that the user can fix.
+
+    Its message may quote a log, a name or an answer, so nothing in it acts on the terminal that shows it.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message, kept="\n\t"))
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.path}: {self.message}" if self.path else f"{self.place}: {self.message}"
+        return visible(f"{self.place}: {self.path}: {self.message}" if self.path else f"{self.place}: {self.message}")
 
 
 class DeclarationErrors(ComponentError, pulumi.RunError):

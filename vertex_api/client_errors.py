@@ -11,14 +11,32 @@ VertexError
     └── OperationUnfinished what the service has accepted is not done in time
 """
 
+import unicodedata
 from collections.abc import Sequence
+
+
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
+
+
+def visible(text: str, kept: str = "") -> str:
+    """Return a text without effect on a terminal: control and format characters but those in `kept` are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(each if each in kept or each.isprintable() else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    if unicodedata.category(character) not in _INVISIBLE:
+        return character
+    return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\u{ord(character):04x}")
 
 
 class VertexError(Exception):
     """A call to the training API failed. `retry_after` is how many seconds the service asks to wait, if it does."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(visible(message))
         self.retry_after = retry_after
 
 

@@ -1,20 +1,18 @@
 """Texts of users in Markdown: as code, in which HTML, mentions, links and commands have no effect."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
-_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
+from vertex_api.client_errors import visible
 
 
 def render_code_span(text: str) -> str:
     """Return a text as a code span on one line, whatever is in it."""
-    visible = text if text.isprintable() else "".join(_escape_invisible(character) for character in text)
-    fence = "`" * (max(map(len, re.findall("`+", visible)), default=0) + 1)
-    is_padded = not visible.strip() or visible[0] in "` " or visible[-1] in "` "
+    shown = visible(text)
+    fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+    is_padded = not shown.strip() or shown[0] in "` " or shown[-1] in "` "
     padding = " " if is_padded else ""
-    return f"{fence}{padding}{visible or '(empty)'}{padding}{fence}"
+    return f"{fence}{padding}{shown or '(empty)'}{padding}{fence}"
 
 
 def join_code_spans_and_count_others(texts: Sequence[str], max_count: int) -> str:
@@ -27,9 +25,3 @@ def join_code_spans_and_count_others(texts: Sequence[str], max_count: int) -> st
 def format_count_with_noun(count: int, noun: str) -> str:
     """Return a number with its noun, such as `1 job` and `1,000 jobs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _escape_invisible(character: str) -> str:
-    if unicodedata.category(character) not in _INVISIBLE:
-        return character
-    return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\u{ord(character):04x}")

@@ -58,8 +58,12 @@ def render_markdown(review: Review) -> str:
     for limits in LIST_LIMITS:
         text = "\n".join(_iterate_lines(review, limits)) + "\n"
         if len(text) <= MAX_LENGTH:
-            break
-    return text
+            return text
+    # Only names and paths of thousands of characters come here, so whole lines are left out.
+    kept, cut = "", "\n**Longer lines are left out: see the preview itself.**\n"
+    for line in text.splitlines(keepends=True):
+        kept += line if len(kept) + len(line) + len(cut) <= MAX_LENGTH else ""
+    return kept + cut
 
 
 def _iterate_lines(review: Review, limits: ListLimits) -> Iterator[str]:

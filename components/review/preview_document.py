@@ -4,6 +4,7 @@ The form is the one of Pulumi's engine 3.259 (`pkg/backend/display/json.go`). Se
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ from ..settings.stack_config_parsing import extract_and_decode_own_config, find_
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _PARTS_OF_REPLACEMENTS = ("create-replacement", "delete-replaced")
 """Operations that the engine lists beside the `replace` of the same resource if it creates before it deletes."""
+NOT_A_PREVIEW = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
+"""What values raise that are not those of a preview."""
+_OPERATION = re.compile(r"[a-z-]{1,30}")
 
 
 class PreviewUnreadable(ComponentError):
@@ -85,7 +89,7 @@ class PreviewDocument:
             diagnostics = tuple(_parse_diagnostic(each) for each in fields.get("diagnostics") or [])
             config = {str(key): str(value) for key, value in (fields.get("config") or {}).items()}
             unchanged_count = int((fields.get("changeSummary") or {}).get("same", 0))
-        except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as error:
+        except NOT_A_PREVIEW as error:
             reason = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
             message = f"{origin}: is not the output of `pulumi preview --json`{reason}; write only its standard output"
             raise PreviewUnreadable(message) from error
@@ -114,6 +118,8 @@ class PreviewDocument:
 def _parse_step(fields: Mapping[str, Any]) -> Step:
     urn = str(fields["urn"])
     _, _, types, name = urn.split("::", 3)
+    if not _OPERATION.fullmatch(str(fields["op"])):
+        raise ValueError("an operation is a word")
     old, new = fields.get("oldState"), fields.get("newState")
     return Step(
         op=str(fields["op"]),

@@ -151,5 +151,5 @@ def _estimate_job_and_persistent_resource_costs_by_name(
 
 
 def _get_file_and_line(problem: Problem) -> tuple[str, int]:
-    file, _, line = problem.place.partition(":")
-    return file, int(line or 0)
+    file, _, line = problem.place.rpartition(":")
+    return (file, int(line)) if line.isdecimal() else (problem.place, 0)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -80,3 +81,58 @@ def test_help_shows_an_example_and_exit_codes(command: str, capsys: pytest.Captu
         main([command, "--help"])
     shown = capsys.readouterr().out
     assert f"vertex-training {command}" in shown and "pulumi preview" in shown and "exit codes: 0 " in shown
+
+
+def test_an_operation_is_no_place_for_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    preview = json.loads((RECORDED / "bucket-removed.json").read_text())
+    for step in preview["steps"]:
+        step["op"] = "<img src=x> @everyone \x1b[2J"
+    assert main(["review", write(tmp_path, "p.json", json.dumps(preview))]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.endswith(
+        "p.json: is not the output of `pulumi preview --json`; write only its standard output\n"
+    )
+
+
+HOSTILE_VALUES = {
+    "a lifecycle that is a text": ("lifecycle", "now"),
+    "a lifecycle that nests without end": ("lifecycle", json.loads("[" * 400 + "]" * 400)),
+    "a spec that is a list": ("spec", [[[]]]),
+    "a spec of no number": ("spec", {"jobSpec": {"workerPoolSpecs": [{"replicaCount": float("inf")}]}}),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE_VALUES.values(), ids=list(HOSTILE_VALUES))
+def test_values_of_no_preview_are_one_line(
+    tmp_path: Path, hostile: "tuple[str, object]", capsys: pytest.CaptureFixture[str]
+) -> None:
+    preview = json.loads((RECORDED / "code-edit.json").read_text())
+    for step in preview["steps"]:
+        for state in (step.get("oldState"), step.get("newState")):
+            if state and hostile[0] in state.get("inputs", {}):
+                state["inputs"][hostile[0]] = hostile[1]
+    code = main(["review", write(tmp_path, "p.json", json.dumps(preview))])
+    shown = capsys.readouterr()
+    assert "Traceback" not in shown.err and (code == 0 or shown.err.count("\n") == 1)
+
+
+def test_endless_counts_are_no_preview(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, "p.json", '{"steps": [], "changeSummary": {"same": 1e999}}')
+    assert main(["review", file]) == 1
+    assert "is not the output of `pulumi preview --json`" in capsys.readouterr().err
+
+
+def test_names_of_a_million_characters_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    preview = json.loads((RECORDED / "bucket-removed.json").read_text())
+    for step in preview["steps"]:
+        step["urn"] += "x" * 1_000_000
+    assert main(["review", write(tmp_path, "p.json", json.dumps(preview))]) == 0
+    review = capsys.readouterr().out
+    assert len(review) <= 60_000 and review.endswith("**Longer lines are left out: see the preview itself.**\n")
+
+
+def test_a_file_larger_than_any_preview_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.json").touch()
+    os.truncate(tmp_path / "p.json", (256 << 20) + 1)
+    assert main(["review", str(tmp_path / "p.json")]) == 1
+    assert capsys.readouterr().err.endswith("p.json: has more than 256 MiB, which no preview needs\n")
