@@ -94,6 +94,9 @@ def list_included_files(folder: Path, dockerfile: str | None) -> list[str]:
     names = [f"{dockerfile}.dockerignore"] if dockerfile else []
     ignore_files = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
     try:
+        # A message may quote a line of it.
+        if ignore_files and not ignore_files[0].resolve().is_relative_to(folder.resolve()):
+            raise ContextUnusable(f"{ignore_files[0]} is a link that leads out of the folder; put the file there")
         rules = IgnoreRules.from_existing_file(ignore_files[0]) if ignore_files else None
         return list(_walk_included_files(folder, rules))
     except OSError as error:

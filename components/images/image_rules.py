@@ -1,6 +1,7 @@
 """The rules that declarations of images must follow, whatever an image is made from."""
 
 import posixpath
+import re
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
 from ..schema import declaration_types, interpolation
+from ..schema.source_file import explain_outside
 from .image_package_rules import find_package_violations
 
+_SECRET_ID = re.compile(r"[A-Za-z0-9_.-]+")
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets", "builder"}),
     "package": frozenset({"platform", "builder"}),
@@ -65,6 +68,8 @@ def find_bare_image_name_violations(spec: CanonicalSpec, image_names: Container[
 def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> list[Violation]:
     if Path(folder).is_absolute():
         return [(key, f'"{folder}" must be relative to the project\'s folder')]
+    if message := explain_outside(root, folder):
+        return [(key, message)]
     return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
 
 
@@ -75,6 +80,14 @@ def _find_dockerfile_and_secret_violations(root: Path, image: declaration_types.
         yield ("dockerfile",), f'"{dockerfile}" must be in the context, {image["context"]}'
     elif not (root / path).is_file():
         yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
+    elif not (root / path).resolve().is_relative_to((root / image["context"]).resolve()):
+        yield ("dockerfile",), f"{path} leads out of the context by a link; put the file there"
     secrets = image.get("secrets", {})
+    for name in sorted(name for name in secrets if not _SECRET_ID.fullmatch(name)):
+        # `docker buildx build --secret` takes a list of options with commas, in which `src` names any file.
+        yield (
+            ("secrets", name),
+            f'"{name}" must be letters, digits, ".", "_" and "-"; give it another id',
+        )
     for name in secrets.keys() - {str(path[0]) for path in interpolation.find_lone_reference_paths(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"

@@ -6,6 +6,7 @@ from pathlib import Path
 from vertex_api.validation.rules import Violation
 
 from ..schema import declaration_types
+from ..schema.source_file import explain_outside
 
 _BUILD_FILES = ("pyproject.toml", "setup.py")
 
@@ -19,6 +20,8 @@ def find_python_package_violations(root: Path, package: declaration_types.Python
     build_files = " or ".join(_BUILD_FILES)
     if Path(path).is_absolute():
         yield (key,), f'"{path}" must be relative to the project\'s folder'
+    elif message := explain_outside(root, path):
+        yield (key,), message
     elif key == "script" and not (path.endswith(".py") and (root / path).is_file()):
         yield (key,), f'"{path}" is not a Python file in {root.name}/'
     elif key == "path" and not any((root / path / file).is_file() for file in _BUILD_FILES):

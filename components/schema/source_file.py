@@ -59,6 +59,35 @@ class SourceFile:
         return yaml_documents.compose_root_node_or_none(self.content)
 
 
+def get_checkout(root: Path) -> Path:
+    """Return the folder in which all files of a project must be: its git checkout, or `root` if it is in none.
+
+    What a pull request changes are files of a checkout. If declarations could name others, an edit of a line would
+    bring any file of the machine into an image, a package or a message.
+    """
+    root = root.resolve()
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+
+
+def explain_outside(root: Path, path: str) -> str | None:
+    """Return why a path, relative to the project's folder `root`, is not one of its checkout; None if it is.
+
+    Links count as what they lead to.
+    """
+    checkout = get_checkout(root)
+    try:
+        target = (root / path).resolve()
+        target.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, a link to itself, NUL
+        return f'"{path[:100]}" is not the path of a file; correct it'
+    if target.is_relative_to(checkout):
+        return None
+    return (
+        f'"{path}" leads out of {checkout.name}/; move it there, or run `git init` in a folder that has both: files '
+        "outside of a project's git checkout are not read"
+    )
+
+
 def load_source_file_content_and_problems(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
     """Return a file, the object that it holds, and the problem that prevents it from being read, if there is one."""
     try:

@@ -14,7 +14,7 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 from ..errors import Problem
 from ..schema import field_types
 from ..schema.declared_job import SPEC_KEY
-from ..schema.source_file import SourceFile, load_source_file_content_and_problems
+from ..schema.source_file import SourceFile, explain_outside, load_source_file_content_and_problems
 from .spec_file_merging import (
     SpecFile,
     get_spec_file_name_and_find_violations,
@@ -59,9 +59,17 @@ def load_entries_and_problems(
     patterns = stack_values.get("include", [])
     files, unmatched = find_files_by_path_and_unmatched_indexes(root, patterns)
     problems = [
+        stack_file.create_problem(("include", index), message)
+        for index, pattern in enumerate(patterns)
+        if (message := _explain_outside_or_above(root, pattern))
+    ]
+    problems += [
         stack_file.create_problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
         for index in unmatched
+        if not _explain_outside_or_above(root, patterns[index])
     ]
+    problems += [Problem(name, "", message) for name in files if (message := explain_outside(root, name))]
+    files = {name: file for name, file in files.items() if not explain_outside(root, name)}
     contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
     for name, file in files.items():
         if has_too_many(problems):
@@ -97,7 +105,19 @@ def find_files_by_path_and_unmatched_indexes(root: Path, patterns: Sequence[str]
     return dict(zip(names, files, strict=True)), [index for index, each in enumerate(matches) if not each]
 
 
+def _explain_outside_or_above(root: Path, pattern: str) -> str | None:
+    """Return why a pattern of `include` is refused: what stands before its first wildcard leads out of the checkout."""
+    parts = Path(pattern).parts
+    fixed = next((index for index, part in enumerate(parts) if set(part) & set("*?[")), len(parts))
+    message = explain_outside(root, str(Path(*parts[:fixed])))
+    if message is None and ".." in parts[fixed:]:
+        return f'"{pattern}" has ".." after a wildcard; write the folder without it'
+    return message
+
+
 def _find_yaml_and_json_files(root: Path, path_or_glob: str) -> list[Path]:
+    if _explain_outside_or_above(root, path_or_glob):
+        return []
     path = root / path_or_glob
     if path.is_file():
         return [path]

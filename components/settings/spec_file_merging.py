@@ -15,7 +15,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 from ..errors import Problem
 from ..schema import declaration_types
 from ..schema.declared_job import SPEC_KEY
-from ..schema.source_file import SourceFile
+from ..schema.source_file import SourceFile, explain_outside
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, 
     if problems:
         return "", [((SPEC_KEY, *problem.path), problem.message) for problem in problems]
     name = named["file"]
+    if message := explain_outside(root, name):
+        return name, [((SPEC_KEY, "file"), message)]
     if Path(name).is_absolute() or not (root / name).is_file():
         message = f'"{name}" is not a file in {root.name}/; write its path relative to the project\'s folder'
         return name, [((SPEC_KEY, "file"), message)]

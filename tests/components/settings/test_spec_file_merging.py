@@ -183,7 +183,7 @@ def test_a_rest_body_rejects_a_lone_pool(tmp_path: Path) -> None:
     [
         ("{file: gone.yaml}", 'spec.file: "gone.yaml" is not a file in'),
         ("{file: config}", 'spec.file: "config" is not a file in'),
-        ("{file: /etc/hostname}", 'spec.file: "/etc/hostname" is not a file in'),
+        ("{file: /etc/hostname}", 'spec.file: "/etc/hostname" leads out of'),
         ("{fil: a}", "spec.fil: unknown field; did you mean file?"),
         ("config.yaml", "spec: must be an object with named fields"),
         ("{file: 1}", 'spec.file: 1 is not a string; write "1" in quotes'),
