@@ -1,6 +1,8 @@
 """The client of the training API: Google's own (`aiplatform_v1` over REST), for the cloud and the emulator alike."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -11,18 +13,22 @@ from pydantic.alias_generators import to_snake
 
 from vertex_api import client_errors
 from vertex_api.calls import credentials
-from vertex_api.calls.error_translation import translate_errors
+from vertex_api.calls.error_translation import require_list, require_object, translate_errors
 from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retry_rules import CallKind
 from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.deferred_packages import register_deferred_package
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.resource_names import ResourceName
+from vertex_api.resource_names import ResourceName, build_parent
 
 Job = dict[str, Any]
 CALL_TIMEOUT = 60.0
 """Seconds for one call. Creating a job is quick; a list of 1,000 jobs takes a few."""
 _EXECUTION_FIELDS = "executions(name,state,startTime,result,error/payload)"
+MAX_PAGES, MAX_LIST_BYTES, MAX_LIST_SECONDS = 1_000, 256 << 20, 600.0
+"""Of a list: 100,000 jobs."""
+MAX_LINE_LENGTH = 10_000
+_ID = re.compile(r"[\w-]+")
 
 
 class JobClient(Protocol):
@@ -113,21 +119,28 @@ class RestClient:
         request = {"parent": parent, to_snake(kind.type): self._build_proto_message(kind, job)}
         return self._caller.call(
             "create",
-            lambda: _convert_to_job_json(self._send("create", kind, request)),
+            lambda: _convert_to_job_json(self._send("create", kind, request), kind, parent),
             check_before=check_before,
             find_earlier_result=find_created,
             keep_first=keep_first,
         )
 
     def require(self, name: ResourceName) -> Job:
-        return self._caller.call("get", lambda: _convert_to_job_json(self._send("get", name.kind, {"name": str(name)})))
+        parent = build_parent(name.project, name.region)
+        return self._caller.call(
+            "get", lambda: _convert_to_job_json(self._send("get", name.kind, {"name": str(name)}), name.kind, parent)
+        )
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         request = {"parent": parent, "filter": filter, "page_size": 100}
 
         def list_all_pages() -> Sequence[Job]:
             with translate_errors():
-                return list(map(_convert_to_job_json, self._send("list", kind, request)))
+                return [
+                    _convert_to_job_json(message, kind, parent)
+                    for page in _iterate_bounded_pages(self._send("list", kind, request))
+                    for message in getattr(page, to_snake(kind.collection))
+                ]
 
         return self._caller.call("list", list_all_pages)
 
@@ -162,7 +175,7 @@ class RestClient:
 
         def list_newest() -> Sequence[Job]:
             with translate_errors():
-                return list(self._fetch_json("GET", url, params=query).get("executions", []))
+                return list(map(require_object, require_list(self._fetch_json("GET", url, params=query), "executions")))
 
         try:
             return self._caller.call("list", list_newest)
@@ -189,7 +202,7 @@ class RestClient:
         reply = self._session.request(method, url, timeout=CALL_TIMEOUT, **request)
         if not reply.ok:
             raise from_http_response(reply)
-        return dict(reply.json())
+        return require_object(reply.json())
 
     def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
         with translate_errors():
@@ -230,9 +243,11 @@ class RestClient:
         return self._set_proxy_use_and_return_session(AuthorizedSession(self._credentials))
 
     def _set_proxy_use_and_return_session(self, session: Any) -> Any:
-        """Return the session, which ignores configured proxies if the server is on this machine."""
+        """Return the session, bounded, which ignores configured proxies if the server is on this machine."""
+        from vertex_api.calls import bounded_transport
+
         session.trust_env = not self._endpoint.jobs.startswith("http://")
-        return session
+        return bounded_transport.mount(session)
 
     @cached_property
     def _job_client(self) -> Any:
@@ -259,12 +274,39 @@ def _import_aiplatform_module_alone(module: str) -> ModuleType:
     return import_module(f"google.cloud.aiplatform_v1.{module}")
 
 
-def _convert_to_job_json(message: Any) -> Job:
+def _convert_to_job_json(message: Any, kind: Kind, parent: str) -> Job:
+    """Return a job as JSON. Raises Unavailable for one of another kind or region, which a later call would act on.
+
+    Its project may be the number in place of the id.
+    """
     from google.protobuf import json_format
 
-    return dict(json_format.MessageToDict(type(message).pb(message)))
+    job = dict(json_format.MessageToDict(type(message).pb(message)))
+    name, region = str(job.get("name", "")), parent.rpartition("/")[2]
+    try:
+        found = ResourceName.parse(name)
+    except ValueError:
+        found = None
+    if found is None or (found.kind, found.region) != (kind, region) or not _ID.fullmatch(found.id):
+        expected = f"{kind.collection} of {region}"
+        raise client_errors.Unavailable(f'what answers is not the API: it names "{name[:200]}" among {expected}')
+    return job
+
+
+def _iterate_bounded_pages(pager: Any) -> Iterator[Any]:
+    """Yield the pages of a list. Raises Unavailable for lists that do not end."""
+    began, size = time.monotonic(), 0
+    for number, page in enumerate(pager.pages):
+        size += type(page).pb(page).ByteSize()
+        if number >= MAX_PAGES or size > MAX_LIST_BYTES or time.monotonic() - began > MAX_LIST_SECONDS:
+            raise client_errors.Unavailable(
+                f"the list does not end: it has {number} pages and {size >> 20} MiB so far; delete old jobs, or what "
+                "answers is not the API"
+            )
+        yield page
 
 
 def _get_log_entry_text(entry: Mapping[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
-    return str(entry.get("textPayload") or payload.get("message", payload))
+    message = payload.get("message", payload) if isinstance(payload, Mapping) else payload
+    return str(entry.get("textPayload") or message)[:MAX_LINE_LENGTH]

@@ -1,15 +1,17 @@
 """CloudBuildClient: the calls to Cloud Build, and to Cloud Logging for the lines of its builds."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import Any
 from urllib.parse import quote
 
 from vertex_api.calls import credentials
-from vertex_api.calls.error_translation import translate_errors
+from vertex_api.calls.error_translation import require_list, require_object, translate_errors
 from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retrying_caller import RetryingCaller
+from vertex_api.client_errors import Unavailable
 
 from ..runtime import engine_cancellation
 
@@ -18,6 +20,7 @@ BUILD_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD"
 LOGGING_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING"
 """gcloud's own variables for other addresses of the two APIs."""
 CALL_SECONDS = 60.0
+_ID = re.compile(r"[\w-]+")
 _MAX_BUILDS = 50
 """Of one tag, the newest first: an active build is one of the first."""
 
@@ -50,19 +53,24 @@ class CloudBuildClient:
 
         def start_build() -> Build:
             operation = self._send_and_parse_json("POST", f"{self._build_url}/v1/{parent}/builds", request)
-            return dict(operation["metadata"]["build"])
+            metadata = operation.get("metadata")
+            return _require_build(metadata.get("build") if isinstance(metadata, Mapping) else None)
 
         return self._caller.call("create", start_build, check_before=check_before, find_earlier_result=find_created)
 
     def require(self, name: str) -> Build:
         """Return a build, `projects/P/locations/R/builds/ID`, as it is now."""
-        return self._caller.call("get", lambda: self._send_and_parse_json("GET", f"{self._build_url}/v1/{name}"))
+        return self._caller.call(
+            "get", lambda: _require_build(self._send_and_parse_json("GET", f"{self._build_url}/v1/{name}"))
+        )
 
     def list_newest_builds(self, parent: str, tag: str) -> Sequence[Build]:
         """Return the newest builds with a tag, the newest first."""
         tag_filter = quote(f'tags="{tag}"')
         url = f"{self._build_url}/v1/{parent}/builds?filter={tag_filter}&pageSize={_MAX_BUILDS}"
-        return self._caller.call("list", lambda: list(self._send_and_parse_json("GET", url).get("builds", [])))
+        return self._caller.call(
+            "list", lambda: list(map(_require_build, require_list(self._send_and_parse_json("GET", url), "builds")))
+        )
 
     def cancel(self, name: str) -> None:
         """Request that a build is stopped."""
@@ -87,18 +95,28 @@ class CloudBuildClient:
             reply = self._authorized_session.request(method, url, json=body, timeout=CALL_SECONDS)
             if not reply.ok:
                 raise from_http_response(reply)
-            return dict(reply.json())
+            return require_object(reply.json())
 
     @cached_property
     def _authorized_session(self) -> Any:
         from google.auth.credentials import AnonymousCredentials
         from google.auth.transport.requests import AuthorizedSession
 
+        from vertex_api.calls import bounded_transport
+
         is_local = self._build_url.startswith("http://")
         with translate_errors():
             session = AuthorizedSession(AnonymousCredentials() if is_local else credentials.load())
         session.trust_env = not is_local  # a proxy does not reach a server on this machine
-        return session
+        return bounded_transport.mount(session)
+
+
+def _require_build(value: Any) -> Build:
+    """Return a build that has an id and a status, as all have. Raises Unavailable."""
+    build = require_object(value)
+    if not (_ID.fullmatch(str(build.get("id"))) and isinstance(build.get("status"), str)):
+        raise Unavailable("what answers is not Cloud Build: it names a build without an id and a status")
+    return build
 
 
 def get_client() -> CloudBuildClient:

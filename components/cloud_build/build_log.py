@@ -71,5 +71,7 @@ class BuildLog:
             self._is_readable = False
             self._report(f"the log of its build cannot be read: {error}; your account needs roles/logging.viewer")
             return []
-        lines = [(entry["insertId"], _STEP_PREFIX.sub("", str(entry.get("textPayload", "")))) for entry in entries]
+        lines = [
+            (str(entry.get("insertId")), _STEP_PREFIX.sub("", str(entry.get("textPayload", "")))) for entry in entries
+        ]
         return lines[::-1]

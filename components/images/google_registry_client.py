@@ -15,7 +15,9 @@ _MANIFEST_TYPES = (
     "application/vnd.oci.image.index.v1+json",
 )
 """All that Docker accepts, so that the digest is the one that it would give."""
+SCHEME = "https"
 _CALL_SECONDS = 60.0
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _ABSENT, _OK = 404, 200
 
 
@@ -26,23 +28,28 @@ class GoogleRegistryApi:
         """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
         import requests
 
+        from vertex_api.calls import bounded_transport
+
         login = fetch_google_credentials_or_none(uri)
         host, _, path = uri.partition("/")
         repository, _, tag = path.rpartition(":")
         try:
-            reply = requests.head(
-                f"https://{host}/v2/{repository}/manifests/{tag}",
-                auth=(login["username"], login["password"]) if login else None,
-                headers={"Accept": ", ".join(_MANIFEST_TYPES)},
-                timeout=_CALL_SECONDS,
-            )
+            with bounded_transport.mount(requests.Session()) as session:
+                reply = session.head(
+                    f"{SCHEME}://{host}/v2/{repository}/manifests/{tag}",
+                    auth=(login["username"], login["password"]) if login else None,
+                    headers={"Accept": ", ".join(_MANIFEST_TYPES)},
+                    timeout=_CALL_SECONDS,
+                )
+        except bounded_transport.AnswerRefused as error:
+            raise RegistryRefused(f"{uri}: {error}") from error
         except requests.RequestException as error:
             raise RegistryRefused(f"{uri}: no answer from {host}; check that it is reachable") from error
         if reply.status_code == _ABSENT:
             return None
-        digest = reply.headers.get("Docker-Content-Digest")
-        if reply.status_code != _OK or digest is None:
-            answer = f"{reply.status_code} {reply.reason}".strip()
+        digest: str | None = reply.headers.get("Docker-Content-Digest")
+        if reply.status_code != _OK or digest is None or not _DIGEST.fullmatch(digest):
+            answer = f"{reply.status_code} {reply.reason}".strip()[:200]
             raise RegistryRefused(f"{uri}: its registry refuses: {answer}; {describe_push_remedy(uri)}")
         return digest
 

@@ -21,8 +21,18 @@ from ..errors import EmulatorFailed
 MARKER_HEADER = "x-vertex-emulator"
 """The header of every answer of an emulator, with its version."""
 REMOTE_VARIABLE = "VERTEX_EMULATOR_ALLOW_REMOTE"
-DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Ignores the proxies that are set for the internet."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows nothing: the request that would follow has the emulator's token, whatever host it goes to."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+DIRECT_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+"""Ignores the proxies that are set for the internet, and follows no redirects."""
+MAX_ANSWER_BYTES = 64 << 20
 _ANSWER_SECONDS = 5
 
 
@@ -84,7 +94,7 @@ def _fetch_version_or_none_if_no_emulator(url: str, token: str) -> str | None:
         with error:
             if _get_version_header_or_none(error) is None:
                 return None
-            message = json.load(error)["error"]["message"]
+            message = json.loads(error.read(MAX_ANSWER_BYTES))["error"]["message"]
         raise EmulatorFailed(f"the emulator at {url} refuses: {message}") from error
 
 

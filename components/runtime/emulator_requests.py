@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..errors import SubmitFailed
 from . import emulator_process
-from .emulator_discovery import DIRECT_OPENER
+from .emulator_discovery import DIRECT_OPENER, MAX_ANSWER_BYTES
 
 _ANSWER_SECONDS = 60
 
@@ -28,15 +28,15 @@ def start_emulator_and_request_or_none(
     request = urllib.request.Request(f"{endpoint.jobs}/vertex_emulator/{path}", data, headers, method=method)
     try:
         with DIRECT_OPENER.open(request, timeout=_ANSWER_SECONDS) as reply:
-            answer: dict[str, Any] = json.loads(reply.read() or b"{}")
+            answer: dict[str, Any] = json.loads(reply.read(MAX_ANSWER_BYTES) or b"{}")
             return answer
     except urllib.error.HTTPError as error:
         with error:
-            text = error.read().decode(errors="replace")
+            text = error.read(MAX_ANSWER_BYTES).decode(errors="replace")
         if error.code == 404:
             return None
         raise SubmitFailed(f"{error_prefix}: {_get_error_message(text)}") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise SubmitFailed(f"{error_prefix}: the emulator does not answer ({error}); run this again") from error
 
 

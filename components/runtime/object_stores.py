@@ -19,6 +19,7 @@ from . import emulator_process
 from .api_target import LOCAL_PREFIX
 
 _TYPE = "application/gzip"
+MAX_UPLOAD_SECONDS = 3600.0
 _MAX_UPLOADS = 5
 """Of one object that others write at the same time."""
 
@@ -129,19 +130,26 @@ class CloudStorage:
                 else:
                     # Not by its CRC32C, which anyone can give to another content. Composite objects have no MD5.
                     if blob.md5_hash == expected:
-                        return StoredObject(str(blob.generation), is_new=False)
+                        return StoredObject(_require_generation(blob), is_new=False)
                     found = blob.generation
                 # With its size, which is what decides whether an upload takes several calls.
                 size = content.seek(0, os.SEEK_END)
                 with suppress(PreconditionFailed):  # somebody has written it meanwhile
                     blob.upload_from_file(content, True, size, content_type=_TYPE, if_generation_match=found)
-                    return StoredObject(str(blob.generation), is_new=True)
+                    return StoredObject(_require_generation(blob), is_new=True)
         raise UploadFailed(f"{uri}: somebody else writes it again and again; find out who writes to its bucket")
 
 
 def get_object_store(full_location_name: str) -> ObjectStore:
     """Return the store of a target, such as `//local/projects/P/locations/R`."""
     return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
+
+
+def _require_generation(blob: Any) -> str:
+    """Return the generation of an object, which all objects have. Raises ValueError for an answer without one."""
+    if not blob.generation:
+        raise ValueError("an object has a generation")
+    return str(blob.generation)
 
 
 def _compute_md5(content: IO[bytes]) -> str:
@@ -171,12 +179,15 @@ def _open_blob_and_translate_errors(uri: str) -> Iterator[Any]:
     from google.auth.exceptions import GoogleAuthError
     from google.cloud.storage import Client
 
+    from vertex_api.calls import bounded_transport
+
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     try:
         # An object belongs to a bucket: the project does not matter, and may be unknown.
         project = os.environ.get("GOOGLE_CLOUD_PROJECT", "none")
         caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
         with closing(Client(project=project, credentials=caller)) as client:
+            bounded_transport.mount(client._http, MAX_UPLOAD_SECONDS)
             yield client.bucket(bucket).blob(name)
     except GoogleAuthError as error:
         raise UploadFailed(
@@ -187,6 +198,11 @@ def _open_blob_and_translate_errors(uri: str) -> Iterator[Any]:
             f"{uri}: Cloud Storage refuses: {' '.join(error.message.split())[:300]}; your account needs "
             "roles/storage.objectUser on the bucket"
         ) from error
+    except bounded_transport.AnswerRefused as error:
+        raise UploadFailed(f"{uri}: {error}") from error
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        # What Google's client raises for answers of other types than the API's.
+        raise UploadFailed(f"{uri}: what answers is not Cloud Storage, or a proxy stands before it") from error
     except (RetryError, requests.RequestException) as error:
         raise UploadFailed(
             f"{uri}: the connection to Cloud Storage was lost; run `pulumi up` again to continue"

@@ -126,6 +126,7 @@ def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: RestCl
 
 
 def test_create_sends_all_study_parameters(api: Api, client: RestClient) -> None:
+    api.replies({"name": f"{PARENT}/hyperparameterTuningJobs/7"})
     create(client, HYPERPARAMETER_TUNING_JOB, job_of(HYPERPARAMETER_TUNING_JOB))
     study = api.asked[0][3]["studySpec"]
     assert [metric["metricId"] for metric in study["metrics"]] == ["accuracy"]
@@ -336,7 +337,7 @@ def test_a_deletion_whose_answer_was_lost_is_done(api: Api, client: RestClient) 
 @pytest.mark.parametrize("call", CALLS)
 def test_without_faults_every_call_is_one_request(call: str, api: Api, client: RestClient, clock: Clock) -> None:
     done = {"name": "1", "done": True, "response": {"@type": "type.googleapis.com/google.protobuf.Empty"}}
-    api.replies(done if call == "delete" else {})
+    api.replies({"delete": done, "create": HELD, "get": HELD}.get(call, {}))
     CALLS[call](client)
     assert len(api.asked) == 1
     assert not clock.naps

@@ -11,6 +11,7 @@ from vertex_api.calls.retry_rules import DISABLED_API
 
 _CAPACITY = re.compile(r"exceed quota limits: (.+)|quota metric '[^']*custom_model_training")
 """A quota of machines, as the service's refusals are quoted in stable-diffusion-on-gcp#12 and xmanager#29."""
+_FOREIGN = "what answers is not the API, or a proxy stands before it"
 _METRIC = re.compile(r"[\w.-]+\.googleapis\.com/[\w-]+")
 
 
@@ -21,6 +22,8 @@ def translate_errors() -> Iterator[None]:
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
     from google.protobuf import json_format
+
+    from vertex_api.calls.bounded_transport import AnswerRefused
 
     try:
         yield
@@ -37,15 +40,35 @@ def translate_errors() -> Iterator[None]:
             _shorten_error_message(error), _get_retry_after_seconds_or_none(error)
         ) from error
     except (json_format.ParseError, requests.JSONDecodeError) as error:
-        raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
+        raise client_errors.Unavailable(_FOREIGN) from error
     except TimeoutError as error:
         raise client_errors.OperationUnfinished("what the service has accepted is still not done") from error
+    except AnswerRefused as error:
+        raise client_errors.Unavailable(str(error)) from error
     except (requests.RequestException, auth.TransportError) as error:
         message = f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
         raise client_errors.Unavailable(message) from error
     except auth.GoogleAuthError as error:
         message = f"no valid Google credentials: {credentials.explain(error)}"
         raise client_errors.PermissionDenied(message) from error
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        # What the libraries above raise for answers of other types than the API's, such as an `error` that is a text.
+        raise client_errors.Unavailable(_FOREIGN) from error
+
+
+def require_object(value: Any) -> dict[str, Any]:
+    """Return the JSON object that a service answers with. Raises Unavailable for anything else."""
+    if not isinstance(value, dict):
+        raise client_errors.Unavailable(_FOREIGN)
+    return value
+
+
+def require_list(answer: Mapping[str, Any], field: str) -> list[Any]:
+    """Return a list in an answer, empty if the field is missing. Raises Unavailable for anything else."""
+    value = answer.get(field) or []
+    if not isinstance(value, list):
+        raise client_errors.Unavailable(_FOREIGN)
+    return value
 
 
 def _translate_to_quota_or_rate_error(error: Any) -> client_errors.VertexError:

@@ -19,7 +19,8 @@ def collect_log_entries(
     query = {**query, "pageSize": count}
     for _ in range(_MAX_PAGES):
         page = send_query(query)
-        entries += page.get("entries", [])
+        found = page.get("entries")
+        entries += [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
         if len(entries) >= count or not page.get("nextPageToken"):
             break
         query["pageToken"] = page["nextPageToken"]

@@ -1,0 +1,307 @@
+"""What a service between this machine and Google can make the clients of the module do: one clear line, and no more."""
+
+import io
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from components.cloud_build.build_and_log_client import CloudBuildClient
+from components.errors import ComponentError
+from components.images import google_registry_client
+from components.images.google_registry_client import GoogleRegistryApi
+from components.runtime import emulator_discovery, emulator_process, emulator_requests, object_stores
+from components.runtime.object_stores import CloudStorage
+from tests.standins import hostile
+from tests.standins.hostile import Behaviour, Hostile
+from tests.vertex_api.clock import Clock
+from tests.vertex_api.jobs import job_of
+from vertex_api import client as client_module
+from vertex_api.calls import bounded_transport, retrying_caller
+from vertex_api.calls.retrying_caller import RetryingCaller
+from vertex_api.client import Endpoint, RestClient
+from vertex_api.client_errors import VertexError
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.resource_names import ResourceName, build_parent
+
+# An answer that is given up is left to a thread, whose socket is closed whenever that ends.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+CANARY = "ya29.canary-5b1d"
+PARENT = build_parent("p", "us-central1")
+NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
+IMAGE = "us-docker.pkg.dev/p/training/digits:0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Pauses before retries pass at once."""
+    clock = Clock()
+    monkeypatch.setattr(retrying_caller, "time", clock)
+    monkeypatch.setattr("google.api_core.retry.retry_unary.time", clock)
+    monkeypatch.setattr("google.api_core.retry.retry_base.time", clock, raising=False)
+    return clock
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with hostile.serve() as server:
+        yield server
+
+
+@pytest.fixture
+def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], object]]:
+    """The calls of all clients of the module, each with the canary as its token where it has one."""
+    from google.auth import credentials as auth
+    from google.oauth2.credentials import Credentials
+
+    monkeypatch.setattr(auth, "AnonymousCredentials", lambda: Credentials(CANARY))
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+    monkeypatch.setattr("google.auth.default", lambda **_: (Credentials(CANARY), "p"))
+    credentials = {"username": "oauth2accesstoken", "password": CANARY}
+    monkeypatch.setattr(google_registry_client, "fetch_google_credentials_or_none", lambda _: credentials)
+    endpoint = Endpoint.for_server(server.url, CANARY)
+    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", lambda: endpoint)
+    client = RestClient(endpoint)
+    builds = CloudBuildClient(server.url, server.url, RetryingCaller())
+    nothing: dict[str, Any] = {"check_before": lambda: None, "find_created": lambda: None}
+    return {
+        "create": lambda: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB), **nothing),
+        "get": lambda: client.require(NAME),
+        "list": lambda: client.list(CUSTOM_JOB, PARENT, ""),
+        "delete": lambda: client.delete_and_wait(NAME),
+        "list executions": lambda: client.list_executions(f"{PARENT}/workflows/w"),
+        "log": lambda: client.fetch_log_lines(NAME, 10),
+        "start build": lambda: builds.create(PARENT, {}, **nothing),
+        "get build": lambda: builds.require(f"{PARENT}/builds/7"),
+        "list builds": lambda: builds.list_newest_builds(PARENT, "t"),
+        "build log": lambda: builds.list_newest_log_entries("p", "7", 10),
+        "has object": lambda: CloudStorage().has_object("gs://bucket/object"),
+        "upload": lambda: CloudStorage().put("gs://bucket/object", io.BytesIO(b"x" * 100)),
+        "emulator": partial(emulator_requests.start_emulator_and_request_or_none, "GET", "schedules", None, "nightly"),
+    }
+
+
+NAMES = [
+    "create",
+    "get",
+    "list",
+    "delete",
+    "list executions",
+    "log",
+    "start build",
+    "get build",
+    "list builds",
+    "build log",
+]
+NAMES += ["has object", "upload", "emulator"]
+
+
+def fail(call: Callable[[], object]) -> str:
+    """Make a call that must fail, with one line that says why."""
+    with pytest.raises((VertexError, ComponentError)) as failure:
+        call()
+    message = str(failure.value)
+    assert len(message.splitlines()) == 1 and len(message) < 1000 and message.isprintable() and CANARY not in message
+    return message
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 T", "308 P"])
+@pytest.mark.parametrize("name", NAMES)
+def test_redirects_take_no_token_elsewhere(
+    name: str, status: str, server: Hostile, calls: dict[str, Callable[[], object]]
+) -> None:
+    with hostile.serve() as other:
+        server.behaviour = hostile.redirecting(f"{other.url}/v1/steal", status)
+        fail(calls[name])
+        assert other.asked == []
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://x/", "http://169.254.169.254/", "//[", "\x1b[2J"])
+@pytest.mark.parametrize("name", NAMES)
+def test_redirects_to_other_schemes_are_refused(
+    name: str, target: str, server: Hostile, calls: dict[str, Callable[[], object]]
+) -> None:
+    server.behaviour = hostile.redirecting(target)
+    fail(calls[name])
+
+
+@pytest.mark.parametrize("behaviour", [hostile.endless, hostile.gzip_bomb(64)], ids=["endless", "bomb"])
+@pytest.mark.parametrize("name", NAMES)
+def test_bodies_fill_no_memory(
+    name: str,
+    behaviour: Behaviour,
+    server: Hostile,
+    calls: dict[str, Callable[[], object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (bounded_transport, emulator_discovery, emulator_requests):
+        monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
+    server.behaviour = behaviour
+    tracemalloc.start()
+    try:
+        fail(calls[name])
+        assert tracemalloc.get_traced_memory()[1] < 48 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("behaviour", [hostile.dripping, hostile.dripping_head, hostile.continuing])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "emulator"])  # which is of this machine
+def test_answers_without_an_end_are_given_up(
+    name: str,
+    behaviour: Behaviour,
+    server: Hostile,
+    calls: dict[str, Callable[[], object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_transport, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(object_stores, "MAX_UPLOAD_SECONDS", 0.1)
+    server.behaviour = behaviour
+    fail(calls[name])
+
+
+WRONG = {
+    "HTML": hostile.answering(b"<html>\n<b>Welcome</b>\x1b[2J</html>"),
+    "a list": hostile.as_json([1]),
+    "a text": hostile.as_json("yes"),
+    "null": hostile.as_json(None),
+    "a number of 5,000 digits": hostile.answering(b"9" * 5000),
+    "NaN": hostile.answering(b"NaN"),
+    "no UTF-8": hostile.answering(b'{"name": "\xff\xfe"}'),
+    "nested without end": hostile.answering(b'{"a":' * 100_000),
+    "lists in lists": hostile.answering(b"[" * 100_000),
+    "a null name": hostile.as_json({"name": None, "id": None, "status": None}),
+    "a number as name": hostile.as_json({"name": 7, "id": [], "status": 7}),
+    "other fields' types": hostile.as_json(
+        {
+            "customJobs": 7,
+            "entries": 7,
+            "builds": 7,
+            "executions": 7,
+            "md5Hash": 7,
+            "metadata": 7,
+            "done": "x",
+            "name": {},
+            "items": 7,
+        }
+    ),
+    "lists of other things": hostile.as_json(
+        {"customJobs": [7], "entries": [7], "builds": [7], "executions": [7], "metadata": {"build": []}, "name": []}
+    ),
+    "no HTTP": lambda send, _: send(b"\x1b[2J\n" * 100),
+}
+LISTS = ("list", "list executions", "list builds", "log", "build log")
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("has object", "emulator")])
+def test_answers_of_wrong_types_are_one_line(
+    name: str, wrong: str, server: Hostile, calls: dict[str, Callable[[], object]]
+) -> None:
+    server.behaviour = WRONG[wrong]
+    if name not in LISTS:
+        fail(calls[name])
+        return
+    try:  # an object without the field is an empty list, and entries of a log that are no objects are left out
+        assert calls[name]() == []
+    except (VertexError, ComponentError):
+        fail(calls[name])
+
+
+ERRORS = {
+    "an act on the terminal": {"error": {"code": 400, "message": "\x1b]0;owned\x07\n\r::error::\n| ` <img>\u202e"}},
+    "ten megabytes": {"error": {"code": 400, "message": "x" * 10_000_000}},
+    "a list": [{"error": {"code": 400, "message": "x"}}],
+    "an error that is a text": {"error": "no"},
+    "an error that is null": {"error": None},
+    "a message that is a list": {"error": {"message": ["\x1b"], "details": 7, "errors": 7}},
+    "details that are texts": {"error": {"message": "m", "details": ["x", {"@type": 7}], "status": 7}},
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        *((error, "400 B") for error in ERRORS),
+        *(("an act on the terminal", status) for status in ("403 \x1b[2J", "404 N", "429 T", "500 I")),
+    ],
+)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("has object", "emulator")])
+def test_errors_act_on_no_terminal(
+    name: str, error: str, status: str, server: Hostile, calls: dict[str, Callable[[], object]]
+) -> None:
+    server.behaviour = hostile.as_json(ERRORS[error], status)
+    fail(calls[name])
+
+
+def test_pages_without_an_end_are_given_up(
+    server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_PAGES", 5)
+    server.behaviour = hostile.as_json({"customJobs": [], "nextPageToken": "more"})
+    assert fail(calls["list"]).startswith("the list does not end: it has 5 pages and 0 MiB so far")
+    before = len(server.asked)
+    server.behaviour = hostile.as_json({"entries": [], "nextPageToken": "more"})
+    assert calls["log"]() == [] and len(server.asked) == before + 20
+
+
+def test_large_pages_are_given_up(
+    server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_LIST_BYTES", 10_000)
+    job = {"name": str(NAME), "displayName": "x" * 3_000}
+    server.behaviour = hostile.as_json({"customJobs": [job], "nextPageToken": "more"})
+    assert fail(calls["list"]).startswith("the list does not end: it has 3 pages")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        f"{build_parent('p', 'europe-west4')}/customJobs/7",
+        f"{PARENT}/hyperparameterTuningJobs/7",
+        f"{PARENT}/customJobs/7:cancel",
+        f"{PARENT}/customJobs/..",
+        f"//evil.example/{PARENT}/customJobs/7",
+        f"{PARENT}/customJobs/7?alt=media",
+        f"{PARENT}/customJobs/\x1b[2J",
+        "",
+    ],
+)
+@pytest.mark.parametrize("name", ["create", "get", "list"])
+def test_jobs_elsewhere_are_not_taken(
+    name: str, named: str, server: Hostile, calls: dict[str, Callable[[], object]]
+) -> None:
+    job = {"name": named, "state": "JOB_STATE_PENDING"}
+    server.behaviour = hostile.as_json({"customJobs": [job]} if name == "list" else job)
+    assert fail(calls[name]).startswith("what answers is not the API: it names ")
+
+
+def test_an_operation_elsewhere_is_not_followed(server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
+    server.behaviour = hostile.as_json({"name": "//evil.example/v1/operations/1"})
+    fail(calls["delete"])
+
+
+@pytest.mark.parametrize("digest", ["sha256:" + "0" * 63, "latest", "sha256:\x1b[2J", "../x"])
+def test_a_digest_is_a_digest(
+    digest: str, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(google_registry_client, "SCHEME", "http")
+    server.behaviour = hostile.answering(b"", headers={"Docker-Content-Digest": digest})
+    fail(lambda: GoogleRegistryApi().get_digest_or_none(f"{server.url.removeprefix('http://')}/p/digits:1"))
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [hostile.redirecting("http://169.254.169.254/"), hostile.dripping_head, hostile.answering(b"", "500 \x1b[2J")],
+)
+def test_a_registry_is_bounded_too(
+    behaviour: Behaviour, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(google_registry_client, "SCHEME", "http")
+    monkeypatch.setattr(bounded_transport, "MAX_SECONDS", 0.1)
+    server.behaviour = behaviour
+    fail(lambda: GoogleRegistryApi().get_digest_or_none(f"{server.url.removeprefix('http://')}/p/digits:1"))
