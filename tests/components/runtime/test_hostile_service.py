@@ -235,7 +235,10 @@ def test_errors_act_on_no_terminal(
     name: str, error: str, status: str, server: Hostile, calls: dict[str, Callable[[], object]]
 ) -> None:
     server.behaviour = hostile.as_json(ERRORS[error], status)
-    fail(calls[name])
+    if (name, status) == ("list executions", "404 N"):
+        assert calls[name]() == []  # of a workflow that does not exist yet
+    else:
+        fail(calls[name])
 
 
 def test_pages_without_an_end_are_given_up(
