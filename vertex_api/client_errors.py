@@ -14,7 +14,6 @@ VertexError
 import unicodedata
 from collections.abc import Sequence
 
-
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
 

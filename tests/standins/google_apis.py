@@ -65,7 +65,12 @@ class GoogleApisStandIn:
                 return 403, {"error": {"code": 403, "message": self.refusal}}
             self.delegates = json.loads(body).get("delegates") or []
             return 200, {"accessToken": f"{token}-as-{matched[1]}", "expireTime": "2099-01-01T00:00:00Z"}
-        return 200, {}
+        # A job or a build, by whatever its path names.
+        return 200, {
+            "name": path.partition("?")[0].removeprefix("/v1/"),
+            "id": path.rpartition("/")[2],
+            "status": "QUEUED",
+        }
 
 
 @contextmanager
@@ -91,7 +96,7 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
-            self.send_header("Docker-Content-Digest", "sha256:1")
+            self.send_header("Docker-Content-Digest", f"sha256:{'0' * 64}")
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(content)
