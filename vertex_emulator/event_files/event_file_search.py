@@ -11,7 +11,7 @@ from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 
 MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
-MAX_ENTRIES = 5000  # of one folder
+MAX_ENTRIES = 20_000  # of one log folder, files and folders of any name
 MAX_FILES = 1000  # of one log folder
 _NAME_PART = "tfevents"  # as TensorBoard finds them
 
@@ -35,28 +35,35 @@ def list_event_files(tree: BucketFileTree, folder_uri: str) -> list[EventFile]:
 def _iterate_event_files(tree: BucketFileTree, folder_uri: str) -> Iterator[EventFile]:
     base = folder_uri.rstrip("/")
     pending = deque([""])
+    entries_left = MAX_ENTRIES
     for _ in range(MAX_FOLDERS):
         if not pending:
             return
         run = pending.popleft()
         folder = f"{base}/{run}" if run else base
-        names, subfolders = _list_file_and_folder_names(tree, folder)
+        names, subfolders, entry_count = _list_file_and_folder_names(tree, folder, entries_left)
+        entries_left -= entry_count
         # The names hold the time at which a file was begun.
         yield from (EventFile(run, f"{folder}/{name}") for name in sorted(names) if _NAME_PART in name)
         pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))
 
 
-def _list_file_and_folder_names(tree: BucketFileTree, uri: str) -> tuple[list[str], list[str]]:
-    """Return the names of the files and of the folders in a folder; none if it cannot be read."""
+def _list_file_and_folder_names(tree: BucketFileTree, uri: str, max_entries: int) -> tuple[list[str], list[str], int]:
+    """Return the names of the files and of the folders in a folder, and how many entries were read.
+
+    There are none if it cannot be read.
+    """
+    entry_count = 0
     file_names: list[str] = []
     folder_names: list[str] = []
     try:
         with tree.open_folder_scan(uri) as entries:
-            for entry in islice(entries, MAX_ENTRIES):
+            for entry in islice(entries, max_entries):
+                entry_count += 1
                 _append_file_or_folder_name(entry, file_names, folder_names)
     except (OSError, InvalidBucketUri):
-        return [], []
-    return file_names, folder_names
+        return [], [], entry_count
+    return file_names, folder_names, entry_count
 
 
 def _append_file_or_folder_name(entry: os.DirEntry[str], file_names: list[str], folder_names: list[str]) -> None:

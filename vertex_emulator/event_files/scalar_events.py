@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 from tensorboardX.proto.event_pb2 import Event
 
-MAX_TAG_LENGTH = 250
+MAX_TAG_BYTES = 250
 _MAX_WALL_TIME = 1e12  # seconds; a later one is none
 # The fields and the packed forms of tensors with one number, by the numbers of tensorflow.DataType.
 _TENSOR_FORMS = {1: ("float_val", "<f"), 2: ("double_val", "<d"), 3: ("int_val", "<i"), 9: ("int64_val", "<q")}
@@ -31,7 +31,7 @@ def iterate_scalars(serialized_event: bytes) -> Iterator[Scalar]:
     wall_time = event.wall_time if 0 <= event.wall_time < _MAX_WALL_TIME else 0.0
     for summary in event.summary.value:
         value = _get_scalar_or_none(summary)
-        if value is not None and len(summary.tag) <= MAX_TAG_LENGTH:
+        if value is not None and len(summary.tag.encode()) <= MAX_TAG_BYTES:
             yield Scalar(summary.tag, event.step, wall_time, value)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
+_NEVER = 1 << 64  # no file has this size
 MAX_RECORD_BYTES = 1 << 20  # images, graphs and audio are longer; scalars are not
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
@@ -18,10 +19,16 @@ _OVERHEAD_BYTES = _HEADER.size + _CHECKSUM.size
 
 
 class RecordBatch(NamedTuple):
-    """Records, the offset after them, and what is wrong with the file there, empty if nothing is."""
+    """Records, the offset after them, and what is wrong with the file there, empty if nothing is.
+
+    There is more to read once the file has `next_size`: a file that lies about its lengths is not read again and again.
+    `read_bytes` is how much was read to find the records.
+    """
 
     records: list[bytes]
     end_offset: int
+    next_size: int
+    read_bytes: int
     problem: str = ""
 
 
@@ -29,7 +36,7 @@ def read_complete_records(file: FileIO, offset: int, max_bytes: int) -> RecordBa
     """Read the complete records from an offset on, as far as `max_bytes` go, but one at least.
 
     A record that is still being written is left for the next time. Records of more than `MAX_RECORD_BYTES` are skipped.
-    Raises OSError.
+    Nothing is read after a damaged one. Raises OSError.
     """
     size = os.fstat(file.fileno()).st_size
     data = os.pread(file.fileno(), max(max_bytes, MAX_RECORD_BYTES + _OVERHEAD_BYTES), offset)
@@ -38,17 +45,17 @@ def read_complete_records(file: FileIO, offset: int, max_bytes: int) -> RecordBa
     while at + _HEADER.size <= len(data):
         length, checksum = _HEADER.unpack_from(data, at)
         if _compute_masked_checksum(data[at : at + 8]) != checksum:
-            return RecordBatch(records, offset + at, f"is damaged at byte {offset + at}")
+            return RecordBatch(records, offset + at, _NEVER, len(data), f"is damaged at byte {offset + at}")
         start, end = at + _HEADER.size, at + length + _OVERHEAD_BYTES
         if offset + end > size or (length <= MAX_RECORD_BYTES and end > len(data)):
-            break
+            return RecordBatch(records, offset + at, offset + end, len(data))
         if length <= MAX_RECORD_BYTES:
             record = data[start : start + length]
             if _compute_masked_checksum(record) != _CHECKSUM.unpack_from(data, start + length)[0]:
-                return RecordBatch(records, offset + at, f"is damaged at byte {offset + at}")
+                return RecordBatch(records, offset + at, _NEVER, len(data), f"is damaged at byte {offset + at}")
             records.append(record)
         at = end
-    return RecordBatch(records, offset + at)
+    return RecordBatch(records, offset + at, offset + at + _HEADER.size, len(data))
 
 
 def _compute_masked_checksum(data: bytes) -> int:

@@ -1,6 +1,7 @@
 """The scalars of a job's event files as the page draws them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from vertex_emulator.database import Database
@@ -9,9 +10,11 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.event_files.curve_reader import CurveReader
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 from vertex_emulator.event_files.event_file_folders import EventFileFolder, list_event_file_folders
+from vertex_emulator.event_files.thinned_curve import ThinnedCurve
 
 MAX_TRIALS = 60  # as many as can be told apart
 MAX_TAGS_PER_REQUEST = 100
+MAX_LINES = 1000  # of one answer: 30 MB of JSON at most
 _MAX_PROBLEMS = 5
 
 
@@ -30,22 +33,29 @@ def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, ta
     shown = folders[-MAX_TRIALS:]
     with cache.lock_and_update_readers([folder.uri for folder in shown]) as readers:
         curves = dict(_iterate_run_names_and_curves_by_tag(shown, readers))
+        lines = [*islice(_iterate_serialized_lines(curves, tags), MAX_LINES)]
         problems = [problem for reader in readers for problem in reader.problems]
+        if len(lines) == MAX_LINES:
+            problems.insert(0, f"only the first {MAX_LINES} lines are drawn")
         return {
             "folder": shown[0].uri if shown and not shown[0].name else None,
             "tags": sorted({tag for by_tag in curves.values() for tag in by_tag}),
             "runs": [*curves],
-            "lines": [
-                {"tag": tag, "run": run, **by_tag[tag].serialize()}
-                for tag in dict.fromkeys(tags)
-                for run, by_tag in curves.items()
-                if tag in by_tag
-            ],
+            "lines": lines,
             "has_files": any(reader.has_files for reader in readers),
             "has_more": any(reader.has_unread_data for reader in readers),
             "problems": problems[:_MAX_PROBLEMS],
             "left_out": len(folders) - len(shown),
         }
+
+
+def _iterate_serialized_lines(
+    curves: Mapping[str, Mapping[str, ThinnedCurve]], tags: Sequence[str]
+) -> Iterable[dict[str, Any]]:
+    for tag in dict.fromkeys(tags):
+        for run, by_tag in curves.items():
+            if tag in by_tag:
+                yield {"tag": tag, "run": run, **by_tag[tag].serialize()}
 
 
 def _iterate_run_names_and_curves_by_tag(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.event_files.events import plain, tensor
-from vertex_emulator.event_files.scalar_events import MAX_TAG_LENGTH, Scalar, iterate_scalars
+from vertex_emulator.event_files.scalar_events import MAX_TAG_BYTES, Scalar, iterate_scalars
 
 
 def scalars(event: Any) -> list[Scalar]:
@@ -49,7 +49,8 @@ def test_other_tensors_are_no_scalars(plugin: str, fields: dict[str, Any]) -> No
 def test_impossible_times_and_long_tags_are_left_out() -> None:
     for time in (math.nan, math.inf, -1.0, 1e300):
         assert scalars(plain("loss", 1, 0.5, time)) == [Scalar("loss", 1, 0.0, 0.5)]
-    assert scalars(plain("t" * (MAX_TAG_LENGTH + 1), 1, 0.5)) == []
+    assert scalars(plain("é" * (MAX_TAG_BYTES // 2), 1, 0.5)) != []
+    assert scalars(plain("é" * (MAX_TAG_BYTES // 2 + 1), 1, 0.5)) == []
 
 
 def test_a_record_that_is_no_event_is_reported() -> None:

@@ -1,7 +1,9 @@
 """Access to buckets that containers change at the same time."""
 
 import ctypes
+import fcntl
 import os
+import signal
 import socket
 import stat
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vertex_emulator.gcs.served import ServedStorage
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.errors import InvalidBucketUri
@@ -252,3 +255,31 @@ def test_folders_that_always_vanish_are_one_error(tree: BucketFileTree, monkeypa
         with pytest.raises(InvalidBucketUri, match='run/new" cannot be created: its folders are removed'):
             create("gs://my-bucket/run/new")
     assert new.exists()
+
+
+def test_a_lease_on_a_file_keeps_nobody_waiting(tree: BucketFileTree) -> None:
+    """Linux lets an opener wait for 45 s for a lease that its holder keeps, and a container can take it again."""
+    path = tree.root / "my-bucket" / "leased"
+    path.parent.mkdir()
+    path.touch()
+    (tree.root.parent / "uploads").mkdir()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        fcntl.fcntl(os.open(path, os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        os.write(writer, b"held")
+        signal.pause()
+    try:
+        assert os.read(reader, 4) == b"held"
+        with pytest.raises(BlockingIOError):
+            tree.open_regular_file("gs://my-bucket/leased")
+        with ServedStorage(tree.root.parent) as storage:
+            reply = storage.ask("GET", "/storage/v1/b/my-bucket/o/leased?alt=media")
+        assert (reply.status_code, reply.json()["error"]["status"]) == (503, "UNAVAILABLE")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)
+    tree.open_regular_file("gs://my-bucket/leased").close()

@@ -21,6 +21,7 @@ _ERRORS = {
     errno.ENOTEMPTY: ("FAILED_PRECONDITION", 409, _FILE_AND_FOLDER),
     errno.ENOENT: ("NOT_FOUND", 404, "it was deleted meanwhile"),
     errno.EACCES: ("PERMISSION_DENIED", 403, "the emulator's user may not use this file"),
+    errno.EAGAIN: ("UNAVAILABLE", 503, "a program has a lease on this file (`man 2 fcntl`); try again"),
     errno.EPERM: ("PERMISSION_DENIED", 403, "the emulator's user may not use this file"),
 }
 _log = logging.getLogger("vertex_emulator.storage")
