@@ -1,6 +1,6 @@
 // The bucket folders, for reading.
 import { Copy, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
-import { bytes } from "./format.js";
+import { bytes, shellWord } from "./format.js";
 import { ask } from "./emulator-requests.js";
 
 const ROOT = "gs://";
@@ -20,7 +20,7 @@ export function FilesPage({ Frame }) {
     <${Crumbs} uri=${uri} />
     <h1 class="path">${uri === ROOT ? "Buckets" : uri.replace(/\/$/, "").split("/").at(-1)}</h1>
     ${error && html`<p class="notice failed" role="alert">${error.code === 404 ? "There is no such folder yet: nothing has been written there." : error.message}</p>`}
-    ${found && html`<p class="under"><code>${found.path}</code> <${Copy} text=${found.path} what="the folder's path" /></p>
+    ${found && html`<p class="under"><code>${found.path}</code> <${Copy} text=${shellWord(found.path)} what="the folder's path" /></p>
       <${Entries} found=${found} />`}
   <//>`;
 }
@@ -46,7 +46,7 @@ function Entries({ found }) {
 
 function EntryName({ entry }) {
   const remark = !entry.uri ? "name is not UTF-8" : entry.kind === "link" ? "link" : entry.kind === "special" ? "no regular file" : "";
-  if (remark) return html`${entry.name} <span class="muted">(${remark})</span>`;
+  if (remark) return html`<bdi>${entry.name}</bdi> <span class="muted">(${remark})</span>`;
   if (entry.kind === "folder") return html`<a href=${at(entry.uri)}>${entry.name}/</a>`;
   return html`<a href=${`/vertex_emulator/page/download?uri=${encodeURIComponent(entry.uri)}`} download>${entry.name}</a>`;
 }

@@ -65,6 +65,12 @@ export function aim({ goal, threshold }) {
   return goal === "MINIMIZE" ? "minimize" : "maximize";
 }
 
+/** A path as one word of a command in a shell; null with control characters, which are keys to a terminal even in quotes. */
+export function shellWord(path) {
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(path)) return null;
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'"'"'`)}'`;
+}
+
 /** Bytes with a unit. */
 export function bytes(count) {
   const units = ["B", "kB", "MB", "GB", "TB"];

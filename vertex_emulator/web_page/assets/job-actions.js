@@ -23,8 +23,9 @@ export function Actions({ job }) {
   const action = hasEnded ? DELETE : CANCEL;
   const act = async () => {
     setWork({ isBusy: true, failure: "" });
+    const path = `/v1/${job.name.split("/").map(encodeURIComponent).join("/")}`;
     try {
-      await (hasEnded ? ask(`/v1/${job.name}`, { method: "DELETE" }) : ask(`/v1/${job.name}:cancel`, { method: "POST", isRepeatable: true }));
+      await (hasEnded ? ask(path, { method: "DELETE" }) : ask(`${path}:cancel`, { method: "POST", isRepeatable: true }));
       dialog.current.close();
       if (hasEnded) location.assign("/");
       setWork({ isBusy: false, failure: "" });

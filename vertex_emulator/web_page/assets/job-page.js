@@ -1,7 +1,7 @@
 // One job: what it is, how it goes, and what can be done about it.
 import { Announcement, Badge, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
 import { Actions } from "./job-actions.js";
-import { isEnded, kindName, stateName } from "./format.js";
+import { isEnded, kindName, shellWord, stateName } from "./format.js";
 import { Log } from "./job-log.js";
 import { JobScalars } from "./scalars.js";
 import { SpecTree } from "./spec-tree.js";
@@ -65,7 +65,7 @@ function Facts({ job, kind, place, task }) {
     ${task && html`<div class="broad"><dt>Task</dt><dd><a href=${`/jobs/${task.collection}/${task.id}`}>${task.collection}/${task.id}</a></dd></div>`}
     ${task?.model && html`<div class="broad"><dt>Model</dt><dd><code>${task.model}</code></dd></div>`}
     ${labels.length > 0 && html`<div class="broad"><dt>Labels</dt><dd>${labels.map(([name, value]) => html`<span class="chip">${name}=${value}</span> `)}</dd></div>`}
-    <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${job.name} what="the name" /></dd></div>
+    <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${shellWord(job.name)} what="the name" /></dd></div>
   </dl>`;
 }
 
@@ -92,6 +92,6 @@ function Outputs({ outputs }) {
       <tbody>${outputs.map(({ label, uri, path }) => html`<tr key=${label}>
         <th scope="row">${label.startsWith("AIP_") ? html`<code>${label}</code>` : label}</th>
         <td><${FolderLink} uri=${uri} /></td>
-        <td><code>${path}</code> <${Copy} text=${path} what=${`the path of ${label}`} /></td></tr>`)}</tbody>
+        <td><code>${path}</code> <${Copy} text=${shellWord(path)} what=${`the path of ${label}`} /></td></tr>`)}</tbody>
     </table><//></section>`;
 }

@@ -6,6 +6,8 @@ import { persistently } from "./emulator-requests.js";
 
 const INTEGER_INCREMENTS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
+const MOST_TICKS = 100;
+
 let loading = null;
 
 /** The chart library, which other pages do not need. It is asked for until it comes: a chart has no other moment for it. */
@@ -20,9 +22,17 @@ function chartLibrary() {
   return loading;
 }
 
+/** The multiples of the increment from min to max, no more than there is room for. The library's own loop adds the
+ * increment until max is reached, which is never where that is too small for the numbers: 2 ** 53 + 1 is 2 ** 53. */
+function ticksOf(chart, axis, min, max, increment) {
+  const first = Math.ceil(min / increment);
+  const count = Math.min(Math.floor(max / increment) - first + 1, MOST_TICKS);
+  return Array.from({ length: Math.max(0, count) }, (_, i) => Number(((first + i) * increment).toPrecision(15)));
+}
+
 function optionsOf({ series, hooks, isOverTime }, width, height) {
   const [text, grid] = [property("--muted"), property("--border")];
-  const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+  const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, splits: ticksOf };
   return {
     width, height, legend: { show: false }, padding: [14, 30, 0, 0],
     scales: { x: { time: false } },

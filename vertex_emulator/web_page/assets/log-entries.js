@@ -3,7 +3,7 @@ import { ask } from "./emulator-requests.js";
 
 const PAGE = 1000;
 const OVERLAP_MILLISECONDS = 3000; // replicas' clocks and Docker's buffers: a line may come later than a newer one
-const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007]*\u0007)/g; // colours and cursor moves of terminals
+const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g; // colours and cursor moves of terminals
 
 /** The entries' filter: `job`, and those that are set of `trial`, `task` and `severity` (the least one shown). */
 export function filterOf({ job, trial, task, severity }) {

@@ -17,8 +17,9 @@ export function Frame({ status, children }) {
 }
 
 function view() {
+  // As they are in the address: decoded, `..%5C` would lead requests to other paths.
   const [, collection, id] = location.pathname.match(/^\/jobs\/([^/]+)\/([^/]+)$/) ?? [];
-  if (id) return html`<${JobPage} Frame=${Frame} collection=${collection} id=${decodeURIComponent(id)} />`;
+  if (id) return html`<${JobPage} Frame=${Frame} collection=${collection} id=${id} />`;
   if (location.pathname === "/files") return html`<${FilesPage} Frame=${Frame} />`;
   if (location.pathname === "/schedules") return html`<${SchedulesPage} Frame=${Frame} />`;
   return html`<${JobListPage} Frame=${Frame} />`;

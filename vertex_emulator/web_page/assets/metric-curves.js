@@ -48,7 +48,7 @@ export function Curves({ study, shades, marked, mark, metric, setMetric }) {
   }, [marked]);
   const measured = study.trials.filter((trial) => trial.curve.steps.length).length;
   const one = study.trials.find((trial) => trial.id === marked);
-  return html`<div class="bar"><h2 id="curves-title">${metric.id} over ${over}</h2>
+  return html`<div class="bar"><h2 id="curves-title"><bdi>${metric.id}</bdi> over ${over}</h2>
       <div class="controls">
         ${study.metrics.length > 1 && html`<label>Metric <select value=${metric.id} onChange=${(event) => setMetric(event.target.value)}>
           ${study.metrics.map(({ id }) => html`<option value=${id}>${id}</option>`)}</select></label>`}
@@ -56,6 +56,6 @@ export function Curves({ study, shades, marked, mark, metric, setMetric }) {
           ${OVER.map(([key, label]) => html`<option value=${key}>${label}</option>`)}</select></label>
       </div></div>
     <div class="chart" ref=${place} onMouseLeave=${() => mark(null)} role="img" aria-label=${`${metric.id} over ${over}. The table of trials holds the final values, and a picked trial's measurements.`}></div>
-    ${shown.isEmpty && html`<p class="nothing muted">No trial has reported ${metric.id} yet.</p>`}
-    <p class="under readout">${one ? `Trial ${one.id}: ${metric.id} ${value(one.metrics[metric.id])}` : over === "trials" ? "Each dot is a trial; the line is the best so far." : shown.count < measured ? `The best and the latest, ${shown.count} of ${measured} trials.` : "The thick line is the best trial."}</p>`;
+    ${shown.isEmpty && html`<p class="nothing muted">No trial has reported <bdi>${metric.id}</bdi> yet.</p>`}
+    <p class="under readout">${one ? html`Trial ${one.id}: <bdi>${metric.id}</bdi> ${value(one.metrics[metric.id])}` : over === "trials" ? "Each dot is a trial; the line is the best so far." : shown.count < measured ? `The best and the latest, ${shown.count} of ${measured} trials.` : "The thick line is the best trial."}</p>`;
 }

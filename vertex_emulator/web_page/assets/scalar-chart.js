@@ -41,10 +41,10 @@ export function ScalarChart({ tag, lines, over, height, lookOf, isNamed, onFocus
 function Legend({ drawn, at, over, lookOf, isNamed, focused }) {
   if (!isNamed) {
     const line = drawn.find(({ run }) => run === focused);
-    return html`<p class="under readout">${line ? html`${line.run}: <${Reading} line=${line} at=${at} over=${over} />` : `${drawn.length} lines; point at one for its name and values.`}</p>`;
+    return html`<p class="under readout">${line ? html`<bdi>${line.run}</bdi>: <${Reading} line=${line} at=${at} over=${over} />` : `${drawn.length} lines; point at one for its name and values.`}</p>`;
   }
   return html`<ul class="lines">${drawn.map((line) => html`<li key=${line.run}>
-    ${drawn.length > 1 && html`<span class="swatch" style=${{ background: lookOf(line.run).stroke }}></span> ${line.run || "."} `}<${Reading} line=${line} at=${at} over=${over} /></li>`)}</ul>`;
+    ${drawn.length > 1 && html`<span class="swatch" style=${{ background: lookOf(line.run).stroke }}></span> <bdi>${line.run || "."}</bdi> `}<${Reading} line=${line} at=${at} over=${over} /></li>`)}</ul>`;
 }
 
 /** The value at the pointer, or the last one. */
@@ -55,7 +55,7 @@ function Reading({ line: { points: [xs, ys] }, at, over }) {
 
 function NotFinite({ lines }) {
   const found = lines.filter(({ not_finite: { count } }) => count);
-  return found.map(({ run, not_finite: { count, step } }) => html`<p key=${run} class="remark">${lines.length > 1 ? `${run || "."}: ` : ""}${count} ${count === 1 ? "value is" : "values are"} NaN or infinite, the first at step ${step.toLocaleString()}.</p>`);
+  return found.map(({ run, not_finite: { count, step } }) => html`<p key=${run} class="remark">${lines.length > 1 && html`<bdi>${run || "."}</bdi>: `}${count} ${count === 1 ? "value is" : "values are"} NaN or infinite, the first at step ${step.toLocaleString()}.</p>`);
 }
 
 function moment(x, over) {

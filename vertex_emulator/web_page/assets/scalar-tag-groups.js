@@ -3,13 +3,15 @@
 const MOST_OPEN_AT_FIRST = 6;
 const MOST_IN_GROUP = 12;
 const MOST_DRAWN = 48;
+const MOST_LETTERS = 12_000; // of the tags in the address of a request, of which servers take 16 kB
 
 /** Tags by their prefix: `[{ name, tags }]`; those without one come first, under "". */
 export function groupsOf(tags) {
   const groups = new Map([["", []]]);
   for (const tag of tags) {
     const prefix = tag.includes("/") ? tag.slice(0, tag.indexOf("/")) : "";
-    groups.set(prefix, [...(groups.get(prefix) ?? []), tag]);
+    if (groups.has(prefix)) groups.get(prefix).push(tag);
+    else groups.set(prefix, [tag]);
   }
   return [...groups].filter(([, members]) => members.length).map(([name, members]) => ({ name, tags: members }));
 }
@@ -27,10 +29,12 @@ export function shownGroups(tags, text, toggled, full) {
   if (isFew(tags)) return matching.length ? [{ name: "", tags: matching, isOpen: true, drawn: matching }] : [];
   let count = 0;
   let drawnCount = 0;
+  let letters = 0;
   return groupsOf(matching).map(({ name, tags: members }) => {
     const isOpen = toggled.get(name) ?? (words.length > 0 || count === 0 || count + members.length <= MOST_OPEN_AT_FIRST);
     count += members.length;
-    const drawn = isOpen ? members.slice(0, Math.min(full.has(name) ? members.length : MOST_IN_GROUP, MOST_DRAWN - drawnCount)) : [];
+    const most = isOpen ? Math.min(full.has(name) ? members.length : MOST_IN_GROUP, MOST_DRAWN - drawnCount) : 0;
+    const drawn = members.slice(0, most).filter((tag) => (letters += encodeURIComponent(tag).length) <= MOST_LETTERS);
     drawnCount += drawn.length;
     return { name, tags: members, isOpen, drawn };
   });

@@ -71,7 +71,7 @@ export function JobScalars({ path, isOver }) {
     <${Remarks} found=${found} error=${error} isOver=${isOver} />
     ${tags.length > 0 && !groups.length && html`<p class="muted">No tag matches the filter.</p>`}
     ${isFew(tags) ? groups.map((group) => html`<div class="scalars">${charts(group)}</div>`) : groups.map((group) => html`<details key=${group.name} class="group" open=${group.isOpen} onToggle=${(event) => event.target.open !== group.isOpen && toggle(group.name, event.target.open)}>
-      <summary>${group.name || "Without prefix"} <span class="muted">${group.tags.length}</span></summary>
+      <summary><bdi>${group.name || "Without prefix"}</bdi> <span class="muted">${group.tags.length}</span></summary>
       ${group.isOpen && html`<div class="scalars">${charts(group)}</div>
         ${group.drawn.length < group.tags.length && html`<p class="more"><button type="button" onClick=${() => setFull((before) => new Set(before).add(group.name))}>Show more of ${group.tags.length} tags</button></p>`}`}
     </details>`)}
@@ -103,7 +103,7 @@ export function StudyScalars({ path, isOver, study, shades, mark }) {
         <${OverChoice} over=${over} setOver=${setOver} /></div>`}</div>
     <${Remarks} found=${found} error=${error} isOver=${isOver} />
     ${lines.has(tag) && html`<${ScalarChart} key=${`${tag} ${scheme}`} tag=${tag} lines=${lines.get(tag)} over=${over} height=${STUDY_HEIGHT} lookOf=${lookOf} isNamed=${false} onFocus=${(run) => mark(run && trialOf(run))} />`}
-    ${variants.length > 1 && html`<p class="under">Solid: ${variants[0] || "."}; dashed: ${variants.slice(1).join(", ")}.</p>`}
+    ${variants.length > 1 && html`<p class="under">Solid: <bdi>${variants[0] || "."}</bdi>; dashed: ${variants.slice(1).join(", ")}.</p>`}
     ${found.left_out > 0 && html`<p class="under">The latest trials; ${found.left_out} earlier ones are left out.</p>`}
   </section>`;
 }

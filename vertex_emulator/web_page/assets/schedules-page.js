@@ -69,7 +69,7 @@ function Actions({ schedule, id, refresh }) {
   const [failure, setFailure] = useState("");
   const act = async (action) => {
     setFailure("");
-    await ask(`/vertex_emulator/${schedule.name}:${action}`, { method: "POST" }).catch((error) => setFailure(error.message));
+    await ask(`/vertex_emulator/${schedule.name.split("/").map(encodeURIComponent).join("/")}:${action}`, { method: "POST" }).catch((error) => setFailure(error.message));
     refresh();
   };
   const pausing = schedule.paused ? "resume" : "pause";

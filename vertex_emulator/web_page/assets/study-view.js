@@ -18,7 +18,13 @@ function ranks(trials, { id, goal }) {
   return new Map(known.map((trial, i) => [trial.id, known.length > 1 ? i / (known.length - 1) : 1]));
 }
 
-export function Study({ study, scalars, isOver }) {
+/** Values by name that has no others: the name of a metric may be that of a method, such as `constructor`. */
+function ownOnly(values) {
+  return Object.assign(Object.create(null), values);
+}
+
+export function Study({ study: given, scalars, isOver }) {
+  const study = useMemo(() => ({ ...given, trials: given.trials.map((trial) => ({ ...trial, metrics: ownOnly(trial.metrics), parameters: ownOnly(trial.parameters) })) }), [given]);
   const { trials, metrics, parameters, best } = study;
   const [metricId, setMetric] = useState((metrics.find(({ threshold }) => threshold === null) ?? metrics[0]).id);
   const [marked, mark] = useState(null);
@@ -33,7 +39,7 @@ export function Study({ study, scalars, isOver }) {
       <div class=${parameters.length + metrics.length > MOST_AXES_BESIDE ? "plots" : "plots beside"}>
         <section aria-labelledby="parallel-title">
           <div class="bar"><h2 id="parallel-title">Parameters and metrics</h2>
-            <p class="legend" aria-hidden="true">${metrics.length > 1 ? `${metric.id}: ` : ""}worse <span class="ramp"></span> better, <span class="star">★</span> best</p></div>
+            <p class="legend" aria-hidden="true">${metrics.length > 1 && html`<bdi>${metric.id}</bdi>: `}worse <span class="ramp"></span> better, <span class="star">★</span> best</p></div>
           <${ParallelPlot} ...${shared} pick=${toggle} />
         </section>
         <section aria-labelledby="curves-title">
@@ -53,12 +59,12 @@ function Best({ study: { best, trials, metrics, parameters } }) {
   if (winners.length > 1) {
     return html`<section class="notice best" aria-labelledby="best-title"><h2 id="best-title"><span class="star" aria-hidden="true">★</span> ${winners.length} best trials</h2>
       <p>No other trial is at least as good in every metric and better in one.</p>
-      <ul>${winners.slice(0, MOST_BEST_LISTED).map(({ id, metrics: values }) => html`<li key=${id}>Trial ${id}: ${metrics.map((metric) => html`<span class="chip" title=${String(values[metric.id])}>${metric.id} = ${value(values[metric.id])}</span> `)}</li>`)}</ul>
+      <ul>${winners.slice(0, MOST_BEST_LISTED).map(({ id, metrics: values }) => html`<li key=${id}>Trial ${id}: ${metrics.map((metric) => html`<span class="chip" title=${String(values[metric.id])}><bdi>${metric.id}</bdi> = ${value(values[metric.id])}</span> `)}</li>`)}</ul>
       ${winners.length > MOST_BEST_LISTED && html`<p class="muted">The table marks all of them.</p>`}</section>`;
   }
   const [{ id, metrics: values, parameters: chosen, startTime, endTime }] = winners;
   return html`<section class="notice best" aria-labelledby="best-title"><h2 id="best-title"><span class="star" aria-hidden="true">★</span> Best trial: ${id}</h2>
-    <p>${metrics.map((metric) => html`<span class="chip strong" title=${String(values[metric.id])}>${metric.id} = ${value(values[metric.id])}</span> `)}
-      ${parameters.filter((parameter) => parameter.id in chosen).map((parameter) => html`<span class="chip" title=${String(chosen[parameter.id])}>${parameter.id} = ${value(chosen[parameter.id])}</span> `)}
+    <p>${metrics.map((metric) => html`<span class="chip strong" title=${String(values[metric.id])}><bdi>${metric.id}</bdi> = ${value(values[metric.id])}</span> `)}
+      ${parameters.filter((parameter) => parameter.id in chosen).map((parameter) => html`<span class="chip" title=${String(chosen[parameter.id])}><bdi>${parameter.id}</bdi> = ${value(chosen[parameter.id])}</span> `)}
       ${endTime && html`<span class="muted">in ${seconds((Date.parse(endTime) - Date.parse(startTime)) / 1000)}</span>`}</p></section>`;
 }

@@ -33,7 +33,7 @@ export function Duration({ from, to }) {
 /** Text to take along. Browsers give the clipboard to secure origins only, of which this machine's addresses are some. */
 export function Copy({ text, what }) {
   const [isDone, setDone] = useState(false);
-  if (!navigator.clipboard) return null;
+  if (!navigator.clipboard || text === null) return null;
   const copy = async () => {
     await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
     setDone(true);
