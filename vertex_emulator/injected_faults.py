@@ -28,7 +28,10 @@ _OWN_FIELDS = {"per_minute": "rate", "seconds": "slow", "machine_type": "stockou
 _DEFAULTS_BY_KIND: Mapping[str, dict[str, Any]] = {"second-start": {"after": 70.0, "run_for": 30.0}}
 """Defaults that differ from those of all kinds: the first is a capture's (docs/fidelity.md), the second is inferred."""
 _HIT_BY_KIND = {"unavailable": "request", "slow": "request"}
+MAX_PENDING_FAULTS = 100
 _MAX_TIMES = 1000
+_MAX_TEXTS = {"name": 256, "message": 10_000, "replica": 32, "machine_type": 128}
+"""The most characters of a text. The work of `fnmatch` on a pattern grows with the square of its length."""
 DEFAULT_DEBUG_PORT = 5678
 """The port of debugpy's documentation, which editors propose."""
 _TASK = re.compile(r"workerpool[0-9]-[0-9]+")
@@ -92,6 +95,10 @@ class InjectedFault:
         return fault
 
     def _validate(self) -> None:
+        for field, most in _MAX_TEXTS.items():
+            text = getattr(self, field)
+            if text is not None and len(text) > most:
+                raise InvalidFault(f"{field} has {len(text)} characters; it must have {most} at most")
         for field, value in (("count", self.count), ("times", self.times)):
             if not 1 <= value <= _MAX_TIMES:
                 raise InvalidFault(f"{field} is {value}; it must be from 1 to {_MAX_TIMES}")

@@ -1,20 +1,42 @@
 """`vertex-emulator inject debug`: a debugger attaches to replicas, each on a port of this machine."""
 
 import contextlib
+import errno
+import json
 import re
 import signal
 import socket
+import struct
+import subprocess
+import threading
 from collections.abc import Iterator
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, cast
 
 import pytest
 
+from tests.ports import reserve_port
 from tests.vertex_emulator import packages
 from tests.vertex_emulator.debugger_client import DebuggerClient
 from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
-from tests.vertex_emulator.running import PATIENCE_SECONDS, RunningEmulator, command, custom_job, pool, until
+from tests.vertex_emulator.running import (
+    IMAGE,
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    command,
+    custom_job,
+    labelled,
+    pool,
+    until,
+)
 from tests.vertex_emulator.test_python_packages import BUCKET
 from tests.vertex_emulator.test_python_packages import pool as package_pool
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import Replica
+from vertex_emulator.debugging import debug_port_forwarding
+from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
+from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT
+from vertex_emulator.replicas.executor_protocol import Executor
 
 TRAIN = """\
 import os, subprocess, sys
@@ -159,3 +181,194 @@ def test_a_package_is_debugged_after_a_crash_by_its_owner_alone(offline: Running
             debugger.event("terminated")
     assert offline.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
     assert offline.lines(name)[-1] == "value 42"
+
+
+class ReplicaInMemory:
+    """An executor and its only replica: keeps what is sent to it, and answers nothing."""
+
+    def __init__(self) -> None:
+        self.connections: list[bytes] = []
+        self.ended = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def connect_to_port(self, *_: Any) -> "ConnectionInMemory":
+        return ConnectionInMemory(self)
+
+    def keep(self, sent: bytes) -> None:
+        with self._lock:
+            self.connections.append(sent)
+        self.ended.release()
+
+
+class ConnectionInMemory:
+    """A connection to it; its output ends with its input."""
+
+    def __init__(self, replica: ReplicaInMemory) -> None:
+        self._replica = replica
+        self._sent = b""
+        self._ended = threading.Event()
+
+    def write(self, data: bytes) -> None:
+        self._sent += data
+
+    def close_input(self) -> None:
+        self._ended.set()
+
+    def iterate_output_with_stream_numbers(self) -> Iterator[tuple[int, bytes]]:
+        assert self._ended.wait(PATIENCE_SECONDS)
+        yield from ()
+
+    def close(self) -> None:
+        self._replica.keep(self._sent)
+
+
+MESSAGE = b"Content-Length: 2\r\n\r\n{}"
+
+
+@contextlib.contextmanager
+def forwarded(listening: socket.socket, replica: ReplicaInMemory) -> Iterator[None]:
+    """Relay the connections of a listening socket to a replica while the block runs."""
+    forwarding = DebugPortForwarding(cast("Database", None), cast("Executor", replica))
+    listener = debug_port_forwarding._Listener(Replica(0, 0), listening)
+    forwarding._listeners["1"] = {"workerpool0-0": listener}
+    forwarding._accept_in_thread("1", listener)
+    try:
+        yield
+    finally:
+        forwarding.close_ports_of_job("1")
+
+
+def resetting(source_port: int, port: int) -> socket.socket:
+    """A connection from a port of the sender's choice, reset when it is closed."""
+    connection = socket.socket()
+    connection.settimeout(PATIENCE_SECONDS)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.bind(("127.0.0.1", source_port))
+    connection.connect(("127.0.0.1", port))
+    return connection
+
+
+@needs_root
+def test_a_reset_message_is_not_its_port_s_next_user_s() -> None:
+    """As of requests (test_access.py): what another user sent before a reset reaches no replica."""
+    replica = ReplicaInMemory()
+    with ExitStack() as stack:
+        ports = [stack.enter_context(reserve_port()) for _ in range(50)]
+        listening = socket.create_server(("127.0.0.1", 0), backlog=200)
+        port = listening.getsockname()[1]
+
+        def send_and_reset() -> None:
+            for source_port in ports:
+                with resetting(source_port, port) as connection:
+                    connection.sendall(MESSAGE.replace(b"{}", b"[]"))
+
+        as_user(NOBODY, send_and_reset)  # nobody accepts yet: they wait for their turn
+        own = [stack.enter_context(resetting(source_port, port)) for source_port in ports]
+        with forwarded(listening, replica):
+            for connection in own:
+                connection.sendall(MESSAGE)
+                connection.shutdown(socket.SHUT_WR)
+            for _ in own:
+                assert replica.ended.acquire(timeout=PATIENCE_SECONDS)
+    assert replica.connections == [MESSAGE] * 50
+
+
+@needs_root
+def test_nothing_of_another_user_is_read_or_written() -> None:
+    replica = ReplicaInMemory()
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def attach() -> str:
+        with socket.create_connection(listening.getsockname(), PATIENCE_SECONDS) as connection:
+            with contextlib.suppress(OSError):
+                connection.sendall(MESSAGE)
+                return connection.recv(100).decode()
+            return ""
+
+    with forwarded(listening, replica):
+        assert [as_user(NOBODY, attach) for _ in range(20)] == [""] * 20
+        assert replica.connections == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+        b"CONNECT x:1 HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01",
+        b"\r\n" + MESSAGE,
+    ],
+)
+def test_no_client_but_a_debugger_is_relayed(sent: bytes) -> None:
+    replica = ReplicaInMemory()
+    listening = socket.create_server(("127.0.0.1", 0))
+    with forwarded(listening, replica):
+        with socket.create_connection(listening.getsockname(), PATIENCE_SECONDS) as connection:
+            connection.sendall(sent)
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(100) == b""
+        assert replica.connections == []
+        with socket.create_connection(listening.getsockname(), PATIENCE_SECONDS) as connection:
+            connection.sendall(MESSAGE.lower())
+            connection.shutdown(socket.SHUT_WR)
+            assert replica.ended.acquire(timeout=PATIENCE_SECONDS)
+    assert replica.connections == [MESSAGE.lower()]
+
+
+def test_a_port_outlives_a_lack_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user may use up what the process can open, for a while."""
+    replica = ReplicaInMemory()
+    failures = iter([errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOMEM])
+
+    class Scarce(socket.socket):
+        def accept(self) -> tuple[socket.socket, Any]:
+            if failure := next(failures, None):
+                raise OSError(failure, "scarce")
+            return super().accept()
+
+    monkeypatch.setattr(debug_port_forwarding, "_RETRY_SECONDS", 0.0)
+    listening = Scarce()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    with forwarded(listening, replica):
+        with socket.create_connection(listening.getsockname(), PATIENCE_SECONDS) as connection:
+            connection.sendall(MESSAGE)
+            connection.shutdown(socket.SHUT_WR)
+            assert replica.ended.acquire(timeout=PATIENCE_SECONDS)
+    assert replica.connections == [MESSAGE]
+
+
+def test_neither_page_nor_container_reaches_a_debugged_replica(shared: RunningEmulator) -> None:
+    inject_debug(shared, "--wait")
+    name = shared.create(custom_job(pool("pass"), name="debugged"))
+    until(lambda: ports(shared, name), "the port")
+    ((_, port),) = ports(shared, name)
+    # What any page in the owner's browser can send without being asked: debugpy would take the body for a message.
+    body = json.dumps({"seq": 1, "type": "request", "command": "initialize", "arguments": {"adapterID": "python"}})
+    head = (
+        f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as page:
+        page.sendall(f"{head}{body}".encode())
+        with contextlib.suppress(ConnectionResetError):
+            assert page.recv(1000) == b""
+    (container,) = labelled(name)
+    form = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+    inspected = subprocess.run(["docker", "inspect", "-f", form, container], capture_output=True, text=True, check=True)
+    script = f"""
+import socket
+gateway = socket.inet_ntoa(bytes.fromhex(open("/proc/net/route").read().split()[13])[::-1])
+for host in (gateway, {inspected.stdout.strip()!r}, "127.0.0.1"):
+    for port in ({port}, {CONTAINER_PORT}):
+        try:
+            socket.create_connection((host, port), 3)
+            print("connected to", host, port)
+        except OSError:
+            print("refused")
+"""
+    arguments = ["docker", "run", "--rm", IMAGE, "python3", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.stderr) == (["refused"] * 6, "")
+    shared.call("POST", f"v1/{name}:cancel")
+    assert shared.ended(name)["state"] == "JOB_STATE_CANCELLED"

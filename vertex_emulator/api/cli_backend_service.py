@@ -16,7 +16,7 @@ from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.injected_faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -137,7 +137,7 @@ class CliBackendService:
         return {"cleared": cleared}
 
     def inject_fault(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a fault for jobs and requests to come. Raises ApiError."""
+        """Add a fault for jobs and requests to come, unless too many are pending. Raises ApiError."""
         try:
             fault = InjectedFault.parse(body)
             if fault.kind == "debug":
@@ -147,6 +147,10 @@ class CliBackendService:
         except DebuggerUnavailable as error:
             raise ApiError("FAILED_PRECONDITION", str(error)) from error
         with self.database.write_transaction() as transaction:
+            # The creation of a job looks at all of them.
+            if len(transaction.injected_faults.list_remaining_job_counts_and_faults()) >= MAX_PENDING_FAULTS:
+                message = f"{MAX_PENDING_FAULTS} faults are pending, which is the most: remove them with --clear"
+                raise ApiError("FAILED_PRECONDITION", message)
             transaction.injected_faults.add(fault)
         self.request_faults.reload_from_database()
         return {"fault": fault.to_json_without_defaults()}

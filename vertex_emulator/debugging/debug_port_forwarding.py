@@ -1,10 +1,12 @@
 """Listens on a loopback port for each debugged replica, and forwards connections of the own user and root to it."""
 
 import contextlib
+import errno
 import logging
 import os
 import socket
 import threading
+import time
 from dataclasses import dataclass, field
 
 from vertex_emulator.database import Database
@@ -18,6 +20,11 @@ from vertex_emulator.replicas.executor_protocol import Executor
 
 _HOST = "127.0.0.1"
 _MAX_PORT = 65535
+_CLOSED = (errno.EBADF, errno.EINVAL)
+_RETRY_SECONDS = 0.1
+# What every message of a debugger begins with (Debug Adapter Protocol, "Base Protocol"), and no request of a browser.
+_MESSAGE_BEGIN = b"content-"
+_MESSAGE_SECONDS = 120.0
 _log = logging.getLogger("vertex_emulator.debugging")
 
 
@@ -87,8 +94,11 @@ class DebugPortForwarding:
         while True:
             try:
                 client, _ = listener.socket.accept()
-            except OSError:  # closed
-                return
+            except OSError as error:
+                if error.errno in _CLOSED:
+                    return
+                time.sleep(_RETRY_SECONDS)  # the process has no room for another file now
+                continue
             if not _is_own_user(client):
                 _log.warning("a debugger of another user was refused at job %s", job_id)
                 client.close()
@@ -100,6 +110,9 @@ class DebugPortForwarding:
     def _relay_to_replica(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
         task = listener.replica.task_name
         try:
+            if not _sends_debugger_message(client):
+                _log.warning("a client that is no debugger was refused at job %s", job_id)
+                return
             stream = self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT, READY_SOCKET_NAME)
             relay_connection(client, stream)
         except (EmulatorError, OSError) as error:
@@ -118,6 +131,18 @@ def _listen_on_first_free_port(first_port: int) -> socket.socket:
         with contextlib.suppress(OSError):
             return socket.create_server((_HOST, candidate))
     return socket.create_server((_HOST, 0))
+
+
+def _sends_debugger_message(client: socket.socket) -> bool:
+    """Return whether a client begins as a debugger does, and leave what it sends. Raises OSError.
+
+    debugpy takes the head of any HTTP request for that of a message, and whatever page the user's browser shows can
+    send one.
+    """
+    client.settimeout(_MESSAGE_SECONDS)
+    begin = client.recv(len(_MESSAGE_BEGIN), socket.MSG_PEEK).lower()
+    client.settimeout(None)
+    return bool(begin) and _MESSAGE_BEGIN.startswith(begin)
 
 
 def _is_own_user(client: socket.socket) -> bool:

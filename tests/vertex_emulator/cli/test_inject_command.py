@@ -1,6 +1,7 @@
 """`vertex-emulator inject` against a real emulator."""
 
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import requests
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
 from vertex_emulator.errors import InvalidFault
-from vertex_emulator.injected_faults import FAULT_KINDS, InjectedFault
+from vertex_emulator.injected_faults import FAULT_KINDS, MAX_PENDING_FAULTS, InjectedFault
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(600)"
 
@@ -90,6 +91,21 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
         ({"kind": "debug", "wait": "yes"}, "wait is 'yes'; it must be of type bool"),
         ({"kind": "debug", "port": 65536}, "port is 65536"),
         ({"kind": "debug", "port": True}, "port is True; it must be of type int"),
+        ({"kind": "debug", "port": -1}, "port is -1"),
+        ({"kind": "debug", "port": 10**30}, "port is 10000"),
+        ({"kind": "oom", "name": "[" * 257}, "name has 257 characters; it must have 256 at most"),
+        ({"kind": "fail", "code": 3, "message": "x" * 10_001}, "message has 10001 characters"),
+        ({"kind": "oom", "replica": "workerpool0-" + "9" * 30}, "replica has 42 characters"),
+        ({"kind": "stockout", "machine_type": "m" * 129}, "machine_type has 129 characters"),
+        ({"kind": "oom", "after": 10**400}, "after is 1000"),
+        ({"kind": "oom", "after": []}, "after is .*; it must be of type float"),
+        ({"kind": "oom", "count": 1.5}, "count is 1.5; it must be of type int"),
+        ({"kind": "oom", "times": 10**19}, "times is 10000"),
+        ({"kind": ["oom"]}, "it must be of type str"),
+        ({"kind": "slow", "seconds": float("nan")}, "seconds is nan"),
+        ({"kind": "slow", "seconds": 601}, "seconds is 601"),
+        ({"kind": "rate", "per_minute": -1}, "per_minute is -1"),
+        ({"kind": "oom", "__class__": 1}, "__class__ is not one of the fields"),
     ],
 )
 def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told: str) -> None:
@@ -114,6 +130,32 @@ def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> N
     error = shared.call("POST", "vertex_emulator/faults", {"kind": "fail", "code": 99}, expect=400)["error"]
     assert error["status"] == "INVALID_ARGUMENT"
     assert "code is 99" in error["message"]
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e400", "-Infinity", "9" * 5000, "[" * 3000, '"\\ud800"', "{}", "null"])
+def test_values_that_are_no_numbers_are_refused(shared: RunningEmulator, value: str) -> None:
+    body = f'{{"kind": "oom", "after": {value}}}'
+    headers = {"Content-Type": "application/json"}
+    reply = shared.http.post(f"{shared.url}/vertex_emulator/faults", data=body, headers=headers, timeout=60)
+    assert (reply.status_code, reply.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert shared.call("GET", "vertex_emulator/status")["faults"] == []
+
+
+@pytest.mark.parametrize("name", ["[" * 256, "*a" * 128, "[!" * 128, "?" * 256])
+def test_the_worst_patterns_take_little_work(name: str) -> None:
+    """A pattern is looked at when a job is created; one of 50,000 brackets took a minute of the processor."""
+    fault = InjectedFault.parse({"kind": "oom", "name": name})
+    begin = time.process_time()
+    assert not fault.matches("b" * 128)
+    assert time.process_time() - begin < 1  # 0.01 s measured
+
+
+def test_pending_faults_are_limited(own: RunningEmulator) -> None:
+    for _ in range(MAX_PENDING_FAULTS):
+        own.call("POST", "vertex_emulator/faults", {"kind": "oom", "name": "nobody"})
+    error = own.call("POST", "vertex_emulator/faults", {"kind": "oom"}, expect=400)["error"]
+    assert error["message"] == "100 faults are pending, which is the most: remove them with --clear"
+    assert inject(own, "--clear") == "cleared 100\n"
 
 
 def test_request_faults_hit_requests_about_jobs(own: RunningEmulator) -> None:
