@@ -4,13 +4,14 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 from google.auth import identity_pool
 
 from tests import go_program, recipes
 
 GITLAB_KEYS = {"image", "variables", "id_tokens", "before_script", "extends", "rules", "script", "resource_group"}
-GITLAB_KEYS |= {"needs", "artifacts"}
+GITLAB_KEYS |= {"needs", "artifacts", "environment"}
 """The keywords of a job that the recipe uses (GitLab's CI/CD YAML syntax reference)."""
 PROVIDER = "projects/1/locations/global/workloadIdentityPools/ci/providers/git"
 DEPLOYER = "deployer@acme-dev.iam.gserviceaccount.com"
@@ -35,9 +36,8 @@ def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
 def test_both_pipelines_review_update_and_look_for_drift() -> None:
     github, gitlab = map(yaml.safe_load, recipes.texts())
     jobs = {"preview", "dev", "plan", "prod", "drift"}
-    assert github["jobs"].keys() == jobs
-    assert github["permissions"]["id-token"] == "write"
-    assert gitlab.keys() == {".google", *jobs}
+    assert github["jobs"].keys() == gitlab.keys() - {".google"} == {*jobs, "comment"}
+    assert {github["jobs"][name]["permissions"]["id-token"] for name in jobs} == {"write"}
     assert set().union(*gitlab.values()) == GITLAB_KEYS
     assert {gitlab[name]["extends"] for name in jobs} == {".google"}
     for pipeline in (github["jobs"], gitlab):
@@ -57,6 +57,54 @@ def test_code_of_pull_requests_runs_as_an_account_that_only_reads() -> None:
     assert [name for name in gitlab if gitlab[name].get("variables") == {"ACCOUNT": "$PREVIEWER"}] == reading
     assert "head.repo.full_name == github.repository" in github["jobs"]["preview"]["if"]
     assert "pull_request_target" not in github[True]
+
+
+def test_code_of_a_branch_meets_no_right_to_write() -> None:
+    github, gitlab = map(yaml.safe_load, recipes.texts())
+    assert github["permissions"] == {"contents": "read"} and "secrets." not in str(github["env"])
+    for name, job in github["jobs"].items():
+        uses = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
+        if name == "comment":
+            assert job["permissions"] == {"pull-requests": "write"}
+            assert not {"actions/checkout", "google-github-actions/auth"} & {*uses}
+            assert "secrets." not in str(job) and "make" not in str(job)
+        else:
+            assert job["permissions"] == {"contents": "read", "id-token": "write"} and "GH_TOKEN" not in str(job)
+            checkouts = [step["with"] for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
+            assert checkouts == [{"persist-credentials": False}]
+        assert ("environment" in job) == (name not in ("preview", "comment"))
+    assert gitlab["comment"]["variables"] == {"GIT_STRATEGY": "none"} and "id_tokens" not in gitlab["comment"]
+    environments = {name: job.get("environment") for name, job in gitlab.items()}
+    assert environments["comment"] == {"name": "review", "action": "access"}
+    assert environments["preview"] == {"name": "dev", "action": "access"}
+    assert [name for name, job in gitlab.items() if "REVIEW_TOKEN" in str(job)] == ["comment"]
+
+
+HOSTILE_REVIEWS = {
+    "a command": "/merge\n  /approve\nfine\n",
+    "a million characters": "x" * 1_000_000,
+    "no UTF-8": "\udcff",
+    "a link to the environment": None,
+}
+
+
+@pytest.mark.parametrize("review", HOSTILE_REVIEWS.values(), ids=list(HOSTILE_REVIEWS))
+def test_a_comment_is_data(review: str | None, tmp_path: Path) -> None:
+    """What `preview` leaves is somebody else's: neither a command of GitLab or a bot, nor a file of the job's."""
+    if review is None:
+        (tmp_path / "review.md").symlink_to("/proc/self/environ")
+    else:
+        (tmp_path / "review.md").write_text(review, errors="surrogateescape")
+    (tmp_path / "gh").write_text('#!/bin/sh\ncase "$*" in *--paginate*) ;; *) cat body.md > sent;; esac\n')
+    (tmp_path / "gh").chmod(0o755)
+    variables = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", "GH_TOKEN": TOKEN}
+    (command,) = recipes.github_steps("comment", {"github.event.number": "1"})
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    sent = tmp_path / "sent"
+    assert (done.returncode == 0) == (review is not None) == sent.exists(), done.stderr
+    if review is not None:
+        lines = sent.read_bytes().split(b"\n")
+        assert len(sent.read_bytes()) <= 60_010 and not any(line.lstrip().startswith(b"/") for line in lines)
 
 
 def test_gitlab_s_steps_write_workload_identity_credentials(tmp_path: Path) -> None:

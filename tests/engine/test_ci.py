@@ -77,7 +77,8 @@ def run_gitlab_job(project: CloudProject, job: str) -> "subprocess.CompletedProc
 
 def run_github_preview_until_comment(project: CloudProject) -> "tuple[int, list[str]]":
     """Run the preview, and the step that comments on it whatever came before; its exit code, and the calls of `gh`."""
-    preview, comment = recipes.github_steps("preview", EXPRESSIONS)
+    (preview,) = recipes.github_steps("preview", EXPRESSIONS)
+    (comment,) = recipes.github_steps("comment", EXPRESSIONS)
     done = run(project, preview)
     (project.root / "gh-was-called-with").unlink(missing_ok=True)
     assert run(project, comment).returncode == 0
@@ -117,7 +118,7 @@ def notes(checkout: CloudProject) -> Iterator[list[dict[str, Any]]]:
 def test_workflows_apply_what_was_reviewed_and_leave_no_drift(checkout: CloudProject, vertex: RunningEmulator) -> None:
     code, calls = run_github_preview_until_comment(checkout)
     assert code == 0 and "--paginate repos/acme/training/issues/42/comments" in calls[0]
-    assert calls[1] == "api --silent repos/acme/training/issues/42/comments -F body=@review.md"
+    assert calls[1] == "api --silent repos/acme/training/issues/42/comments -F body=@body.md"
     comment = (checkout.root / "review.md").read_text()
     assert comment.startswith("<!-- review of dev -->\n### Preview of `dev`\n")
     assert "- 1 job to submit: `train`" in comment and "| USD an hour | 0.00 | 0.27 |" in comment
@@ -152,6 +153,7 @@ def test_a_preview_with_a_mistake_fails_and_edits_the_comment(
 ) -> None:
     done = run_gitlab_job(checkout, "preview")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert run_gitlab_job(checkout, "comment").returncode == 0
     assert len(notes) == 2 and "- 1 job to submit: `train`" in notes[1]["body"]
 
     checkout.container["imageUri"] = "${images.trainr}"
@@ -159,10 +161,11 @@ def test_a_preview_with_a_mistake_fails_and_edits_the_comment(
     mistake = "${images.trainr} is not declared; did you mean trainer?`"
     done = run_gitlab_job(checkout, "preview")
     assert done.returncode != 0
+    assert run_gitlab_job(checkout, "comment").returncode == 0
     assert len(notes) == 2 and notes[1]["body"].startswith("<!-- review of dev -->\n") and mistake in notes[1]["body"]
 
     (checkout.root / "id-of-the-comment").write_text("17\n")
     code, calls = run_github_preview_until_comment(checkout)
     assert code != 0
-    assert calls[1] == "api --silent --method PATCH repos/acme/training/issues/comments/17 -F body=@review.md"
+    assert calls[1] == "api --silent --method PATCH repos/acme/training/issues/comments/17 -F body=@body.md"
     assert mistake in (checkout.root / "review.md").read_text()
