@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
@@ -14,6 +16,7 @@ from ..schema.declared_job import LIFECYCLE_KEY
 from .declaration_loading import Entry
 
 _JOB_TABLES = ("vars", "images", "packages", "secrets", interpolation.JOBS)
+_CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
 
 
 @dataclass(frozen=True)
@@ -62,5 +65,14 @@ def resolve_known_references_and_find_violations(
 def _get_allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
     """Return the tables that a reference at a path of an image, a package or a job may name."""
     if section in KINDS and path[:1] != (LIFECYCLE_KEY,):
-        return _JOB_TABLES
+        return _JOB_TABLES if _may_have_secrets(path) else tuple(table for table in _JOB_TABLES if table != "secrets")
     return ("vars", "secrets") if section == "images" and path[:1] == ("secrets",) else ("vars",)
+
+
+def _may_have_secrets(path: KeyPath) -> bool:
+    """Whether a path is a part of a container's environment or command line.
+
+    All other fields end in plain places: names and labels in lists and links, output folders in outputs and logs.
+    """
+    parts = [to_camel(str(part)) for part in path]
+    return bool(_CONTAINERS & {*parts}) and bool(_SECRET_FIELDS & {*parts})

@@ -260,10 +260,12 @@ class Project:
 def create_project(folder: Path) -> Iterator[Project]:
     """Create a project below a folder, and end its emulator and containers afterwards."""
     project = Project(folder)
-    yield project
-    if project.data.exists():
-        stop_emulator_and_describe(project.data, only_if_idle=False)
-        remove_containers_and_data_except_buckets(project.data)
+    try:
+        yield project
+    finally:
+        if project.data.exists():
+            stop_emulator_and_describe(project.data, only_if_idle=False)
+            remove_containers_and_data_except_buckets(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

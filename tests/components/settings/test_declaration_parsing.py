@@ -354,6 +354,25 @@ def test_a_secret_that_is_declared_stays_a_reference(tmp_path: Path) -> None:
     assert "hidden" not in str(settings.jobs)
 
 
+PLAIN_PLACES = {
+    "displayName": ("displayName: '${secrets.token}'", "displayName"),
+    "labels": ("labels: {team: '${secrets.token}'}", "labels.team"),
+    "output": (
+        "jobSpec: {baseOutputDirectory: {outputUriPrefix: 'gs://b/${secrets.token}'}}",
+        "jobSpec.baseOutputDirectory.outputUriPrefix",
+    ),
+    "environment of nothing": ("jobSpec: {env: '${secrets.token}'}", "jobSpec.env"),
+}
+
+
+@pytest.mark.parametrize(("declared", "path"), PLAIN_PLACES.values(), ids=list(PLAIN_PLACES))
+def test_a_secret_ends_in_no_plain_place(tmp_path: Path, declared: str, path: str) -> None:
+    stack = f"{INCLUDING}  vertex-training:secrets: {{token: hidden}}\n"
+    found = problems(tmp_path, stack, jobs=f"customJobs: {{train: {{{declared}}}}}")
+    refused = [line for line in found if "${secrets.token} is not a reference that is allowed here" in line]
+    assert [line.split(": ")[1] for line in refused] == [f"customJobs.train.{path}"]
+
+
 def test_an_undeclared_secret_suggests_the_nearest(tmp_path: Path) -> None:
     stack = f"{INCLUDING}  vertex-training:secrets: {{hfToken: hidden}}\n"
     (problem,) = problems(tmp_path, stack, jobs=small_job("['${secrets.hftoken}']"))

@@ -1,0 +1,211 @@
+"""Secrets of a local stack, followed through all that a run writes, shows and starts."""
+
+import base64
+import gzip
+import json
+import stat
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.engine import preloaded_python
+from tests.engine.project import SLEEP, Project, create_project
+from tests.engine.test_lifecycle import ENDED, quick_job, set_secret, until
+
+CORES = {
+    "stack": "canaryStackQ7e1xT4wZ",
+    "emulator": "canaryEmulatorQ7e2xT4wZ",
+    "google": "canaryGoogleQ7e3xT4wZ",
+    "hub": "canaryHubQ7e4xT4wZ",
+    "registry": "canaryRegistryQ7e5xT4wZ",
+}
+SECRETS = {name: f"+/&é<{core}=%" for name, core in CORES.items()}
+"""With characters that URLs, JSON and shells write in other ways, around some that all write alike."""
+
+
+FAILING = "echo it begins; exit 3"
+"""What prints no secret: what a container prints is in its log."""
+
+
+def forms(core: str) -> set[bytes]:
+    """How part of a secret is written: as it is, in hexadecimal digits, and in base64 at any place of a text."""
+    data = core.encode()
+    found = {data, data.hex().encode(), data.hex().upper().encode()}
+    for shift in range(3):  # the first and the last digits depend on what stands around
+        found.add(base64.b64encode(b"x" * shift + data)[4:-4])
+    return found
+
+
+FORMS = {name: forms(core) for name, core in CORES.items()}
+
+
+def names(data: bytes | str) -> set[str]:
+    """Return whose secrets a text has, in whatever form."""
+    text = data.encode(errors="surrogateescape") if isinstance(data, str) else data
+    return {name for name, found in FORMS.items() if any(form in text for form in found)}
+
+
+@dataclass
+class Processes:
+    """Reads what all processes of the machine show of themselves, again and again while it runs."""
+
+    commands: dict[str, set[str]] = field(default_factory=dict)
+    """By command line: the secrets in it."""
+    environments: dict[str, set[str]] = field(default_factory=dict)
+    """By program: the secrets in its environment. Other users cannot read that."""
+
+    def __enter__(self) -> "Processes":
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @staticmethod
+    def _read_again(process: Path) -> bytes:
+        try:
+            return (process / "cmdline").read_bytes()
+        except OSError:
+            return b""
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            for process in Path("/proc").glob("[0-9]*"):
+                try:
+                    command = (process / "cmdline").read_bytes()
+                    environment = (process / "environ").read_bytes()
+                except OSError:
+                    continue
+                if not command or command != self._read_again(process):
+                    continue  # it has just become another program
+                shown = command.replace(b"\0", b" ").decode(errors="replace")
+                self.commands.setdefault(shown, names(command))
+                self.environments[shown] = self.environments.get(shown, set()) | names(environment)
+            self._ended.wait(0.02)
+
+
+@dataclass
+class Followed:
+    """What a run has shown and left, by where it is."""
+
+    project: Project
+    processes: Processes
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
+    """A stack of a job that has a secret, one that fails and an image, from its preview to its failed update."""
+    folder = tmp_path_factory.mktemp("canary")
+    with create_project(folder) as project:
+        project.environment = preloaded_python.remove_variables(project.environment) | {
+            "GOOGLE_OAUTH_ACCESS_TOKEN": SECRETS["google"],
+            "HF_TOKEN": SECRETS["hub"],
+            "DOCKER_CONFIG": str(folder / "docker"),
+        }
+        (folder / "docker").mkdir()
+        login = base64.b64encode(f"user:{SECRETS['registry']}".encode()).decode()
+        auths = {"auths": {"registry.test": {"auth": login}}}
+        (folder / "docker" / "config.json").write_text(json.dumps(auths))
+        project.use_own_image("canary")
+        project.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
+        command = [*SLEEP, "600"]
+        project.declarations["customJobs"]["sleep"] = quick_job(command=command, env=project.container["env"])
+        project.declare()
+        set_secret(project, "secrets.token", SECRETS["stack"])
+        set_secret(project, "emulator.secrets.hf-token", SECRETS["emulator"])
+        texts: dict[str, str] = {}
+        options = ("--stack", project.name)
+        texts["preview"] = project.pulumi("preview", "--diff", *options)
+        texts["preview --json"] = project.pulumi("preview", "--json", "--show-sames", *options)
+        project.pulumi("preview", "--save-plan", str(folder / "plan.json"), *options)
+        texts["plan"] = (folder / "plan.json").read_text()
+        with Processes() as processes:
+            texts["up"] = project.up()
+            project.declarations["customJobs"]["train"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {
+                "command": ["sh", "-c", FAILING]
+            }
+            project.declare()
+            texts["failing up"] = project.up("--diff", fails=True)
+        texts["debug preview"] = project.pulumi("preview", "--debug", *options)
+        texts["refresh"] = project.refresh("--diff")
+        texts["export"] = project.pulumi("stack", "export", *options)
+        texts["outputs"] = project.pulumi("stack", "output", "--json", *options)
+        texts["logs"] = project.pulumi("logs", *options)
+        preview = folder / "preview.json"
+        preview.write_text(project.pulumi("preview", "--json", "--show-sames", *options))
+        for form in ("markdown", "json"):
+            review = ["vertex-training", "review", "--format", form, str(preview)]
+            texts[f"review {form}"] = subprocess.run(review, check=True, capture_output=True, text=True).stdout
+        yield Followed(project, processes, texts)
+
+
+def test_nothing_that_pulumi_shows_has_a_secret(followed: Followed) -> None:
+    assert "it begins" in followed.texts["failing up"] and "exited with" in followed.texts["failing up"]
+    shown = {name: names(text) for name, text in followed.texts.items()}
+    assert shown == {name: set() for name in shown}
+
+
+def test_files_of_pulumi_and_the_cache_have_no_secret(followed: Followed) -> None:
+    folder = followed.project.root.parent
+    found = {}
+    for file in (*folder.glob("state/**/*"), *folder.glob("home/**/*"), *followed.project.root.glob("*/*.yaml")):
+        if file.is_file() and not file.is_symlink() and (held := names(file.read_bytes())):
+            found[str(file.relative_to(folder))] = held
+    assert found == {}
+
+
+def test_no_command_line_has_a_secret(followed: Followed) -> None:
+    """Every user of the machine can read those. An environment is its user's alone."""
+    assert len(followed.processes.commands) > 10
+    assert {command: held for command, held in followed.processes.commands.items() if held} == {}
+    # The engine hands the stack's config to the program as a variable. Nothing that this module starts has it.
+    own = {
+        command: held & {"stack", "emulator", "registry"} for command, held in followed.processes.environments.items()
+    }
+    holders = [command for command, held in own.items() if held and "pulumi-language-python-exec" not in command]
+    containers = ("python -u /train.py", "sleep 600", "sh -c ")
+    assert holders and [command for command in holders if not command.startswith(containers)] == []
+
+
+def test_docker_shows_a_container_s_own_secret_alone(followed: Followed) -> None:
+    with closing(docker.from_env()) as client:
+        mine = {"label": f"vertex-training.emulator={followed.project.emulator_id}"}
+        (container,) = (found.attrs for found in client.containers.list(all=True, filters=mine))
+        image = client.images.get(followed.project.outputs()["images"]["trainer"])
+        others = [image.attrs, image.history(), [network.attrs for network in client.networks.list()]]
+        assert names(b"".join(image.save())) == names(json.dumps(others)) == set()
+    environment = container["Config"].pop("Env")
+    assert (names(json.dumps(environment)), names(json.dumps(container))) == ({"stack"}, set())
+
+
+def test_the_emulator_shows_no_secret_but_to_its_owner(followed: Followed, tmp_path: Path) -> None:
+    project = followed.project
+    (sleeping,) = (job["name"] for job in project.list_jobs() if job["displayName"] == "sleep")
+    for path in ("/", *(f"/jobs/customJobs/{job['name'].rpartition('/')[2]}" for job in project.list_jobs())):
+        with urllib.request.urlopen(project.endpoint()["url"] + path) as page:
+            assert names(page.read()) == set(), path
+    project.request("POST", f"{sleeping}:cancel")
+    until(lambda: all(job["state"] in ENDED for job in project.list_jobs()), "the end of all jobs")
+    assert project.run_emulator("stop").returncode == 0
+    files = {file.relative_to(project.data).as_posix(): file for file in project.data.rglob("*") if file.is_file()}
+    held = {name: found for name, file in files.items() if (found := names(file.read_bytes()))}
+    database = {name: {"stack"} for name in held if name.startswith("emulator.db")}
+    assert held == {"secrets.json": {"emulator"}, **database} and database
+    assert stat.S_IMODE(project.data.stat().st_mode) == 0o700
+    for options, expected in (([], {"stack"}), (["--redact-env"], set[str]())):
+        archive = tmp_path / f"{len(options)}.tar.gz"
+        assert project.run_emulator("export", *options, str(archive)).returncode == 0
+        with gzip.open(archive) as stream:
+            assert names(stream.read()) == expected
+        assert stat.S_IMODE(archive.stat().st_mode) == 0o600
