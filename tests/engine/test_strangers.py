@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ RUNS = f"import pathlib; pathlib.Path('RAN').write_text('{CANARY}')\n"
 
 @pytest.fixture
 def fork(project: Project) -> Project:
-    """A checkout with a home and a neighbour, which have the canary, and a package and an image full of links to them."""
+    """A checkout beside a home and a neighbour that have the canary."""
     home, neighbour = (project.root.parent / name for name in ("homes", "neighbour"))
     for folder in (home / ".config" / "gcloud", home / ".docker", neighbour):
         folder.mkdir(parents=True)
