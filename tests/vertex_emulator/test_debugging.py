@@ -331,11 +331,13 @@ def test_a_port_outlives_a_lack_of_files(monkeypatch: pytest.MonkeyPatch) -> Non
     listening = Scarce()
     listening.bind(("127.0.0.1", 0))
     listening.listen()
-    with forwarded(listening, replica):
-        with socket.create_connection(listening.getsockname(), PATIENCE_SECONDS) as connection:
-            connection.sendall(MESSAGE)
-            connection.shutdown(socket.SHUT_WR)
-            assert replica.ended.acquire(timeout=PATIENCE_SECONDS)
+    with (
+        forwarded(listening, replica),
+        socket.create_connection(listening.getsockname(), PATIENCE_SECONDS) as connection,
+    ):
+        connection.sendall(MESSAGE)
+        connection.shutdown(socket.SHUT_WR)
+        assert replica.ended.acquire(timeout=PATIENCE_SECONDS)
     assert replica.connections == [MESSAGE]
 
 
