@@ -15,6 +15,7 @@ MODULES = (
     "components/files",
     "components/images/build_context",
     "components/images/dockerignore",
+    "vertex_api/client_errors",
     "vertex_api/validation/problem_limit",
 )
 _SCRIPT = """

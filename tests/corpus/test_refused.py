@@ -36,12 +36,17 @@ RULES = (
 )
 """Where faults are found, beside the types of messages, declarations and stack files."""
 CASES = tuple(cases())
+_LINK = "-> "
+"""What the content of a symbolic link begins with in bases."""
 
 
 def said(files: dict[str, Any], base: Base, root: Path) -> list[str]:
     """What is said of a project: `file: field: message`, without the lines."""
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str) and content.startswith(_LINK):
+            (root / name).symlink_to(content.removeprefix(_LINK))
+            continue
         # JSON is YAML too, and written faster.
         (root / name).write_text(content if isinstance(content, str) else json.dumps(content))
     if base.is_legacy:

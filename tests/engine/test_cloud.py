@@ -65,7 +65,7 @@ class TestFirstUp:
 
     def test_services_come_first_and_grants_before_jobs(self, first_up: tuple[CloudProject, str]) -> None:
         cloud, output = first_up
-        assert "IAM does not know the account yet; trying again in 1 s" in output
+        assert "IAM does not know the account yet; trying again for up to" in output
         made = cloud.read_provider_calls()
         kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
         services = [index for index, kind in enumerate(kinds) if kind == "Service"]
@@ -136,7 +136,7 @@ def test_the_first_up_of_dev_and_prod_passes(tmp_path: Path, vertex: RunningEmul
         cloud.declare()
         output = cloud.up()
         for reason in ("IAM does not know the account yet", "Cloud KMS does not know the grant of the key yet"):
-            assert f"{reason}; trying again in 1 s" in output
+            assert f"{reason}; trying again for up to" in output
         assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
         cloud.assert_no_changes()
 

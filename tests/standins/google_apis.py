@@ -65,11 +65,12 @@ class GoogleApisStandIn:
                 return 403, {"error": {"code": 403, "message": self.refusal}}
             self.delegates = json.loads(body).get("delegates") or []
             return 200, {"accessToken": f"{token}-as-{matched[1]}", "expireTime": "2099-01-01T00:00:00Z"}
-        # A job or a build, by whatever its path names.
+        # A job, a build or an object, by whatever its path names.
         return 200, {
             "name": path.partition("?")[0].removeprefix("/v1/"),
             "id": path.rpartition("/")[2],
             "status": "QUEUED",
+            "generation": "1",
         }
 
 

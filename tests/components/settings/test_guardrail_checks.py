@@ -174,12 +174,10 @@ def test_guardrails_use_stack_vars_and_labels(tmp_path: Path) -> None:
 
 
 def test_a_value_known_later_is_rejected(tmp_path: Path) -> None:
-    jobs = JOBS.replace('"${vars.machine}"', '"${secrets.machine}"')
-    base = f"{INCLUDING}  vertex-training:secrets: {{machine: a3-highgpu-8g}}\n"
-    (problem,) = problems(tmp_path, stack({"machineTypes": ["n1-*"]}, base), jobs=jobs)
-    assert problem.startswith(
-        f'jobs.yaml:11: {TRAIN}.workerPoolSpecs[0].{N1} "${{secrets.machine}}" stands for a value'
-    )
+    later = "${jobs.search.bestTrial.parameters.lr}"
+    jobs = JOBS.replace('"${vars.machine}"', f'"{later}"')
+    (problem,) = problems(tmp_path, stack({"machineTypes": ["n1-*"]}), jobs=jobs)
+    assert problem.startswith(f'jobs.yaml:11: {TRAIN}.workerPoolSpecs[0].{N1} "{later}" stands for a value')
 
 
 def test_guardrails_are_reported_together_with_all_else(tmp_path: Path) -> None:
