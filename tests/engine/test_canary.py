@@ -150,62 +150,62 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
         yield Followed(project, processes, texts)
 
 
-def test_nothing_that_pulumi_shows_has_a_secret(followed: Followed) -> None:
-    assert "it begins" in followed.texts["failing up"] and "exited with" in followed.texts["failing up"]
-    shown = {name: names(text) for name, text in followed.texts.items()}
-    assert shown == {name: set() for name in shown}
+class TestCanary:
+    """One run is followed by all of them."""
 
+    def test_nothing_that_pulumi_shows_has_a_secret(self, followed: Followed) -> None:
+        assert "it begins" in followed.texts["failing up"] and "exited with" in followed.texts["failing up"]
+        shown = {name: names(text) for name, text in followed.texts.items()}
+        assert shown == {name: set() for name in shown}
 
-def test_files_of_pulumi_and_the_cache_have_no_secret(followed: Followed) -> None:
-    folder = followed.project.root.parent
-    found = {}
-    for file in (*folder.glob("state/**/*"), *folder.glob("home/**/*"), *followed.project.root.glob("*/*.yaml")):
-        if file.is_file() and not file.is_symlink() and (held := names(file.read_bytes())):
-            found[str(file.relative_to(folder))] = held
-    assert found == {}
+    def test_files_of_pulumi_and_the_cache_have_no_secret(self, followed: Followed) -> None:
+        folder = followed.project.root.parent
+        found = {}
+        for file in (*folder.glob("state/**/*"), *folder.glob("home/**/*"), *followed.project.root.glob("*/*.yaml")):
+            if file.is_file() and not file.is_symlink() and (held := names(file.read_bytes())):
+                found[str(file.relative_to(folder))] = held
+        assert found == {}
 
+    def test_no_command_line_has_a_secret(self, followed: Followed) -> None:
+        """Every user of the machine can read those. An environment is its user's alone."""
+        assert len(followed.processes.commands) > 10
+        assert {command: held for command, held in followed.processes.commands.items() if held} == {}
+        # The engine hands the stack's config to the program as a variable. Nothing that this module starts has it.
+        own = {
+            command: held & {"stack", "emulator", "registry"}
+            for command, held in followed.processes.environments.items()
+        }
+        holders = [command for command, held in own.items() if held and "pulumi-language-python-exec" not in command]
+        containers = ("python -u /train.py", "sleep 600", "sh -c ")
+        assert holders and [command for command in holders if not command.startswith(containers)] == []
 
-def test_no_command_line_has_a_secret(followed: Followed) -> None:
-    """Every user of the machine can read those. An environment is its user's alone."""
-    assert len(followed.processes.commands) > 10
-    assert {command: held for command, held in followed.processes.commands.items() if held} == {}
-    # The engine hands the stack's config to the program as a variable. Nothing that this module starts has it.
-    own = {
-        command: held & {"stack", "emulator", "registry"} for command, held in followed.processes.environments.items()
-    }
-    holders = [command for command, held in own.items() if held and "pulumi-language-python-exec" not in command]
-    containers = ("python -u /train.py", "sleep 600", "sh -c ")
-    assert holders and [command for command in holders if not command.startswith(containers)] == []
+    def test_docker_shows_a_container_s_own_secret_alone(self, followed: Followed) -> None:
+        with closing(docker.from_env()) as client:
+            mine = {"label": f"vertex-training.emulator={followed.project.emulator_id}"}
+            (container,) = (found.attrs for found in client.containers.list(all=True, filters=mine))
+            image = client.images.get(followed.project.outputs()["images"]["trainer"])
+            others = [image.attrs, image.history(), [network.attrs for network in client.networks.list()]]
+            assert names(b"".join(image.save())) == names(json.dumps(others)) == set()
+        environment = container["Config"].pop("Env")
+        assert (names(json.dumps(environment)), names(json.dumps(container))) == ({"stack"}, set())
 
-
-def test_docker_shows_a_container_s_own_secret_alone(followed: Followed) -> None:
-    with closing(docker.from_env()) as client:
-        mine = {"label": f"vertex-training.emulator={followed.project.emulator_id}"}
-        (container,) = (found.attrs for found in client.containers.list(all=True, filters=mine))
-        image = client.images.get(followed.project.outputs()["images"]["trainer"])
-        others = [image.attrs, image.history(), [network.attrs for network in client.networks.list()]]
-        assert names(b"".join(image.save())) == names(json.dumps(others)) == set()
-    environment = container["Config"].pop("Env")
-    assert (names(json.dumps(environment)), names(json.dumps(container))) == ({"stack"}, set())
-
-
-def test_the_emulator_shows_no_secret_but_to_its_owner(followed: Followed, tmp_path: Path) -> None:
-    project = followed.project
-    (sleeping,) = (job["name"] for job in project.list_jobs() if job["displayName"] == "sleep")
-    for path in ("/", *(f"/jobs/customJobs/{job['name'].rpartition('/')[2]}" for job in project.list_jobs())):
-        with urllib.request.urlopen(project.endpoint()["url"] + path) as page:
-            assert names(page.read()) == set(), path
-    project.request("POST", f"{sleeping}:cancel")
-    until(lambda: all(job["state"] in ENDED for job in project.list_jobs()), "the end of all jobs")
-    assert project.run_emulator("stop").returncode == 0
-    files = {file.relative_to(project.data).as_posix(): file for file in project.data.rglob("*") if file.is_file()}
-    held = {name: found for name, file in files.items() if (found := names(file.read_bytes()))}
-    database = {name: {"stack"} for name in held if name.startswith("emulator.db")}
-    assert held == {"secrets.json": {"emulator"}, **database} and database
-    assert stat.S_IMODE(project.data.stat().st_mode) == 0o700
-    for options, expected in (([], {"stack"}), (["--redact-env"], set[str]())):
-        archive = tmp_path / f"{len(options)}.tar.gz"
-        assert project.run_emulator("export", *options, str(archive)).returncode == 0
-        with gzip.open(archive) as stream:
-            assert names(stream.read()) == expected
-        assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    def test_the_emulator_shows_no_secret_but_to_its_owner(self, followed: Followed, tmp_path: Path) -> None:
+        project = followed.project
+        (sleeping,) = (job["name"] for job in project.list_jobs() if job["displayName"] == "sleep")
+        for path in ("/", *(f"/jobs/customJobs/{job['name'].rpartition('/')[2]}" for job in project.list_jobs())):
+            with urllib.request.urlopen(project.endpoint()["url"] + path) as page:
+                assert names(page.read()) == set(), path
+        project.request("POST", f"{sleeping}:cancel")
+        until(lambda: all(job["state"] in ENDED for job in project.list_jobs()), "the end of all jobs")
+        assert project.run_emulator("stop").returncode == 0
+        files = {file.relative_to(project.data).as_posix(): file for file in project.data.rglob("*") if file.is_file()}
+        held = {name: found for name, file in files.items() if (found := names(file.read_bytes()))}
+        database = {name: {"stack"} for name in held if name.startswith("emulator.db")}
+        assert held == {"secrets.json": {"emulator"}, **database} and database
+        assert stat.S_IMODE(project.data.stat().st_mode) == 0o700
+        for options, expected in (([], {"stack"}), (["--redact-env"], set[str]())):
+            archive = tmp_path / f"{len(options)}.tar.gz"
+            assert project.run_emulator("export", *options, str(archive)).returncode == 0
+            with gzip.open(archive) as stream:
+                assert names(stream.read()) == expected
+            assert stat.S_IMODE(archive.stat().st_mode) == 0o600

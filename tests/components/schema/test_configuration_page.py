@@ -103,7 +103,7 @@ def test_the_page_has_the_program_s_defaults(tmp_path: Path) -> None:
         (
             "jobs",
             "customJobs: {a: {jobSpec: {workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, "
-            "containerSpec: {imageUri: '${x.y}'}}]}}}",
+            "containerSpec: {imageUri: i, args: ['${x.y}']}}]}}}",
         ),
         ("images", "images: {a: {uri: '${x.y}'}}"),
         ("packages", "packages: {a: {script: a.py, requirements: ['${x.y}']}}"),

@@ -60,8 +60,8 @@ def test_folders_of_an_existing_bucket_are_granted(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_reference_is_granted_up_to_it(tmp_path: Path) -> None:
-    jobs = declared(f"gs://{OWN}/runs/${{secrets.run}}/a", "gs://${secrets.run}/a", f"gs://{OWN}-${{secrets.run}}")
-    assert others(load(tmp_path, stack() + "  vertex-training:secrets: {run: a}\n", jobs=jobs)) == ("runs/",)
+    jobs = declared(f"gs://{OWN}/runs/${{images.run}}/a", "gs://${images.run}/a", f"gs://{OWN}-${{images.run}}")
+    assert others(load(tmp_path, stack() + "  vertex-training:images: {run: {uri: a}}\n", jobs=jobs)) == ("runs/",)
 
 
 def test_jobs_of_another_account_are_not_of_interest(tmp_path: Path) -> None:
