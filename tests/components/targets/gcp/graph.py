@@ -80,6 +80,9 @@ def graph(
         return asyncio.ensure_future(asyncio.sleep(0))
 
     async def run() -> None:
+        # What Pulumi leaves of a program that fails is reported when it is collected, with a traceback that parses
+        # source; inside of another `ast.parse` that is Python's own SystemError.
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
         mocks.set_mocks(Cloud(), preview=preview, monitor=Monitor(Cloud()))
 
         async def described() -> None:
