@@ -17,10 +17,10 @@ _PROMPT = re.compile(r"([^\r\n]+): +$")
 _QUERIES = {b"\x1b]11;?": b"\x1b]11;rgb:0000/0000/0000\x1b\\", b"\x1b[6n": b"\x1b[1;1R"}
 """What a program asks the terminal itself (its colour, where the cursor is), and an answer."""
 
-# A program gets the terminal's signals once its session has the terminal.
+# A program gets the terminal's signals once its session has the terminal; `nohup` ignores one of them.
 _TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "os.execv(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, signal, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 

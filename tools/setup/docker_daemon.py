@@ -1,5 +1,6 @@
 """The Docker daemon: one that runs, or one that this starts, after it has installed Debian's package if need be."""
 
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -60,9 +61,15 @@ def start_daemon_and_describe(output: ProgressOutput) -> str:
             raise SetupError(f"Docker: it could not be started. {error}\nSee `journalctl -u docker`.") from error
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as log_stream:
-        # In a session of its own: it outlives this one, and Ctrl-C in this terminal does not reach it.
+        # In a session of its own: it outlives this one, and Ctrl-C in this terminal does not reach it. What `nohup`
+        # ignores, programs in its containers would ignore, too: a closed `vertex-emulator shell` would leave them.
         daemon = subprocess.Popen(
-            ["dockerd"], stdin=subprocess.DEVNULL, stdout=log_stream, stderr=log_stream, start_new_session=True
+            ["dockerd"],
+            stdin=subprocess.DEVNULL,
+            stdout=log_stream,
+            stderr=log_stream,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
     _await_answer_or_terminate_and_raise(daemon, log, progress)
     return f"{require_daemon_description()}, started (log in {log})"

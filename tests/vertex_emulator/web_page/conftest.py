@@ -82,7 +82,11 @@ def visit(window: BrowserContext) -> Iterator[Callable[..., Page]]:
         page.on("request", requested)
         page.on("console", said)
         page.on("pageerror", lambda error: wrong.append(str(error)))
+        lost: list[str] = []
+        page.on("requestfailed", lambda request: lost.append(request.url))
         page.goto(url)
+        if any(url.endswith("/start.js") for url in lost):  # a network has changed: who looks at it loads it anew, too
+            page.goto(url)
         return page
 
     yield open_
