@@ -126,9 +126,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
         set_secret(project, "emulator.secrets.hf-token", SECRETS["emulator"])
         texts: dict[str, str] = {}
         options = ("--stack", project.name)
-        texts["preview"] = project.pulumi("preview", "--diff", *options)
-        texts["preview --json"] = project.pulumi("preview", "--json", "--show-sames", *options)
-        project.pulumi("preview", "--save-plan", str(folder / "plan.json"), *options)
+        texts["preview"] = project.pulumi("preview", "--diff", "--save-plan", str(folder / "plan.json"), *options)
         texts["plan"] = (folder / "plan.json").read_text()
         with Processes() as processes:
             texts["up"] = project.up()
@@ -143,7 +141,8 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
         texts["outputs"] = project.pulumi("stack", "output", "--json", *options)
         texts["logs"] = project.pulumi("logs", *options)
         preview = folder / "preview.json"
-        preview.write_text(project.pulumi("preview", "--json", "--show-sames", *options))
+        texts["preview --json"] = project.pulumi("preview", "--json", "--show-sames", *options)
+        preview.write_text(texts["preview --json"])
         for form in ("markdown", "json"):
             review = ["vertex-training", "review", "--format", form, str(preview)]
             texts[f"review {form}"] = subprocess.run(review, check=True, capture_output=True, text=True).stdout

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -90,7 +91,8 @@ def sparse_map() -> Iterable[bytes]:
     yield extended(b"".join(record(key, value) for key, value in keys.items()))
     yield block("gcs/models/x", size=size)
     yield b"%d\n" % entries
-    yield from (b"0\n0\n" * (1 << 16) for _ in range(size >> 18))
+    part = b"0\n0\n" * (1 << 16)
+    yield from (part for _ in range(size >> 18))
 
 
 def lines(name: str, line: bytes, count: int) -> Iterable[bytes]:
@@ -99,8 +101,8 @@ def lines(name: str, line: bytes, count: int) -> Iterable[bytes]:
     yield manifest(1, size)
     yield block(name, size=size)
     at_once = max(1, MIB // len(line))
-    for _ in range(count // at_once):
-        yield line * at_once
+    part = line * at_once
+    yield from (part for _ in range(count // at_once))
     yield line * (count % at_once) + bytes(-size % tarfile.BLOCKSIZE)
     yield END
 
@@ -150,9 +152,19 @@ def study_of_many_trials() -> Iterable[bytes]:
 
 
 def compressed(path: Path, parts: Iterable[bytes]) -> Path:
-    with gzip.open(path, "wb", compresslevel=1) as file:
+    """Write a gzip file; a part that is the one before once more is not compressed again."""
+    checksum = size = 0
+    last, block = None, b""
+    with path.open("wb") as file:
+        file.write(b"\x1f\x8b\x08" + bytes(6) + b"\xff")
         for part in parts:
-            file.write(part)
+            if part is not last:
+                deflate = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
+                last, block = part, deflate.compress(part) + deflate.flush(zlib.Z_FULL_FLUSH)
+            file.write(block)
+            checksum, size = zlib.crc32(part, checksum), size + len(part)
+        file.write(zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS).flush())
+        file.write(struct.pack("<LL", checksum, size % (1 << 32)))
     return path
 
 
