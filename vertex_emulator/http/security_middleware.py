@@ -5,6 +5,7 @@ must not: browsers send the page's Origin, and a page that points its own name a
 that name as Host.
 """
 
+import asyncio
 import ipaddress
 import re
 from typing import Any
@@ -40,8 +41,12 @@ class SecurityMiddleware:
             await self._app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 headers = MutableHeaders(scope=message)
                 headers[VERSION_HEADER] = self._version
                 headers["x-content-type-options"] = "nosniff"
@@ -52,7 +57,14 @@ class SecurityMiddleware:
                     headers["www-authenticate"] = "Bearer"
             await send(message)
 
-        await self._choose_app_or_response(scope)(scope, receive, send_with_headers)
+        try:
+            await self._choose_app_or_response(scope)(scope, receive, send_with_headers)
+        except asyncio.CancelledError:
+            # The server stops and waits no longer; it would answer 500, which clients take for a fault.
+            if has_begun:
+                raise
+            error = ApiError("UNAVAILABLE", "The emulator is being stopped. Send the request again when it runs.")
+            await build_error_response(error)(scope, receive, send_with_headers)
 
     def _choose_app_or_response(self, scope: Scope) -> ASGIApp:
         """Return what answers a request: the application, or the response that rejects or redirects it."""

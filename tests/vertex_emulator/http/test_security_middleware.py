@@ -1,6 +1,11 @@
+import asyncio
+import json
+from typing import Any
+
 import pytest
 
-from vertex_emulator.http.security_middleware import find_host_of_bare_url, is_loopback_host
+from vertex_emulator.http.authentication import Access
+from vertex_emulator.http.security_middleware import SecurityMiddleware, find_host_of_bare_url, is_loopback_host
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,37 @@ def test_other_hosts_are_not_loopback(host: str) -> None:
 )
 def test_what_is_no_host_is_none(url: str) -> None:
     assert find_host_of_bare_url(url) is None
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_request_that_a_stop_cuts_off_is_unavailable(begins: bool) -> None:
+    """Clients repeat a request that is answered 503; what has begun has a status already."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def respond(_scope: Any, _receive: Any, send: Any) -> None:
+        if begins:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        await asyncio.Event().wait()
+
+    async def stop_soon() -> None:
+        app = SecurityMiddleware(respond, "1", Access("token"))
+        headers = [(b"host", b"localhost"), (b"authorization", b"Bearer token")]
+        scope = {"type": "http", "scheme": "http", "method": "GET", "path": "/v1", "headers": headers}
+        request = asyncio.ensure_future(app(scope, lambda: None, send))  # type: ignore[arg-type, return-value]
+        while begins and not sent and not request.done():
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        request.cancel()
+        await request
+
+    if begins:
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(stop_soon())
+        assert [message.get("status") for message in sent] == [200]
+        return
+    asyncio.run(stop_soon())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["error"]["status"] == "UNAVAILABLE"

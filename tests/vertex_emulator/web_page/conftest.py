@@ -30,6 +30,7 @@ EXPECTED = (
     "ERR_EMPTY_RESPONSE",
     "ERR_INCOMPLETE_CHUNKED_ENCODING",  # an emulator that stops cuts off what takes longer than a second
     "status of 404",
+    "status of 503",  # what a stop cuts off before it has an answer
 )
 
 
