@@ -1,6 +1,6 @@
 """Vertex AI custom training as code: the whole program."""
 
-from components import (
+from vertex_training import (
     Images,
     Jobs,
     Packages,

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+from vertex_training.files.stat_signatures import STABLE_AFTER_NS
+from vertex_training.images.build_context import DockerfileContext
+
 from benchmarks.result_rows import yield_time_rows
-from components.files.stat_signatures import STABLE_AFTER_NS
-from components.images.build_context import DockerfileContext
 
 FILES = 10_000
 BYTES = 1 << 30

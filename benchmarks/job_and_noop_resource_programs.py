@@ -68,8 +68,7 @@ class Program:
 def create_our_program(folder: Path, job_count: int) -> Program:
     """Write the program of this project with custom jobs."""
     project = folder / "ours"
-    for room in ("components", "vertex_api", "vertex_emulator"):
-        shutil.copytree(CHECKOUT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
+    project.mkdir()
     for file in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(CHECKOUT / file, project)
     (project / ".venv").symlink_to(VENV)

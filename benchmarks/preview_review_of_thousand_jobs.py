@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 
+from vertex_training.review.markdown_rendering import MAX_LENGTH, render_markdown
+from vertex_training.review.preview_document import PreviewDocument
+from vertex_training.review.preview_review import build_review
+
 from benchmarks.measurements import measure_call_seconds
 from benchmarks.result_rows import render_row
-from components.review.markdown_rendering import MAX_LENGTH, render_markdown
-from components.review.preview_document import PreviewDocument
-from components.review.preview_review import build_review
 from tests.components.review.recorded_previews import MANY, multiply_job
 
 MAX_SECONDS = 1.0

@@ -11,8 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-
-import components
+import vertex_training
 
 ROOT = Path(__file__).parents[1]
 
@@ -196,13 +195,13 @@ def test_folders_and_files_stay_small(room: str) -> None:
 def test_the_program_imports_components_only() -> None:
     program = ast.parse((ROOT / "__main__.py").read_text())
     imported = {name.partition(".")[0] for name in imports(Path("__main__.py"), program)}
-    assert imported - set(sys.stdlib_module_names) == {"components"}
+    assert imported - set(sys.stdlib_module_names) == {"vertex_training"}
 
 
 PREVIEW = """
 import json, pathlib, sys
-from components import Schedules, Settings
-from components.images.training_image_resource import create_build_context
+from vertex_training import Schedules, Settings
+from vertex_training.images.training_image_resource import create_build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'
@@ -258,7 +257,7 @@ def exported_by(room: str) -> list[str]:
 
 @pytest.mark.parametrize("room", LAYERS)
 def test_a_room_exports_what_its_all_lists(room: str) -> None:
-    exported = getattr(importlib.import_module(room), "__all__", [])
+    exported = getattr(importlib.import_module({"components": "vertex_training"}.get(room, room)), "__all__", [])
     assert exported == sorted(exported)
     assert exported_by(room) == exported
 
@@ -269,20 +268,20 @@ def test_components_export_what_type_checkers_see() -> None:
     (block,) = (node for node in body if isinstance(node, ast.If))
     for node in block.body:
         assert isinstance(node, ast.ImportFrom)
-        module = importlib.import_module("." * node.level + (node.module or ""), "components")
+        module = importlib.import_module("." * node.level + (node.module or ""), "vertex_training")
         for alias in node.names:
-            assert getattr(components, alias.asname or alias.name) is getattr(module, alias.name)
+            assert getattr(vertex_training, alias.asname or alias.name) is getattr(module, alias.name)
 
 
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
-    program = "import sys, components.jobs.provider; print('components.stack.jobs' in sys.modules)"
+    program = "import sys, vertex_training.jobs.provider; print('vertex_training.stack.jobs' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
 def test_the_exports_of_components_are_these() -> None:
-    assert components.__all__ == [
+    assert vertex_training.__all__ == [
         "Completion",
         "CustomJob",
         "CustomJobArgs",

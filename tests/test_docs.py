@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vertex_training.schema import stack_config_types
 
-from components.schema import stack_config_types
 from tests.components.targets.gcp.graph import forget_loops, graph
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from components.errors import DeclarationErrors
-from components.settings.settings import Settings
+from vertex_training.errors import DeclarationErrors
+from vertex_training.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vertex_training.errors import DeclarationErrors
+from vertex_training.jobs.capacity_wait_advice import iterate_capacity_alternative_lines_of_job
+from vertex_training.jobs.failure_diagnosis import find_likely_causes
+from vertex_training.settings.settings import Settings
 
-from components.errors import DeclarationErrors
-from components.jobs.capacity_wait_advice import iterate_capacity_alternative_lines_of_job
-from components.jobs.failure_diagnosis import find_likely_causes
-from components.settings.settings import Settings
 from tests.components.projects import write
 from tests.test_docs import DOCS
 

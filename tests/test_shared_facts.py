@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.runtime import emulator_discovery
+from vertex_training.schema import stack_config_types
 
-from components.runtime import emulator_discovery
-from components.schema import stack_config_types
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
 from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT

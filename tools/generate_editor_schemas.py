@@ -14,10 +14,10 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 
 from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
+from vertex_training.schema import declaration_types, stack_config_types
+from vertex_training.schema.field_types import NumberOrText
+from vertex_training.settings.stack_config_parsing import NAMESPACE
 
-from components.schema import declaration_types, stack_config_types
-from components.schema.field_types import NumberOrText
-from components.settings.stack_config_parsing import NAMESPACE
 from tools.generator_base import SCHEMA_ID_PREFIX, load_installed_discovery_document, run_generator_command
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
@@ -62,7 +62,7 @@ class SchemaBuilder:
         self.definitions: dict[str, Schema] = {}
 
     def build_type_schema(self, hint: Any) -> Schema:
-        """Return the schema of a type as `vertex_api.types` and `components.schema` write them."""
+        """Return the schema of a type as `vertex_api.types` and `vertex_training.schema` write them."""
         inner, marks = split_type_and_annotations(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import requests
+from vertex_training.runtime.emulator_discovery import find_running_endpoint_or_none
 
-from components.runtime.emulator_discovery import find_running_endpoint_or_none
 from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from vertex_training.jobs import waiting
+from vertex_training.jobs.recovery import job_removal
+from vertex_training.runtime import api_target, engine_cancellation
+from vertex_training.runtime.api_target import LOCAL_PREFIX, Target
+from vertex_training.runtime.page_and_log_links import EmulatorLinks
 
-from components.jobs import waiting
-from components.jobs.recovery import job_removal
-from components.runtime import api_target, engine_cancellation
-from components.runtime.api_target import LOCAL_PREFIX, Target
-from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pulumi
 from google.protobuf import json_format
+from vertex_training.jobs.recovery.current_ledger_contents import get_current_ledger
+from vertex_training.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from vertex_training.runtime.program_job_validation import ProgramJobs
+from vertex_training.runtime.submission_pacing import get_submission_pacing
 
-from components.jobs.recovery.current_ledger_contents import get_current_ledger
-from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from components.runtime.program_job_validation import ProgramJobs
-from components.runtime.submission_pacing import get_submission_pacing
 from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vertex_training
 from pulumi import dynamic
 from pulumi.dynamic.dynamic import serialize_provider
 
-import components
-
-for name in components.__all__:
-    getattr(components, name)  # defines the providers
+for name in vertex_training.__all__:
+    getattr(vertex_training, name)  # defines the providers
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,9 +77,9 @@ def test_every_provider_loads_in_a_fresh_process(tmp_path: Path) -> None:
 
 def test_the_text_is_the_same_in_every_process() -> None:
     writing = (
-        "import components, sys\n"
+        "import vertex_training, sys\n"
         "from pulumi.dynamic.dynamic import serialize_provider\n"
-        "from components.jobs.provider import CustomJobProvider\n"
+        "from vertex_training.jobs.provider import CustomJobProvider\n"
         "sys.stdout.write(serialize_provider(CustomJobProvider()))\n"
     )
     texts = {

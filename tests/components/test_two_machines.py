@@ -5,8 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from components.files.cached_digests import MAX_UNCACHED_FILES
-from components.images.build_context import DockerfileContext
+from vertex_training.files.cached_digests import MAX_UNCACHED_FILES
+from vertex_training.images.build_context import DockerfileContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
@@ -26,7 +26,7 @@ find . -type f -exec touch --no-dereference --date 2001-02-03 {} +
 exec python - <<'END'
 import os
 from pathlib import Path
-from components.images.build_context import DockerfileContext
+from vertex_training.images.build_context import DockerfileContext
 
 context = DockerfileContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
 for _ in range(2):
@@ -48,12 +48,12 @@ def test_two_machines_compute_one_digest(tmp_path: Path) -> None:
     (folder / "link").symlink_to("part-1")
     (folder / ".dockerignore").write_text("part-2\n!part-2/*9.txt\n**/größe 3?.txt\n")
     # The modules that take the digest, with nothing else of the project or of Pulumi: any machine's Python runs them.
-    for package in ("components", "components/images", "vertex_api", "vertex_api/validation"):
+    for package in ("vertex_training", "vertex_training/images", "vertex_api", "vertex_api/validation"):
         (modules / package).mkdir(parents=True)
         (modules / package / "__init__.py").touch()
     (modules / "pulumi.py").write_text("class RunError(Exception):\n    pass\n")
     for name in MODULES:
-        source, copy = ROOMS / name, modules / name
+        source, copy = ROOMS / name, modules / name.replace("components", "vertex_training")
         if source.is_dir():
             shutil.copytree(source, copy)
         else:

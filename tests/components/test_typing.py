@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text()
 # Each line with a slip ends with what mypy must say of it.
 SLIPS = """\
-from components import CustomJob, CustomJobArgs, Foundation, HyperparameterTuningJob, TrainingPipeline
+from vertex_training import CustomJob, CustomJobArgs, Foundation, HyperparameterTuningJob, TrainingPipeline
 from vertex_api.types import StudySpec, WorkerPoolSpec
 
 right: WorkerPoolSpec = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import DeclarationErrors
+from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
+from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
+from vertex_training.schema import interpolation
 
-from components.errors import DeclarationErrors
-from components.jobs.drifted_spec import copy_declared_with_differing_actual_values
-from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
-from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
-from components.schema import interpolation
 from tests.components.fakes import Ground
 from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import DeclarationErrors
+from vertex_training.settings.settings import Settings
 
-from components.errors import DeclarationErrors
-from components.settings.settings import Settings
 from tests.corpus.faults import Base, Case, bases, cases
 from tests.corpus.reached import ROOT, reached, statements
 from tests.corpus.specs import converted

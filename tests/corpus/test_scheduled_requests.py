@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from components.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
-from components.scheduled_workflow.workflow_violations import (
+from vertex_training.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
+from vertex_training.scheduled_workflow.workflow_violations import (
     describe_source_size_violation_or_none,
     find_request_violations,
 )
-from components.schedules.scheduled_job_requests import build_scheduled_jobs
-from components.schema import interpolation
+from vertex_training.schedules.scheduled_job_requests import build_scheduled_jobs
+from vertex_training.schema import interpolation
+
 from tests.components.scheduled_workflow.schedules import WINDOW, request
 from tests.corpus.specs import Spec, settings
 from tests.corpus.test_accepted import CLEAN, GROUND, checked

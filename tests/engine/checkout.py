@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from vertex_training.settings.settings import Settings
 
-from components.settings.settings import Settings
 from tests import git_server
 from tests.engine.environment import link_environment
 from tools.copy_template_with_wheel import copy_checkout

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from vertex_training.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 
-from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine.project import CHECKOUT, Project
 from tests.standins.gcp import server
 from tests.vertex_emulator.running import IMAGE, RunningEmulator

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.engine.project import CHECKOUT
+from tools.setup import installation
 
 
 def link_environment(project: Path) -> None:
@@ -14,10 +15,14 @@ def link_environment(project: Path) -> None:
     folder.unlink(missing_ok=True)
     folder.mkdir()
     (folder / "bin").mkdir()
-    for entry in [*(CHECKOUT / ".venv").iterdir(), *(CHECKOUT / ".venv" / "bin").iterdir()]:
-        # Set-up writes these itself, into its own environment rather than through a link.
-        if entry.name not in ("setup.json", "bin", "vertex-emulator", "vertex-training"):
-            (folder / entry.relative_to(CHECKOUT / ".venv")).symlink_to(entry)
+    made = CHECKOUT / ".venv"
+    (site,) = made.glob("lib/python*/site-packages")
+    (folder / site.relative_to(made)).mkdir(parents=True)
+    # Set-up writes these itself, into its own environment rather than through a link.
+    written = {"setup.json", "bin", "lib", "vertex-emulator", "vertex-training", *installation.PACKAGES}
+    for entry in [*made.iterdir(), *(made / "bin").iterdir(), *site.iterdir()]:
+        if entry.name not in written:
+            (folder / entry.relative_to(made)).symlink_to(entry)
     stamp = "import json; from tools.setup import python_environment as p; "
     stamp += "p.STAMP.write_text(json.dumps({**p.build_environment_stamp_fields(), 'packages': 1}))"
     subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)

@@ -116,9 +116,9 @@ def serve(path: str) -> None:
 
 def _import_modules() -> None:
     """Import what a program or a provider may import."""
-    import components
+    import vertex_training
 
-    modules = [module.name for module in pkgutil.walk_packages(components.__path__, "components.")]
+    modules = [module.name for module in pkgutil.walk_packages(vertex_training.__path__, "vertex_training.")]
     for name in (*modules, *_ALSO_IMPORTED):
         importlib.import_module(name)
     gc.disable()

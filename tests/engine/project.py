@@ -17,8 +17,8 @@ from typing import Any
 
 import docker
 import yaml
+from vertex_training.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 
-from components.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
 from tests.vertex_emulator.running import PATIENCE_SECONDS
@@ -75,9 +75,6 @@ class Project:
         self.name = name
         self.root = folder / "project"
         self.root.mkdir()
-        for room in ("components", "vertex_api", "vertex_emulator"):
-            # Links, so that what Python compiles once serves all tests.
-            (self.root / room).symlink_to(CHECKOUT / room)
         for file in ("Pulumi.yaml", "__main__.py"):
             shutil.copy(CHECKOUT / file, self.root)
         (self.root / ".venv").symlink_to(CHECKOUT / ".venv")
@@ -210,7 +207,7 @@ class Project:
         command = [
             sys.executable,
             "-c",
-            "from components.runtime.emulator_process import start_emulator_unless_running as start; start()",
+            "from vertex_training.runtime.emulator_process import start_emulator_unless_running as start; start()",
         ]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()

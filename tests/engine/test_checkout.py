@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vertex_training.errors import DeclarationErrors
 
-from components.errors import DeclarationErrors
 from tests.engine.checkout import NAMES, clone, parse_settings, read_stack_config, strip_values
 from tests.engine.cloud import STANDIN
 from tests.engine.golden import load_golden_steps

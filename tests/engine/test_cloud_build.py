@@ -21,12 +21,12 @@ from pathlib import Path
 
 import docker
 import pytest
+from vertex_training.cloud_build import build_log, build_run
+from vertex_training.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from vertex_training.errors import BuildFailed
+from vertex_training.images.cloud_build_image_builder import CloudBuilder
+from vertex_training.images.training_image_resource import create_build_context
 
-from components.cloud_build import build_log, build_run
-from components.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
-from components.errors import BuildFailed
-from components.images.cloud_build_image_builder import CloudBuilder
-from components.images.training_image_resource import create_build_context
 from tests import buildx
 from tests.engine.cloud import CloudProject
 from tests.engine.killing import find_providers

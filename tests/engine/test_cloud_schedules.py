@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from vertex_training.runtime.api_target import EXECUTIONS_VARIABLE
 
-from components.runtime.api_target import EXECUTIONS_VARIABLE
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import load_golden_steps
 from tests.standins.workflows.executions import Clock, Workflow

@@ -70,7 +70,7 @@ def test_independent_jobs_and_exports_go_through(project: Project) -> None:
 PROGRAM = """\
 import pulumi
 
-from components import Completion, CustomJob, Settings, create_foundation, run_program
+from vertex_training import Completion, CustomJob, Settings, create_foundation, run_program
 
 
 def job(*args):

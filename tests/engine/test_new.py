@@ -55,7 +55,7 @@ def test_the_template_is_small_and_pins_the_package() -> None:
 
 def test_the_template_s_program_is_the_checkout_s() -> None:
     program = (CHECKOUT / "__main__.py").read_text()
-    assert (TEMPLATE / "__main__.py").read_text() == program.replace("from components ", "from vertex_training ")
+    assert (TEMPLATE / "__main__.py").read_text() == program.replace("from vertex_training ", "from vertex_training ")
 
 
 def test_make_template_puts_a_wheel_beside_its_requirement(template: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.cli import main
 
-from components.cli import main
 from tests.engine.project import CHECKOUT, SEARCH, Project
 from tests.vertex_emulator.running import IMAGE
 

@@ -40,7 +40,7 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
 JOBS = """\
 import pulumi
 
-from components import CustomJob, HyperparameterTuningJob, Settings, create_foundation
+from vertex_training import CustomJob, HyperparameterTuningJob, Settings, create_foundation
 
 foundation = create_foundation(Settings.load())
 

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from components.review.preview_document import PreviewDocument
-from components.review.preview_review import build_review
+from vertex_training.review.preview_document import PreviewDocument
+from vertex_training.review.preview_review import build_review
+
 from tests.engine.golden import load_golden_steps
 from tests.engine.preview import select_changes
 from tests.engine.project import PARENT, Project

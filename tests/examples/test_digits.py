@@ -13,9 +13,9 @@ import pytest
 import yaml
 from docker.models.containers import Container
 from docker.models.images import Image
+from vertex_training.images.build_context import DockerfileContext
+from vertex_training.images.buildx_and_classic_builders import ClassicBuilder
 
-from components.images.build_context import DockerfileContext
-from components.images.buildx_and_classic_builders import ClassicBuilder
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).parents[2]

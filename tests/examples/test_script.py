@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from components.images.training_image_resource import create_build_context
-from components.settings.settings import Settings
+from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "script"

@@ -1,4 +1,4 @@
-"""The scripts of the distribution's commands: written once, current, and working in a folder with an odd name."""
+"""The packages and commands of this checkout: installed once, current, and working in a folder with an odd name."""
 
 import io
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import console_scripts
+from tools.setup import installation
 from tools.setup.checkout_folders import CHECKOUT
 from tools.setup.progress_output import ProgressOutput
 
@@ -19,30 +19,42 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment whose folder has spaces in its name, for this checkout."""
     folder = tmp_path / "a $folder's" / ".venv"
     (folder / "bin").mkdir(parents=True)
+    (folder / "lib" / "python3" / "site-packages").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
-    monkeypatch.setattr(console_scripts, "VENV", folder)
+    monkeypatch.setattr(installation, "VENV", folder)
     return folder
 
 
 def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
-    assert console_scripts.describe_if_ready() is None
-    line = console_scripts.set_up_and_describe(OUTPUT)
-    assert line == console_scripts.describe_if_ready() == "Commands: vertex-emulator, vertex-training in .venv/bin"
+    assert installation.describe_if_ready() is None
+    line = installation.set_up_and_describe(OUTPUT)
+    assert line == installation.describe_if_ready() == "Commands: vertex-emulator, vertex-training in .venv/bin"
 
 
 def test_another_checkout_s_script_is_outdated(venv: Path) -> None:
-    console_scripts.set_up_and_describe(OUTPUT)
+    installation.set_up_and_describe(OUTPUT)
     (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
-    assert console_scripts.describe_if_ready() is None
+    assert installation.describe_if_ready() is None
+
+
+def test_another_checkout_s_packages_are_outdated(venv: Path, tmp_path: Path) -> None:
+    installation.set_up_and_describe(OUTPUT)
+    link = venv / "lib" / "python3" / "site-packages" / "vertex_training"
+    assert link.resolve() == CHECKOUT / "components"
+    link.unlink()
+    assert installation.describe_if_ready() is None
+    link.symlink_to(tmp_path)
+    assert installation.describe_if_ready() is None
+    installation.set_up_and_describe(OUTPUT)
+    assert link.resolve() == CHECKOUT / "components"
 
 
 @pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])
 def test_a_script_runs_this_checkout_from_anywhere(venv: Path, tmp_path: Path, name: str) -> None:
-    console_scripts.set_up_and_describe(OUTPUT)
+    installation.set_up_and_describe(OUTPUT)
     text = (venv / "bin" / name).read_text().replace(str(venv / "bin" / "python"), sys.executable)
     (venv / "bin" / name).write_text(text)
     command = [str(venv / "bin" / name), "--help"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: {name} " if name == "vertex-training" else "usage: ")
-    assert str(CHECKOUT) in text

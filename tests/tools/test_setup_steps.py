@@ -9,8 +9,8 @@ import pytest
 from tools.setup import __main__ as setup
 from tools.setup import (
     base_image,
-    console_scripts,
     docker_daemon,
+    installation,
     pulumi_engine,
     python_environment,
 )
@@ -131,7 +131,7 @@ def test_a_finished_setup_uses_only_local_programs(
     ):
         monkeypatch.setattr(step, "set_up_and_describe", lambda output: pytest.fail("made something"))
     monkeypatch.setattr(python_environment, "describe_if_ready", lambda: "Python environment: found")
-    monkeypatch.setattr(console_scripts, "describe_if_ready", lambda: "Commands: found")
+    monkeypatch.setattr(installation, "describe_if_ready", lambda: "Commands: found")
     assert setup.main([]) == 0
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["pulumi version", "docker version", "docker context", "docker image"]

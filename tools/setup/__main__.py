@@ -16,8 +16,8 @@ from typing import Protocol
 
 from tools.setup import (
     base_image,
-    console_scripts,
     docker_daemon,
+    installation,
     oldest_and_newest_pulumi_sdk,
     programs_for_tests,
     pulumi_engine,
@@ -42,7 +42,7 @@ class Step(Protocol):
 
 STEPS: dict[str, Step] = {
     "python": python_environment,
-    "commands": console_scripts,
+    "commands": installation,
     "pulumi": pulumi_engine,
     "docker": docker_daemon,
     "image": base_image,

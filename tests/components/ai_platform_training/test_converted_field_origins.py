@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from vertex_training.ai_platform_training.converted_field_origins import find_legacy_path_or_none
 
-from components.ai_platform_training.converted_field_origins import find_legacy_path_or_none
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import format_path
 

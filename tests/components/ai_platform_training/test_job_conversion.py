@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
+from vertex_training.ai_platform_training.commented_yaml import CommentedFields, render_yaml
+from vertex_training.ai_platform_training.validated_job_conversion import convert_job_to_declaration_and_find_problems
+from vertex_training.cli import main
+from vertex_training.settings.settings import Settings
 
-from components.ai_platform_training.commented_yaml import CommentedFields, render_yaml
-from components.ai_platform_training.validated_job_conversion import convert_job_to_declaration_and_find_problems
-from components.cli import main
-from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 from typing_extensions import is_typeddict
-
-from components.ai_platform_training import legacy_api_types
-from components.ai_platform_training.commented_yaml import render_yaml
-from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.ai_platform_training.runtime_version_images import (
+from vertex_training.ai_platform_training import legacy_api_types
+from vertex_training.ai_platform_training.commented_yaml import render_yaml
+from vertex_training.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
+from vertex_training.ai_platform_training.runtime_version_images import (
     RUNTIMES,
     get_executor_image_uri_of_same_next_or_newest_version,
 )
-from components.ai_platform_training.validated_job_conversion import convert_job_to_declaration_and_find_problems
+from vertex_training.ai_platform_training.validated_job_conversion import convert_job_to_declaration_and_find_problems
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from vertex_training.cli import main
 
-from components.cli import main
 from tests.components.schema.test_yaml_error_explanations import COLON
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 
@@ -221,7 +221,7 @@ def test_usage_has_its_exit_code(arguments: list[str], code: int, capsys: pytest
 
 def test_the_command_accepts_a_closed_pipe() -> None:
     file = Path(__file__).parent / "corpus" / "premium.yaml"
-    command = [sys.executable, "-m", "components.cli", "convert-legacy", str(file)]
+    command = [sys.executable, "-m", "vertex_training.cli", "convert-legacy", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stderr
         process.stdout.close()

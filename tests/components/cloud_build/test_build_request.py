@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from vertex_training.cloud_build.build_request import ImageBuild, build_request_body, compute_build_tag
 
-from components.cloud_build.build_request import ImageBuild, build_request_body, compute_build_tag
 from tests.corpus.discovery import broken
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"

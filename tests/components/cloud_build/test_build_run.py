@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from components.cloud_build.build_and_log_client import CloudBuildClient
-from components.cloud_build.build_log import BuildLog
-from components.cloud_build.build_request import ImageBuild, compute_build_tag
-from components.cloud_build.build_run import (
+from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
+from vertex_training.cloud_build.build_log import BuildLog
+from vertex_training.cloud_build.build_request import ImageBuild, compute_build_tag
+from vertex_training.cloud_build.build_run import (
     MAX_PAUSE_SECONDS,
     BuildRun,
     find_newest_other_image_in_repository_or_none,
 )
-from components.errors import BuildFailed
-from components.runtime import engine_cancellation
+from vertex_training.errors import BuildFailed
+from vertex_training.runtime import engine_cancellation
+
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
 from vertex_api.calls import retrying_caller
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from vertex_training.files import cache_files, cached_digests, stat_signatures
+from vertex_training.files.cached_digests import get_cached_or_compute_file_digests
 
-from components.files import cache_files, cached_digests, stat_signatures
-from components.files.cached_digests import get_cached_or_compute_file_digests
 from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 
 ROOT = Path(__file__).parents[3]
@@ -225,7 +225,7 @@ def test_several_processes_can_share_the_cache(folder: Path, cache_folder: Path)
     program = f"""
 import sys
 from pathlib import Path
-from components.files import cached_digests, stat_signatures
+from vertex_training.files import cached_digests, stat_signatures
 stat_signatures.STABLE_AFTER_NS = 0
 for _ in range(20):
     for file in Path({str(cache_folder)!r}).glob("?" * 32):

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from vertex_training.files import cached_digests, reproducible_tar_archives, stat_signatures
+from vertex_training.files.cached_digests import MAX_UNCACHED_FILES
+from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.package_context import PackageContext
+from vertex_training.schema.declaration_types import Package
 
-from components.files import cached_digests, reproducible_tar_archives, stat_signatures
-from components.files.cached_digests import MAX_UNCACHED_FILES
-from components.images.build_context import BuildContext, DockerfileContext
-from components.images.package_context import PackageContext
-from components.schema.declaration_types import Package
 from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 
 Edit = Callable[[Path], object]

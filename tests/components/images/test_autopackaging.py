@@ -14,10 +14,15 @@ from typing import Any, cast
 import docker
 import pytest
 from docker.models.images import Image
+from vertex_training.images.buildx_and_classic_builders import (
+    Builder,
+    Buildx,
+    ClassicBuilder,
+    get_buildx_or_classic_builder,
+)
+from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.schema import declaration_types
 
-from components.images.buildx_and_classic_builders import Builder, Buildx, ClassicBuilder, get_buildx_or_classic_builder
-from components.images.training_image_resource import create_build_context
-from components.schema import declaration_types
 from tests import buildx
 from tests.components.projects import write
 

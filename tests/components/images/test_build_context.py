@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from components.errors import ContextUnusable
-from components.images.build_context import BuildContext, DockerfileContext
+from vertex_training.errors import ContextUnusable
+from vertex_training.images.build_context import BuildContext, DockerfileContext
 
 FILES = {"Dockerfile": "FROM scratch\nCOPY . .\n", "train.py": "print(1)\n", "data/a.csv": "1,2\n", "data/deep/b": ""}
 Make = Callable[..., BuildContext]

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-
-from components.errors import BuilderUnusable
-from components.images.builder_choice_and_options import create_cloud_build_input_or_none
-from components.schema import declaration_types
+from vertex_training.errors import BuilderUnusable
+from vertex_training.images.builder_choice_and_options import create_cloud_build_input_or_none
+from vertex_training.schema import declaration_types
 
 VERSION, OTHER = (f"projects/p/secrets/{name}/versions/1" for name in ("pip", "other"))
 FOUNDATION: dict[str, Any] = {

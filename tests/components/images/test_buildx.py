@@ -8,10 +8,10 @@ from pathlib import Path
 
 import docker
 import pytest
+from vertex_training.errors import BuildFailed
+from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.buildx_and_classic_builders import Buildx, get_buildx_or_classic_builder
 
-from components.errors import BuildFailed
-from components.images.build_context import BuildContext, DockerfileContext
-from components.images.buildx_and_classic_builders import Buildx, get_buildx_or_classic_builder
 from tests import buildx
 
 SECRET = "canary-of-a-build-secret"

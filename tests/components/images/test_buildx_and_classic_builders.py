@@ -9,12 +9,11 @@ from typing import IO, Any
 
 import docker
 import pytest
-
-from components.errors import BuildFailed, DockerUnavailable
-from components.images import buildx_and_classic_builders
-from components.images.build_context import BuildContext, DockerfileContext
-from components.images.buildx_and_classic_builders import Buildx, ClassicBuilder
-from components.images.docker_push_and_digest_lookup import Daemon
+from vertex_training.errors import BuildFailed, DockerUnavailable
+from vertex_training.images import buildx_and_classic_builders
+from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.buildx_and_classic_builders import Buildx, ClassicBuilder
+from vertex_training.images.docker_push_and_digest_lookup import Daemon
 
 URI = "localhost/team/digits:1"
 

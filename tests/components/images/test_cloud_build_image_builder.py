@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.cloud_build import build_log
+from vertex_training.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from vertex_training.errors import BuildFailed, ContextUnusable
+from vertex_training.images import cloud_build_image_builder
+from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.cloud_build_image_builder import CloudBuilder, create_source_entries_and_dockerfile_path
+from vertex_training.images.google_registry_client import GoogleRegistryApi
+from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.runtime import engine_cancellation
 
-from components.cloud_build import build_log
-from components.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
-from components.errors import BuildFailed, ContextUnusable
-from components.images import cloud_build_image_builder
-from components.images.build_context import BuildContext, DockerfileContext
-from components.images.cloud_build_image_builder import CloudBuilder, create_source_entries_and_dockerfile_path
-from components.images.google_registry_client import GoogleRegistryApi
-from components.images.training_image_resource import create_build_context
-from components.runtime import engine_cancellation
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
 from vertex_api.calls.retry_rules import PROPAGATION_SECONDS

@@ -11,16 +11,16 @@ import docker
 import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
-
-from components.errors import RegistryRefused
-from components.images.docker_push_and_digest_lookup import (
+from vertex_training.errors import RegistryRefused
+from vertex_training.images.docker_push_and_digest_lookup import (
     Daemon,
     Registry,
     _iterate_messages_and_report_layers,
     get_image_store,
 )
-from components.images.google_registry_client import fetch_google_credentials_or_none
-from components.images.training_image_resource import TrainingImageProvider
+from vertex_training.images.google_registry_client import fetch_google_credentials_or_none
+from vertex_training.images.training_image_resource import TrainingImageProvider
+
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN
 from tests.registry import Registry as RegistryServer
 

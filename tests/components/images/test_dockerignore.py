@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from vertex_training.errors import ContextUnusable
+from vertex_training.images.build_context import BuildContext, DockerfileContext
 
 import tests.buildx
-from components.errors import ContextUnusable
-from components.images.build_context import BuildContext, DockerfileContext
 
 TREE = (
     "Dockerfile",

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import google.auth
 import pytest
+from vertex_training.errors import RegistryRefused
+from vertex_training.images.google_registry_client import GoogleRegistryApi
 
-from components.errors import RegistryRefused
-from components.images.google_registry_client import GoogleRegistryApi
 from tests.standins.artifact_registry import HOST
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import docker
 import pytest
-
-from components.errors import ContextUnusable
-from components.images.build_context import BuildContext, DockerfileContext
-from components.images.buildx_and_classic_builders import (
+from vertex_training.errors import ContextUnusable
+from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.buildx_and_classic_builders import (
     Builder,
     Buildx,
     ClassicBuilder,
     open_buildx_dockerfile_context_and_stdin,
 )
+
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import docker
 import pytest
+from vertex_training.errors import RegistryRefused
+from vertex_training.images.docker_push_and_digest_lookup import Registry
 
-from components.errors import RegistryRefused
-from components.images.docker_push_and_digest_lookup import Registry
 from tests.cutting_proxy import CuttingProxy
 from tests.registry import NEEDED, SOCKETS_LEFT_OPEN
 from tests.registry import Registry as RegistryServer

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.images.package_context import PackageContext
+from vertex_training.images.training_image_resource import create_build_context
 
-from components.images.package_context import PackageContext
-from components.images.training_image_resource import create_build_context
 from tests.components.projects import write
 
 FILES = {

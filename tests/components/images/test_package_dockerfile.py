@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-
-from components.images import package_dockerfile
-from components.schema import declaration_types
+from vertex_training.images import package_dockerfile
+from vertex_training.schema import declaration_types
 
 GOLDEN = Path(__file__).parent / "dockerfiles"
 BASE = "python:3.11-slim-bookworm"

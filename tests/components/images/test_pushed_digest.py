@@ -11,10 +11,10 @@ from typing import Any
 
 import docker
 import pytest
+from vertex_training.images import training_image_resource
+from vertex_training.images.buildx_and_classic_builders import Buildx, ClassicBuilder, get_buildx_or_classic_builder
+from vertex_training.images.training_image_resource import TrainingImageProvider, create_build_context
 
-from components.images import training_image_resource
-from components.images.buildx_and_classic_builders import Buildx, ClassicBuilder, get_buildx_or_classic_builder
-from components.images.training_image_resource import TrainingImageProvider, create_build_context
 from tests import buildx
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import google.auth
 import pytest
-
-from components.errors import RegistryRefused
-from components.images.docker_push_and_digest_lookup import Registry
+from vertex_training.errors import RegistryRefused
+from vertex_training.images.docker_push_and_digest_lookup import Registry
 
 TOKEN = "canary-of-a-token"
 URI = "europe-west4-docker.pkg.dev/p/r/trainer:1"

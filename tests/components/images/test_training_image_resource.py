@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from components.errors import BuildFailed, DockerUnavailable
-from components.files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
-from components.images import training_image_resource
-from components.images.build_context import BuildContext, DockerfileContext
-from components.images.buildx_and_classic_builders import Report
-from components.images.training_image_resource import TrainingImageProvider, create_build_context
+from vertex_training.errors import BuildFailed, DockerUnavailable
+from vertex_training.files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
+from vertex_training.images import training_image_resource
+from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.buildx_and_classic_builders import Report
+from vertex_training.images.training_image_resource import TrainingImageProvider, create_build_context
 
 
 class Daemon:

@@ -1,8 +1,7 @@
 """Base images that are not pinned are found, and nothing else is."""
 
 import pytest
-
-from components.images.unpinned_base_image_warnings import find_line_numbers_and_unpinned_bases
+from vertex_training.images.unpinned_base_image_warnings import find_line_numbers_and_unpinned_bases
 
 PINNED = "python@sha256:" + "0" * 64
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from vertex_training.jobs.capacity_wait_advice import LONG_WAIT_MINUTES, CapacityAdvice
 
-from components.jobs.capacity_wait_advice import LONG_WAIT_MINUTES, CapacityAdvice
 from tests.components.fakes import NOON
 from tests.vertex_api.jobs import custom_job, tuning_job, tuning_pipeline
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from vertex_training.errors import TrainingFailed
+from vertex_training.jobs import completion_resource as completion_module
+from vertex_training.jobs.completion_resource import CompletionProvider
+from vertex_training.jobs.recovery.current_ledger_contents import LedgerContents, get_current_ledger
+from vertex_training.jobs.recovery.job_digests import compute_mark_label_value
 
-from components.errors import TrainingFailed
-from components.jobs import completion_resource as completion_module
-from components.jobs.completion_resource import CompletionProvider
-from components.jobs.recovery.current_ledger_contents import LedgerContents, get_current_ledger
-from components.jobs.recovery.job_digests import compute_mark_label_value
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
 

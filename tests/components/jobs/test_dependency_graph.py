@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-
-from components.jobs.dependency_graph import compute_level_by_job, find_cycles
+from vertex_training.jobs.dependency_graph import compute_level_by_job, find_cycles
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from vertex_training.schema.declared_job import DeclaredJob
+from vertex_training.settings.settings import Settings
 
-from components.schema.declared_job import DeclaredJob
-from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, load, problems
 
 TUNE = """\

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
+from vertex_training.schema.interpolation import resolve_known_references_and_unescape
 
-from components.jobs.drifted_spec import copy_declared_with_differing_actual_values
-from components.schema.interpolation import resolve_known_references_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems

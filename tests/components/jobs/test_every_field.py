@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
+from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
+from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
+from vertex_training.runtime import api_target
+from vertex_training.runtime.page_and_log_links import EmulatorLinks
 
-from components.jobs.drifted_spec import copy_declared_with_differing_actual_values
-from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
-from components.runtime import api_target
-from components.runtime.page_and_log_links import EmulatorLinks
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
 from tests.components.projects import INCLUDING, load

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-
-from components.jobs.failure_diagnosis import (
+from vertex_training.jobs.failure_diagnosis import (
     build_failure_report,
     find_likely_causes,
     iterate_unreported_metric_lines,
 )
-from components.runtime import api_target
-from components.runtime.page_and_log_links import EmulatorLinks
+from vertex_training.runtime import api_target
+from vertex_training.runtime.page_and_log_links import EmulatorLinks
+
 from tests.components.fakes import FakeClient
 from tests.vertex_api.jobs import custom_job
 from vertex_api import client_errors

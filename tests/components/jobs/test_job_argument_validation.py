@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pulumi
 import pytest
+from vertex_training import CustomJob, HyperparameterTuningJob
+from vertex_training.errors import DeclarationErrors
 
-from components import CustomJob, HyperparameterTuningJob
-from components.errors import DeclarationErrors
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph

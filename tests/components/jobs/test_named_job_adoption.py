@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 
-from components.errors import SubmitFailed
-from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.projects import INCLUDING, LOCAL, load, problems
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, pipeline, tuning_job

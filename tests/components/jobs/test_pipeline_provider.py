@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from vertex_training.jobs.provider import TrainingPipelineProvider
 
-from components.jobs.provider import TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.jobs.test_provider import PARENT, create, engine_s, inputs
 from tests.vertex_api.jobs import edited, pipeline, tuning_job, tuning_pipeline

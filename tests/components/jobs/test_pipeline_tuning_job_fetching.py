@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from vertex_training.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 
-from components.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline

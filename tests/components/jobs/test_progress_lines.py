@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from vertex_training.jobs.progress_lines import HEARTBEAT_SECONDS, Progress, describe_run_summary_change_or_none
 
-from components.jobs.progress_lines import HEARTBEAT_SECONDS, Progress, describe_run_summary_change_or_none
 from tests.components.fakes import NOON
 
 CREATED = "2026-01-31T12:00:00Z"

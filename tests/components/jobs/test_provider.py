@@ -7,17 +7,17 @@ from typing import Any
 
 import pulumi
 import pytest
-
-from components.errors import SubmitFailed
-from components.jobs.provider import (
+from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
     JobProvider,
     TrainingPipelineProvider,
 )
-from components.jobs.recovery.job_labels import TOKEN_LABEL
-from components.runtime import engine_cancellation
-from components.schema.interpolation import TENSORBOARD_NAME
+from vertex_training.jobs.recovery.job_labels import TOKEN_LABEL
+from vertex_training.runtime import engine_cancellation
+from vertex_training.schema.interpolation import TENSORBOARD_NAME
+
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
 from vertex_api import client_errors

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.provider import CustomJobProvider
+from vertex_training.jobs.recovery.ledger_resource import LedgerProvider
+from vertex_training.jobs.refusal_explanations import build_quota_refusal_message
+from vertex_training.runtime import api_target
+from vertex_training.runtime.api_target import Target
+from vertex_training.runtime.page_and_log_links import EmulatorLinks
+from vertex_training.runtime.submission_pacing import get_submission_pacing
 
-from components.errors import SubmitFailed
-from components.jobs.provider import CustomJobProvider
-from components.jobs.recovery.ledger_resource import LedgerProvider
-from components.jobs.refusal_explanations import build_quota_refusal_message
-from components.runtime import api_target
-from components.runtime.api_target import Target
-from components.runtime.page_and_log_links import EmulatorLinks
-from components.runtime.submission_pacing import get_submission_pacing
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api import client_errors

@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-
-from components.errors import SubmitFailed
-from components.jobs.provider import CustomJobProvider
-from components.jobs.provider_inputs import JobInputs
-from components.jobs.result_references import (
+from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.provider import CustomJobProvider
+from vertex_training.jobs.provider_inputs import JobInputs
+from vertex_training.jobs.result_references import (
     fetch_result_values_by_reference,
     split_at_known_job_or_first_dot,
 )
-from components.runtime import api_target
+from vertex_training.runtime import api_target
+
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline

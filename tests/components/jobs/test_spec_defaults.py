@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
 
-from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from tests.components.fakes import Ground
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
 from vertex_api.job_kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind

@@ -4,10 +4,10 @@ import itertools
 from typing import Any
 
 import pytest
+from vertex_training.errors import TrainingFailed
+from vertex_training.jobs import waiting
+from vertex_training.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 
-from components.errors import TrainingFailed
-from components.jobs import waiting
-from components.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 from tests.components.fakes import Clock, FakeClient
 from vertex_api import client_errors
 from vertex_api.job_results.result_names_and_values import build_job_results

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import UploadFailed
+from vertex_training.packages.python_package_resource import PythonPackageProvider
+from vertex_training.packages.source_distribution import SourceDistribution
+from vertex_training.runtime import object_stores
+from vertex_training.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 
-from components.errors import UploadFailed
-from components.packages.python_package_resource import PythonPackageProvider
-from components.packages.source_distribution import SourceDistribution
-from components.runtime import object_stores
-from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
 

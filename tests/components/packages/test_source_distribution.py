@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import docker
 import pytest
+from vertex_training.packages.source_distribution import SourceDistribution
+from vertex_training.schema import declaration_types
 
-from components.packages.source_distribution import SourceDistribution
-from components.schema import declaration_types
 from tests.components.projects import write
 
 BASE = "python:3.11-slim-bookworm"

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from components.preview.accelerator_availability_warnings import render_availability_warning_lines
-from components.settings.settings import Settings
+from vertex_training.preview.accelerator_availability_warnings import render_availability_warning_lines
+from vertex_training.settings.settings import Settings
+
 from tests.components.projects import CLOUD_INCLUDING, load
 from vertex_api.estimates.regional_availability import AS_OF
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from components.errors import DeclarationErrors
-from components.preview.cost_and_needed_quota_table import (
+from vertex_training.errors import DeclarationErrors
+from vertex_training.preview.cost_and_needed_quota_table import (
     MAX_LINES,
     estimate_quotas_by_job_and_metric,
     render_cost_lines,
 )
-from components.settings.settings import Settings
+from vertex_training.settings.settings import Settings
+
 from tests.components.projects import write
 from vertex_api.estimates.cost import Cost
 

@@ -10,15 +10,15 @@ import grpc
 import pytest
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import resource_pb2, resource_pb2_grpc
-
-from components.errors import GrantedQuotasUnknown
-from components.preview import granted_quota_lookup
-from components.preview.granted_quota_lookup import (
+from vertex_training.errors import GrantedQuotasUnknown
+from vertex_training.preview import granted_quota_lookup
+from vertex_training.preview.granted_quota_lookup import (
     ENDPOINT_VARIABLE,
     explain_unknown_quotas,
     fetch_granted_quota_amounts,
     get_api_or_proxy_address,
 )
+
 from tests.standins.gcp.functions import argument_problems, result_problems
 from tests.standins.gcp.quotas import PREFIX, answer_quota_infos
 

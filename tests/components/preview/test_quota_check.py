@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-from components.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric
-from components.preview.quota_check import render_shortage_line
+from vertex_training.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric
+from vertex_training.preview.quota_check import render_shortage_line
+
 from tests.components.preview.test_cost_and_needed_quota_table import PAGE, page_settings
 from tests.vertex_api.estimates.test_quota_table_rendering_and_parsing import GRANTED, NEEDED
 from vertex_api.estimates.granted_quota_parsing import UNLIMITED

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from vertex_training.review.job_changes import Cause, JobFinding
+from vertex_training.review.job_groups import group_jobs_by_all_causes_or_commonest
+from vertex_training.review.json_rendering import render_json
+from vertex_training.review.markdown_rendering import MAX_LENGTH, render_markdown
+from vertex_training.review.preview_review import build_review
 
-from components.review.job_changes import Cause, JobFinding
-from components.review.job_groups import group_jobs_by_all_causes_or_commonest
-from components.review.json_rendering import render_json
-from components.review.markdown_rendering import MAX_LENGTH, render_markdown
-from components.review.preview_review import build_review
 from tests.components.review import recorded_previews
 from tests.components.review.recorded_previews import CASES, HERE, MANY, find_step, multiply_job, parse, read_recorded
 

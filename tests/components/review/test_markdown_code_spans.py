@@ -1,16 +1,16 @@
 """Texts of users in Markdown, and messages without paths of the machine."""
 
 import pytest
-
-from components.review.markdown_code_spans import join_code_spans_and_count_others, render_code_span
-from components.review.markdown_rendering import render_markdown
-from components.review.preview_document import Diagnostic
-from components.review.preview_messages import (
+from vertex_training.review.markdown_code_spans import join_code_spans_and_count_others, render_code_span
+from vertex_training.review.markdown_rendering import render_markdown
+from vertex_training.review.preview_document import Diagnostic
+from vertex_training.review.preview_messages import (
     list_unique_root_error_messages,
     list_unique_warning_messages,
     shorten_absolute_paths,
 )
-from components.review.preview_review import build_review
+from vertex_training.review.preview_review import build_review
+
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 

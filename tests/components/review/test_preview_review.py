@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
+from vertex_training.review.data_losses import DATA_BY_TYPE, DataLoss
+from vertex_training.review.grant_changes import Grant
+from vertex_training.review.job_changes import Cause, JobFinding
+from vertex_training.review.markdown_cost_and_quota import render_submission_count_with_duration_if_paced
+from vertex_training.review.markdown_rendering import render_markdown
+from vertex_training.review.preview_review import Review, build_review
+from vertex_training.review.stack_cost_and_quota import Submissions
 
-from components.review.data_losses import DATA_BY_TYPE, DataLoss
-from components.review.grant_changes import Grant
-from components.review.job_changes import Cause, JobFinding
-from components.review.markdown_cost_and_quota import render_submission_count_with_duration_if_paced
-from components.review.markdown_rendering import render_markdown
-from components.review.preview_review import Review, build_review
-from components.review.stack_cost_and_quota import Submissions
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from vertex_training.cli import main
 
-from components.cli import main
 from tests.components.review.recorded_previews import HERE
 
 RECORDED = HERE / "recorded"

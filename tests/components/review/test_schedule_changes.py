@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from vertex_training.review.json_rendering import render_json
+from vertex_training.review.markdown_rendering import render_markdown
+from vertex_training.review.preview_review import Review, build_review
 
-from components.review.json_rendering import render_json
-from components.review.markdown_rendering import render_markdown
-from components.review.preview_review import Review, build_review
 from tests.components.review.recorded_previews import parse
 
 URN = "urn:pulumi:dev::team::vertex:schedules:Schedule$"

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from vertex_training.cli import main
 
-from components.cli import main
 from tests.components.review.test_preview_review_command import write
 
 PLAN = json.dumps({"manifest": {"time": "2026-11-22T15:39:33.609928867Z"}, "resourcePlans": {}})

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from vertex_training.errors import SubmitFailed
+from vertex_training.runtime import api_target, emulator_process, engine_cancellation
 
-from components.errors import SubmitFailed
-from components.runtime import api_target, emulator_process, engine_cancellation
 from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.client import Endpoint
 from vertex_api.resource_names import ResourceName

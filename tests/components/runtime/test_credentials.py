@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pulumi import dynamic
 from pulumi.dynamic.config import Config
+from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
+from vertex_training.errors import RegistryRefused, UploadFailed
+from vertex_training.images.google_registry_client import GoogleRegistryApi
+from vertex_training.runtime import provider_base
+from vertex_training.runtime.object_stores import CloudStorage
 
-from components.cloud_build.build_and_log_client import CloudBuildClient
-from components.errors import RegistryRefused, UploadFailed
-from components.images.google_registry_client import GoogleRegistryApi
-from components.runtime import provider_base
-from components.runtime.object_stores import CloudStorage
 from tests.standins.google_apis import REGISTRY, GoogleApisStandIn, google_apis
 from vertex_api.calls import credentials
 from vertex_api.client import Endpoint, RestClient

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 USE = """
 import sys
-from components.runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
+from vertex_training.runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
 
 defer_pulumi_gcp_imports()
 from pulumi_gcp import artifactregistry, projects, storage

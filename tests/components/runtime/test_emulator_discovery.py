@@ -11,10 +11,10 @@ from threading import Thread
 from typing import IO, Any
 
 import pytest
+from vertex_training.errors import EmulatorFailed
+from vertex_training.runtime import emulator_process
+from vertex_training.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint_or_none
 
-from components.errors import EmulatorFailed
-from components.runtime import emulator_process
-from components.runtime.emulator_discovery import REMOTE_VARIABLE, find_running_endpoint_or_none
 from vertex_api.client import Endpoint
 
 VERSION = "1.2.3"

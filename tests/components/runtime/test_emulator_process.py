@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from vertex_training.errors import EmulatorFailed
+from vertex_training.runtime import emulator_process
+from vertex_training.runtime.emulator_discovery import find_running_endpoint_or_none
 
-from components.errors import EmulatorFailed
-from components.runtime import emulator_process
-from components.runtime.emulator_discovery import find_running_endpoint_or_none
 from tests.ports import reserve_port
 
 # What is asked of the emulator: `start` leaves a process that holds the lock, answers on /healthz with its marker and

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from vertex_training.runtime.emulator_secrets_file import FILE_NAME, replace_project_secrets
 
-from components.runtime.emulator_secrets_file import FILE_NAME, replace_project_secrets
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.secret_manager.secret_values import SecretValues
 

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from components.errors import SubmitFailed
-from components.runtime.engine_watcher import is_engine_alive, raise_unless_engine_is_alive
+from vertex_training.errors import SubmitFailed
+from vertex_training.runtime.engine_watcher import is_engine_alive, raise_unless_engine_is_alive
 
 
 def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +38,7 @@ def test_a_slow_engine_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_provider_ends_soon_after_its_engine() -> None:
     following = """
 import time
-from components.runtime import engine_watcher
+from vertex_training.runtime import engine_watcher
 engine_watcher.start_engine_watcher()
 print("follows", flush=True)
 time.sleep(60)

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
+from vertex_training.errors import ComponentError
+from vertex_training.images import google_registry_client
+from vertex_training.images.google_registry_client import GoogleRegistryApi
+from vertex_training.runtime import emulator_discovery, emulator_process, emulator_requests, object_stores
+from vertex_training.runtime.object_stores import CloudStorage
 
-from components.cloud_build.build_and_log_client import CloudBuildClient
-from components.errors import ComponentError
-from components.images import google_registry_client
-from components.images.google_registry_client import GoogleRegistryApi
-from components.runtime import emulator_discovery, emulator_process, emulator_requests, object_stores
-from components.runtime.object_stores import CloudStorage
 from tests.standins import hostile
 from tests.standins.hostile import Behaviour, Hostile
 from tests.vertex_api.clock import Clock

@@ -1,6 +1,7 @@
 """Links by target. What a target resolves to is in test_api_target.py."""
 
-from components.runtime.page_and_log_links import GoogleCloudLinks
+from vertex_training.runtime.page_and_log_links import GoogleCloudLinks
+
 from vertex_api.resource_names import ResourceName
 
 

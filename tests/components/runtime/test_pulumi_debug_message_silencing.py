@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import vertex_training
 from pulumi import log
-
-import components
-from components.runtime import pulumi_debug_message_silencing
+from vertex_training.runtime import pulumi_debug_message_silencing
 
 PRINT_ARGUMENTS = """
 import os
-from components.runtime import pulumi_debug_message_silencing
+from vertex_training.runtime import pulumi_debug_message_silencing
 if {hide_proc}:
     pulumi_debug_message_silencing.Path.is_dir = lambda path: False
 print(pulumi_debug_message_silencing.find_pulumi_ancestor_arguments_or_none(os.getppid()))
@@ -38,7 +37,7 @@ def test_the_engine_is_found_through_processes_between(tmp_path: Path, hide_proc
     program.write_text(PRINT_ARGUMENTS.format(hide_proc=hide_proc))
     # `true` keeps each shell from making way for its last command.
     host = f"sh -c '\"$0\" \"$1\"; true' '{sys.executable}' '{program}'; true"
-    environment = {**os.environ, "PYTHONPATH": str(Path(components.__path__[0]).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(vertex_training.__path__[0]).parent)}
     command = [engine, "-c", host, "preview", "--debug"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("'preview', '--debug']")

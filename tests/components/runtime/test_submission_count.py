@@ -1,8 +1,7 @@
 """How many submissions a run needs by what is known of its jobs, and what users are told of that."""
 
 import pytest
-
-from components.runtime.submission_count import (
+from vertex_training.runtime.submission_count import (
     SubmissionCount,
     render_submission_total_line,
     render_submitted_count_line,

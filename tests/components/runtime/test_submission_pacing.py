@@ -1,13 +1,13 @@
 """The pace of a location, and what users are told of it."""
 
 import pytest
-
-from components.runtime import submission_pacing
-from components.runtime.submission_pacing import (
+from vertex_training.runtime import submission_pacing
+from vertex_training.runtime.submission_pacing import (
     SubmissionPacing,
     render_pace_line,
 )
-from components.settings.stack_config_parsing import NAMESPACE
+from vertex_training.settings.stack_config_parsing import NAMESPACE
+
 from tests.vertex_api.clock import Clock
 
 LOCATION = "//aiplatform.googleapis.com/projects/p/locations/r"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from components.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
+from vertex_training.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
+
 from tests.standins.workflows.executions import Clock, Http, Workflow
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LABEL

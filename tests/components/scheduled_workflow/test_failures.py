@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from vertex_training.scheduled_workflow.workflow_source import compute_max_hours
 
-from components.scheduled_workflow.workflow_source import compute_max_hours
 from tests.components.scheduled_workflow.schedules import request, scheduled, workflow
 from tests.components.scheduled_workflow.test_workflow_source import MACHINE, TUNING, train, tune
 from tests.standins.workflows.executions import Execution, Workflow, check_source

@@ -7,17 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-
-from components.scheduled_workflow.workflow_source import (
+from vertex_training.scheduled_workflow.workflow_source import (
     WorkflowPlace,
     build_workflow_source_text,
     compute_redelivery_window,
 )
-from components.scheduled_workflow.workflow_violations import (
+from vertex_training.scheduled_workflow.workflow_violations import (
     MAX_SOURCE_BYTES,
     describe_source_size_violation_or_none,
     find_request_violations,
 )
+
 from tests.components.scheduled_workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-
-from components.errors import SubmitFailed
-from components.schedules import emulator_schedule_resource
-from components.schedules.emulator_schedule_resource import EmulatorScheduleProvider, build_schedule_status
+from vertex_training.errors import SubmitFailed
+from vertex_training.schedules import emulator_schedule_resource
+from vertex_training.schedules.emulator_schedule_resource import EmulatorScheduleProvider, build_schedule_status
 
 POOL = {"replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 BODY: dict[str, Any] = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [POOL]}}

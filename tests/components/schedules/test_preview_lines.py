@@ -6,10 +6,10 @@ from unittest import mock
 
 import pulumi
 import pytest
+from vertex_training.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
+from vertex_training.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric, show_cost
+from vertex_training.schedules.preview_lines import render_next_times_line
 
-from components.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
-from components.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric, show_cost
-from components.schedules.preview_lines import render_next_times_line
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 
 NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pulumi
 import pytest
+from vertex_training import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
+from vertex_training.errors import DeclarationErrors
+from vertex_training.schedules.emulator_schedule_resource import EmulatorSchedule
+from vertex_training.schedules.schedule_component import build_schedule_id
 
-from components import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
-from components.errors import DeclarationErrors
-from components.schedules.emulator_schedule_resource import EmulatorSchedule
-from components.schedules.schedule_component import build_schedule_id
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
 from tests.components.settings.test_schedule_job_list_checks import NIGHTLY

@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-
-from components.schedules.schedule_status_resource import (
+from vertex_training.schedules.schedule_status_resource import (
     ScheduleStatusProvider,
     build_execution_status,
     build_run_status,
     find_last_run_id_or_empty_and_jobs,
     find_next_time_text_or_none,
 )
+
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
+from vertex_training.schedules.scheduled_job_requests import build_scheduled_jobs
+from vertex_training.schema.declared_job import canonicalize_declared_spec_and_find_problems
 
-from components.jobs.spec_defaults import copy_with_defaults_and_output_folder
-from components.schedules.scheduled_job_requests import build_scheduled_jobs
-from components.schema.declared_job import canonicalize_declared_spec_and_find_problems
 from tests.components.fakes import Ground
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.jobs import custom_job, edited, tuning_job

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from typing_extensions import is_typeddict
+from vertex_training.images.training_image_resource import DEFAULT_PLATFORM
+from vertex_training.schema import declaration_types, stack_config_types
+from vertex_training.settings.settings import Settings
 
-from components.images.training_image_resource import DEFAULT_PLATFORM
-from components.schema import declaration_types, stack_config_types
-from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
@@ -69,7 +69,7 @@ def test_every_shape_has_its_section() -> None:
     own = {
         name
         for name, value in TYPES.items()
-        if is_typeddict(value) and value.__module__.startswith("components.schema.")
+        if is_typeddict(value) and value.__module__.startswith("vertex_training.schema.")
     }
     assert own - {"ClosedTypedDict", "Cloud"} == SECTIONS.keys()  # the keys of Cloud are those of the stack file
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-
-from components.schema.interpolation import (
+from vertex_training.schema.interpolation import (
     find_references_with_paths,
     find_unclosed_reference_violations,
     resolve_known_references,

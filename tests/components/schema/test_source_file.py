@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from components.schema.source_file import SourceFile, load_source_file_content_and_problems
+from vertex_training.schema.source_file import SourceFile, load_source_file_content_and_problems
 
 
 def source(text: str | bytes, name: str = "jobs.yaml") -> SourceFile:

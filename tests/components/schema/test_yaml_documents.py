@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 from typing_extensions import TypedDict
-
-from components.schema.yaml_documents import (
+from vertex_training.schema.yaml_documents import (
     compose_root_node_or_none,
     find_deepest_line_or_none,
     improve_message_if_misread,
     parse_document_value,
 )
+
 from vertex_api.scalar_types import String
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 

@@ -2,8 +2,7 @@
 
 import pytest
 import yaml
-
-from components.schema.yaml_documents import parse_document_value
+from vertex_training.schema.yaml_documents import parse_document_value
 
 INDENTED = "is not indented as the keys from line"
 COLON = 'a ":" stands where no key ends; write a text with ": " in quotes, and indent keys alike'

@@ -1,9 +1,8 @@
 """Documents of few bytes that stand for much: refused in no time, with file, line and anchor."""
 
 import pytest
-
-from components.schema.source_file import SourceFile
-from components.schema.yaml_documents import compose_root_node_or_none, find_deepest_line_or_none
+from vertex_training.schema.source_file import SourceFile
+from vertex_training.schema.yaml_documents import compose_root_node_or_none, find_deepest_line_or_none
 
 LIST, MERGED = "[{}]", "{{<<: [{}]}}"
 

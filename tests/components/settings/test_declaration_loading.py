@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from components.settings.declaration_loading import find_files_by_path_and_unmatched_indexes
+from vertex_training.settings.declaration_loading import find_files_by_path_and_unmatched_indexes
 
 
 @pytest.fixture

@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.settings.default_cloud_names import (
+    build_cloud_config_with_default_names_and_labels,
+    generate_role_id,
+)
 
-from components.settings.default_cloud_names import build_cloud_config_with_default_names_and_labels, generate_role_id
 from tests.components.settings.test_gcp_stack_rules import EXCLUSIVE, REQUIRED, completed
 
 

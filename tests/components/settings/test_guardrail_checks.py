@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import ImageRefused
+from vertex_training.schema.stack_config_types import Guardrails
+from vertex_training.settings.guardrail_checks import build_image_uri_validator
 
-from components.errors import ImageRefused
-from components.schema.stack_config_types import Guardrails
-from components.settings.guardrail_checks import build_image_uri_validator
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\

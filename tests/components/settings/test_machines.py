@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from components.preview.cost_and_needed_quota_table import (
+from vertex_training.preview.cost_and_needed_quota_table import (
     MAX_LINES,
     estimate_quotas_by_job_and_metric,
     render_cost_lines,
 )
-from components.settings.gcp_stack_rules import PERSISTENT_RESOURCE
-from components.settings.settings import Settings
+from vertex_training.settings.gcp_stack_rules import PERSISTENT_RESOURCE
+from vertex_training.settings.settings import Settings
+
 from tests.components.projects import CLOUD, LOCAL, load, problems
 
 JOBS = """

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from vertex_training.errors import DeclarationErrors
+from vertex_training.settings.settings import Settings
 
-from components.errors import DeclarationErrors
-from components.settings.settings import Settings
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 
 COUNT = 4_000

@@ -7,13 +7,13 @@ from unittest import mock
 
 import pulumi
 import pytest
+from vertex_training import CustomJob, HyperparameterTuningJob, TrainingImage
+from vertex_training.errors import DeclarationErrors
+from vertex_training.runtime.program_job_validation import ProgramJobs
+from vertex_training.settings.program_job_rules import ProgramJobRules
+from vertex_training.settings.settings import Settings
+from vertex_training.settings.settings_with_program_jobs import copy_settings_with_program_jobs
 
-from components import CustomJob, HyperparameterTuningJob, TrainingImage
-from components.errors import DeclarationErrors
-from components.runtime.program_job_validation import ProgramJobs
-from components.settings.program_job_rules import ProgramJobRules
-from components.settings.settings import Settings
-from components.settings.settings_with_program_jobs import copy_settings_with_program_jobs
 from tests.components.fakes import Ground
 from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph

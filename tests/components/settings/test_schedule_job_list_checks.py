@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from vertex_training.schema.declared_schedule import DeclaredSchedule
 
-from components.schema.declared_schedule import DeclaredSchedule
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 POOL = "machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: example.com/a}"

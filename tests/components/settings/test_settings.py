@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from vertex_training.settings.settings import Settings
 
-from components.settings.settings import Settings
 from tests.components.projects import LOCAL, load, problems
 
 ROOT = Path(__file__).parents[3]
@@ -101,7 +101,7 @@ def test_a_problem_does_not_show_the_secret(tmp_path: Path) -> None:
 
 
 def test_problems_without_a_stack_file_have_no_line(tmp_path: Path) -> None:
-    from components.errors import DeclarationErrors
+    from vertex_training.errors import DeclarationErrors
 
     with pytest.raises(DeclarationErrors) as failure:
         Settings.load_from_config(
@@ -114,8 +114,7 @@ def test_problems_without_a_stack_file_have_no_line(tmp_path: Path) -> None:
 
 def test_the_errors_need_no_traceback_in_pulumi() -> None:
     import pulumi
-
-    from components.errors import DeclarationErrors
+    from vertex_training.errors import DeclarationErrors
 
     assert issubclass(DeclarationErrors, pulumi.RunError)
 

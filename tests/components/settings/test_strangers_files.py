@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from vertex_training.errors import ContextUnusable
+from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.packages.source_distribution import SourceDistribution
 
-from components.errors import ContextUnusable
-from components.images.training_image_resource import create_build_context
-from components.packages.source_distribution import SourceDistribution
 from tests.components.projects import INCLUDING, LOCAL, load, problems
 
 CANARY = "canary-0f3b7c"

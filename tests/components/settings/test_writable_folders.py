@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from vertex_training.settings.program_job_rules import ProgramJobRules
+from vertex_training.settings.settings import Settings
+from vertex_training.settings.writable_folders import MAX_OTHERS, WritableFolders
 
-from components.settings.program_job_rules import ProgramJobRules
-from components.settings.settings import Settings
-from components.settings.writable_folders import MAX_OTHERS, WritableFolders
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 from tests.vertex_api.jobs import custom_job
 from vertex_api.job_kinds import CUSTOM_JOB

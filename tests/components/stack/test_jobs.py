@@ -6,9 +6,9 @@ from typing import Any
 
 import pulumi
 import pytest
+from vertex_training import Completion, CustomJob, HyperparameterTuningJob, Images, Jobs, Packages
+from vertex_training.settings.settings import Settings
 
-from components import Completion, CustomJob, HyperparameterTuningJob, Images, Jobs, Packages
-from components.settings.settings import Settings
 from tests.components.fakes import Ground
 from tests.components.jobs.test_dependency_validation import CUSTOM, after, jobs
 from tests.components.jobs.test_provider import ARGS

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.runtime import emulator_process
+from vertex_training.runtime.emulator_secrets_file import FILE_NAME
+from vertex_training.targets.emulator_resource import EmulatorProcessProvider
 
-from components.runtime import emulator_process
-from components.runtime.emulator_secrets_file import FILE_NAME
-from components.targets.emulator_resource import EmulatorProcessProvider
 from vertex_api.client import Endpoint
 
 provider = EmulatorProcessProvider()

@@ -4,9 +4,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from vertex_training import CustomJob, create_foundation
+from vertex_training.errors import QuotaInsufficient
 
-from components import CustomJob, create_foundation
-from components.errors import QuotaInsufficient
 from tests.components.projects import CLOUD, load
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited
@@ -41,7 +41,7 @@ def test_a_preview_shows_cost_and_availability_of_program_jobs(tmp_path: Path) -
 @pytest.mark.parametrize("preview", [True, False])
 def test_too_small_quotas_block_jobs_of_a_program(tmp_path: Path, preview: bool) -> None:
     granted = mock.patch(
-        "components.preview.quota_check.fetch_granted_quota_amounts",
+        "vertex_training.preview.quota_check.fetch_granted_quota_amounts",
         lambda _project, _region, names: dict.fromkeys(names, 0),
     )
     with granted, mock.patch("pulumi.warn"), mock.patch("pulumi.log.info"), pytest.raises(QuotaInsufficient) as refused:

@@ -28,9 +28,8 @@ def _run_in_fork(path: str) -> None:
 
 
 def _would_import_the_same(checkout: str) -> bool:
-    """Return whether the project in this folder has the modules that the checkout has."""
-    rooms = ("components", "vertex_api", "vertex_emulator")
-    return all(os.path.realpath(room) == f"{checkout}/{room}" for room in rooms)
+    """Return whether the project in this folder has the environment of the checkout."""
+    return os.path.realpath(".venv") == f"{checkout}/.venv"
 
 
 if "vertex_emulator" not in sys.orig_argv:

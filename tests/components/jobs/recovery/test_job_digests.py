@@ -5,15 +5,15 @@ import re
 from typing import Any
 
 import pytest
-
-from components.jobs.recovery.job_digests import (
+from vertex_training.jobs.recovery.job_digests import (
     compute_declarations_digest,
     compute_idempotency_token,
     compute_mark_label_value,
     compute_run_digest,
 )
-from components.schema import declaration_types
-from components.schema.declared_job import DeclaredJob
+from vertex_training.schema import declaration_types
+from vertex_training.schema.declared_job import DeclaredJob
+
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-
-from components.jobs.recovery.job_labels import build_labels, build_stack_filter
+from vertex_training.jobs.recovery.job_labels import build_labels, build_stack_filter
 
 
 @pytest.mark.parametrize("owner", ["team/dev/digits", "My.Team/Dev_1/a.b-c_d", f"{'p' * 70}/{'s' * 70}/{'n' * 70}"])

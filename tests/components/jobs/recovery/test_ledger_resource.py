@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from vertex_training.jobs.provider import CustomJobProvider
+from vertex_training.jobs.recovery import orphan_removal
+from vertex_training.jobs.recovery.job_digests import compute_mark_label_value
+from vertex_training.jobs.recovery.job_labels import build_labels
+from vertex_training.jobs.recovery.ledger_resource import LedgerProvider
 
-from components.jobs.provider import CustomJobProvider
-from components.jobs.recovery import orphan_removal
-from components.jobs.recovery.job_digests import compute_mark_label_value
-from components.jobs.recovery.job_labels import build_labels
-from components.jobs.recovery.ledger_resource import LedgerProvider
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
 

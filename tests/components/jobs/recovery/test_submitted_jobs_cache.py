@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
+from vertex_training.jobs.recovery.submitted_jobs_cache import SubmittedJobsCache, get_submitted_jobs_cache
+from vertex_training.runtime import api_target
 
-from components.errors import SubmitFailed
-from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
-from components.jobs.recovery.submitted_jobs_cache import SubmittedJobsCache, get_submitted_jobs_cache
-from components.runtime import api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
 from vertex_api import client_errors

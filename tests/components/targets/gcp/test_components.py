@@ -5,12 +5,11 @@ from typing import Any
 
 import pulumi
 import pytest
+import vertex_training.targets.gcp
 from pulumi_gcp import storage
-
-import components.targets.gcp
-from components.schema import stack_config_types
-from components.settings.writable_folders import WritableFolders
-from components.targets.gcp import (
+from vertex_training.schema import stack_config_types
+from vertex_training.settings.writable_folders import WritableFolders
+from vertex_training.targets.gcp import (
     Grants,
     ImageRegistry,
     JobFailureAlerts,
@@ -24,8 +23,9 @@ from components.targets.gcp import (
     Tensorboard,
     TrainingIdentity,
 )
-from components.targets.gcp.account_emails import build_account_email, is_account_of_project
-from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
+from vertex_training.targets.gcp.account_emails import build_account_email, is_account_of_project
+from vertex_training.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
+
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -93,8 +93,8 @@ COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.Component
 
 
 def test_the_exports_of_the_folder_are_these() -> None:
-    shown = {name for name, value in vars(components.targets.gcp).items() if isinstance(value, type)}
-    assert components.targets.gcp.__all__ == sorted(shown)
+    shown = {name for name, value in vars(vertex_training.targets.gcp).items() if isinstance(value, type)}
+    assert vertex_training.targets.gcp.__all__ == sorted(shown)
 
 
 @pytest.mark.parametrize("token", COMPONENTS)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vertex_training import create_foundation
+from vertex_training.settings.settings import Settings
+from vertex_training.targets.gcp import GcpFoundation
 
-from components import create_foundation
-from components.settings.settings import Settings
-from components.targets.gcp import GcpFoundation
 from tests.components.targets.gcp.graph import forget_loops, graph
 
 STACKS = Path(__file__).parents[3] / "corpus" / "capabilities" / "stacks"

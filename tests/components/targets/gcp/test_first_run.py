@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
+from vertex_training.settings.settings import Settings
+from vertex_training.targets.gcp.propagation_retries import compute_retry_pause
 
-from components.settings.settings import Settings
-from components.targets.gcp.propagation_retries import compute_retry_pause
 from tests.components.projects import load
 from tests.components.targets.gcp.graph import Graph, forget_loops
 from tests.components.targets.gcp.test_foundation import ALL, PEERED, PLAIN, build_foundation_graph

@@ -9,13 +9,13 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
+from vertex_training import Images, Jobs, Packages, export_outputs
+from vertex_training.schema import stack_config_types
+from vertex_training.settings.settings import Settings
+from vertex_training.targets.foundation_with_preview_reports import create_foundation
+from vertex_training.targets.gcp import GcpFoundation, Services
+from vertex_training.targets.gcp.staging_bucket import build_condition
 
-from components import Images, Jobs, Packages, export_outputs
-from components.schema import stack_config_types
-from components.settings.settings import Settings
-from components.targets.foundation_with_preview_reports import create_foundation
-from components.targets.gcp import GcpFoundation, Services
-from components.targets.gcp.staging_bucket import build_condition
 from tests import access_page
 from tests.components.projects import load
 from tests.components.scheduled_workflow.schedules import request, scheduled

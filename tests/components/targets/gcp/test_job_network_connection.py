@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+from vertex_training.schema import stack_config_types
+from vertex_training.targets.gcp import JobNetwork
 
-from components.schema import stack_config_types
-from components.targets.gcp import JobNetwork
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pulumi
 import pytest
+from vertex_training.targets.gcp import propagation_retries
+from vertex_training.targets.gcp.propagation_retries import compute_retry_pause
 
-from components.targets.gcp import propagation_retries
-from components.targets.gcp.propagation_retries import compute_retry_pause
 from tests.vertex_api.clock import Clock
 from vertex_api.calls.retry_rules import MAX_PAUSE_SECONDS, PROPAGATION_SECONDS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import DeclarationErrors
 
-from components.errors import DeclarationErrors
 from tests import access_page
 from tests.components.scheduled_workflow.schedules import scheduled
 from tests.components.targets.gcp.graph import Graph, forget_loops
