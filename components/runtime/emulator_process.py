@@ -11,8 +11,8 @@ from vertex_api.client import Endpoint
 from ..errors import EmulatorFailed
 from .emulator_discovery import find_running_endpoint_or_none
 
-_FOLDER = Path(__file__).parents[2] if __name__.startswith("components.") else Path("/")
-"""Where the emulator runs: from a checkout Python imports it there, from an installed package it imports it anywhere.
+_FOLDER = Path("/")
+"""Where the emulator runs.
 
 `python -m` puts this folder first on the import path, so it is not the user's project, whose modules may have any name.
 """

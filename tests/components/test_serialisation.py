@@ -30,7 +30,7 @@ PROVIDERS = sorted(
     (
         provider
         for provider in subclasses(dynamic.ResourceProvider)
-        if provider.__module__.startswith("components.") and not provider.__subclasses__()
+        if provider.__module__.startswith("vertex_training.") and not provider.__subclasses__()
     ),
     key=lambda provider: provider.__name__,
 )
