@@ -23,6 +23,8 @@ def link_environment(project: Path) -> None:
     for entry in [*made.iterdir(), *(made / "bin").iterdir(), *site.iterdir()]:
         if entry.name not in written:
             (folder / entry.relative_to(made)).symlink_to(entry)
+    for name, room in installation.PACKAGES.items():
+        (folder / site.relative_to(made) / name).symlink_to(project / room)
     stamp = "import json; from tools.setup import python_environment as p; "
     stamp += "p.STAMP.write_text(json.dumps({**p.build_environment_stamp_fields(), 'packages': 1}))"
     subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)
