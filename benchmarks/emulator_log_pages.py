@@ -11,10 +11,10 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
-from vertex_emulator.locations_and_ids import Location, generate_id
+from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import LogLine
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 LINES = 100_000
 _CONTAINER = {"imageUri": IMAGE, "command": ["python3", "-c", "pass"]}
@@ -48,12 +48,12 @@ def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
 
 def _add_job_with_log_and_get_id(data: Path) -> str:
     """Add an ended job with a saved log, and return its id."""
-    folder = DataFolder.create_or_open_private(data)
+    folder = DataFolder.open(data)
     database = Database(folder.database)
     begin = now_ns()
     with database.write_transaction() as transaction:
         location = Location("benchmark", "us-central1")
-        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, location, _JOB)
+        job = transaction.add_job_and_consume_fault(new_id(), CUSTOM_JOB, location, _JOB)
         transaction.end_job_and_log_outcome(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
     logs.save_log(folder.logs, job.id, Replica(0, 0), lines)

@@ -15,7 +15,7 @@ from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import RUNNING, SUCCEEDED, Job, Trial
-from vertex_emulator.locations_and_ids import Location, generate_id
+from vertex_emulator.names import Location, new_id
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 
 JOBS = {CUSTOM_JOB: 10_000, HYPERPARAMETER_TUNING_JOB: 1_000, TRAINING_PIPELINE: 1_000}
@@ -71,7 +71,7 @@ def yield_benchmark_rows() -> Iterator[str]:
                 yield render_row(jobs, statistics.median(times), "ms", MAX_MS, note=note)
             yield from _yield_single_request_rows(emulator, study_id)
     with temporary_data_folder() as data:
-        yield from _yield_study_step_rows(DataFolder.create_or_open_private(data))
+        yield from _yield_study_step_rows(DataFolder.open(data))
 
 
 def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
         for number in range(STUDY_TRIALS + 1, STUDY_TRIALS + PARALLEL + 1):
             job = transaction.add_job_and_consume_fault(
-                generate_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number
+                new_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number
             )
             transaction.update_and_get_job(job, state=RUNNING, started=job.created)
             transaction.add_trial(Trial(study.id, number, "ACTIVE", {"x": 0.5}, job.id))
@@ -138,12 +138,12 @@ def _measure_milliseconds_of_each_page(emulator: Emulator, kind: Kind) -> list[f
 
 def _add_jobs_and_get_long_study_id(data: Path) -> str:
     """Add all jobs, and return the id of the long study, which is in another project."""
-    database = Database(DataFolder.create_or_open_private(data).database)
+    database = Database(DataFolder.open(data).database)
     with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
             for number in range(JOBS[kind]):
                 labelled = {**spec, "labels": {"number": str(number)}}
-                job = transaction.add_job_and_consume_fault(generate_id(), kind, _LOCATION, labelled)
+                job = transaction.add_job_and_consume_fault(new_id(), kind, _LOCATION, labelled)
                 transaction.update_and_get_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job, TRIALS, 1)
@@ -162,13 +162,13 @@ def _add_and_get_study(transaction: Transaction, max_trial_count: int, stopping_
         "parallelTrialCount": PARALLEL,
     }
     location = Location("other", "us-central1")
-    return transaction.add_job_and_consume_fault(generate_id(), HYPERPARAMETER_TUNING_JOB, location, spec)
+    return transaction.add_job_and_consume_fault(new_id(), HYPERPARAMETER_TUNING_JOB, location, spec)
 
 
 def _add_trials(transaction: Transaction, study: Job, count: int, measurements: int) -> None:
     spec = _SPECS[CUSTOM_JOB]
     for number in range(1, count + 1):
-        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, study.location, spec, study.id, number)
+        job = transaction.add_job_and_consume_fault(new_id(), CUSTOM_JOB, study.location, spec, study.id, number)
         transaction.update_and_get_job(job, state=SUCCEEDED)
         values = ({"x": number / count}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,) * measurements, _MEASUREMENT)
         trial = Trial(study.id, number, "SUCCEEDED", *values)

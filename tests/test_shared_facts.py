@@ -20,9 +20,8 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_emulator.api.injected_quota_faults import list_quota_metrics_named_in_error
-from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock, require_endpoint
 from vertex_emulator.database.records import Replica
-from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning
 from vertex_emulator.http.security_middleware import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
@@ -78,19 +77,19 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         return "1.2.3"
 
     monkeypatch.setattr(emulator_discovery, "_fetch_version_or_none_if_no_emulator", fetch)
-    data = DataFolder.create_or_open_private(tmp_path)
+    data = DataFolder.open(tmp_path)
     data.token.write_text("t0ken\n")
     endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
     endpoint.write(data.endpoint)
     assert emulator_discovery.find_running_endpoint_or_none(tmp_path) is None
     with pytest.raises(EmulatorNotRunning):
-        require_running_endpoint(tmp_path)
+        require_endpoint(tmp_path)
     assert asked == []
-    with open_and_lock_file_or_raise(data.lock):
+    with acquire_lock(data.lock):
         found = emulator_discovery.find_running_endpoint_or_none(tmp_path)
-        assert require_running_endpoint(tmp_path) == endpoint
+        assert require_endpoint(tmp_path) == endpoint
     assert found is not None
-    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token_or_empty_if_unneeded()) == asked[0]
+    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token()) == asked[0]
 
 
 def test_both_sides_know_the_marker_header() -> None:

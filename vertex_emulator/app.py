@@ -41,7 +41,7 @@ from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 from vertex_emulator.secret_manager.secret_values import SecretValues
-from vertex_emulator.timestamps import format_time, now_ns
+from vertex_emulator.times import format_time, now_ns
 from vertex_emulator.web_page.copyable_command_page import CopyableCommandPage
 from vertex_emulator.web_page.routes import Page
 

@@ -1,16 +1,18 @@
-"""The data folder of an emulator: its paths, its creation for the owner only, and the lock of its emulator."""
+"""The data folder of an emulator: its paths, its creation for the owner only, its lock, and its server's address."""
 
 import contextlib
 import fcntl
+import json
 import os
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from vertex_emulator.errors import StartError
-from vertex_emulator.folder_removal import remove_folder_tree
+from vertex_emulator.errors import EmulatorNotRunning, StartError
+from vertex_emulator.removal import remove_tree
 
 EXIT_ALREADY_RUNNING = 3
 _HOLDER_SECONDS, _PROBE_SECONDS = 0.2, 20.0
@@ -40,12 +42,12 @@ class DataFolder:
         self.trials = root / "trials"  # `/tmp/hypertune` in containers, a folder per trial's job
 
     @classmethod
-    def create_or_open_private(cls, root: Path) -> "DataFolder":
+    def open(cls, root: Path) -> "DataFolder":
         """Open the folder for its owner only, and create it if needed. Raises StartError."""
         data = cls(root.absolute())
         try:
             data.root.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
-            data._restrict_to_owner_or_raise()
+            data._close_to_others()
             for folder in (data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(exist_ok=True)
             # Training code runs as any user and writes to buckets. The daemon mounts them, whatever the root's mode.
@@ -62,7 +64,7 @@ class DataFolder:
             raise StartError(message) from error
         return data
 
-    def _restrict_to_owner_or_raise(self) -> None:
+    def _close_to_others(self) -> None:
         """Make the root accessible to its owner only. Raises OSError and StartError."""
         folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -93,7 +95,7 @@ class DataFolder:
         folder.chmod(0o777)
         return folder
 
-    def read_metric_text_or_empty(self, trial_job_id: str) -> str:
+    def read_metrics(self, trial_job_id: str) -> str:
         """Read the metric file of a trial's job; return "" if there is none.
 
         Training code may create anything under that name: a link, a pipe that blocks its reader, an endless file.
@@ -111,58 +113,58 @@ class DataFolder:
         finally:
             os.close(number)
 
-    def iterate_ids_of_jobs_with_files(self) -> Iterator[str]:
-        """List the ids of jobs that have files here."""
+    def job_ids(self) -> Iterator[str]:
+        """Yield the ids of jobs that have files here."""
         for parent in (self.logs, self.trials):
             yield from (folder.name for folder in parent.iterdir())
 
-    def try_to_remove_logs_and_metric_files(self, job_id: str) -> None:
+    def remove_job(self, job_id: str) -> None:
         """Remove a job's logs and metric files as far as possible; outputs in buckets stay."""
         for parent in (self.logs, self.trials):
             with contextlib.suppress(OSError):
-                remove_folder_tree(parent / job_id)
+                remove_tree(parent / job_id)
 
 
-def is_lock_held(lock_path: Path) -> bool:
+def is_locked(lock: Path) -> bool:
     """Return whether an emulator holds the data folder's lock. Raises StartError if the lock cannot be probed."""
     try:
-        with lock_path.open() as file:
+        with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
     except FileNotFoundError:
         return False
     except BlockingIOError:
         return True
     except OSError as error:
-        raise _build_lock_error(lock_path, error) from error
+        raise _lock_error(lock, error) from error
     return False
 
 
-def open_and_lock_file_or_raise(lock_path: Path) -> IO[str]:
+def acquire_lock(lock: Path) -> IO[str]:
     """Open the data folder's lock file and lock it, until the file is closed or the process ends.
 
     Raises StartError if another process holds it, and FileNotFoundError without a data folder.
     """
     try:
         # Whoever can open it can hold it, and so pretend to be an emulator.
-        number = os.open(lock_path, os.O_RDWR | (os.O_CREAT if lock_path.parent.is_dir() else 0), 0o600)
+        number = os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o600)
         file = os.fdopen(number, "r+")
         try:
             os.fchmod(number, 0o600)
-            _lock_retrying_briefly(file)
+            _lock_soon(file)
         except OSError:
             file.close()
             raise
     except FileNotFoundError:
         raise
     except BlockingIOError as error:
-        message = f"an emulator is already running on {lock_path.parent}; stop it with: vertex-emulator stop"
+        message = f"an emulator is already running on {lock.parent}; stop it with: vertex-emulator stop"
         raise StartError(message, EXIT_ALREADY_RUNNING) from error
     except OSError as error:
-        raise _build_lock_error(lock_path, error) from error
+        raise _lock_error(lock, error) from error
     return file
 
 
-def _lock_retrying_briefly(file: IO[str]) -> None:
+def _lock_soon(file: IO[str]) -> None:
     begun = time.monotonic()
     while True:
         try:
@@ -174,7 +176,7 @@ def _lock_retrying_briefly(file: IO[str]) -> None:
 
 
 def _is_only_probed(file: IO[str]) -> bool:
-    """Return whether whoever holds the lock only asks if an emulator does: `is_lock_held` takes a shared lock."""
+    """Return whether whoever holds the lock only asks if an emulator does: `is_locked` takes a shared lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -183,5 +185,61 @@ def _is_only_probed(file: IO[str]) -> bool:
     return True
 
 
-def _build_lock_error(lock_path: Path, error: OSError) -> StartError:
-    return StartError(f"the lock {lock_path} cannot be acquired: {error.strerror}")
+def _lock_error(lock: Path, error: OSError) -> StartError:
+    return StartError(f"the lock {lock} cannot be acquired: {error.strerror}")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an emulator listens, and which process it is: endpoint.json, valid while the folder's lock is held.
+
+    Pulumi's programs read it by the same rule. `token_file` is the file with the token that requests need, None where
+    the kernel identifies the user.
+    """
+
+    pid: int
+    host: str
+    port: int
+    url: str
+    version: str
+    token_file: str | None = None
+
+    def read_token(self) -> str:
+        """Return the token that requests need, "" if they need none. Raises EmulatorNotRunning."""
+        if self.token_file is None:
+            return ""
+        try:
+            return Path(self.token_file).read_text().strip()
+        except OSError as error:
+            raise EmulatorNotRunning(f"the token {self.token_file} cannot be read: {error.strerror}") from error
+
+    def write(self, path: Path) -> None:
+        """Write endpoint.json atomically. Raises StartError."""
+        partial = path.with_suffix(".partial")
+        try:
+            partial.write_text(json.dumps(asdict(self)) + "\n")
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise StartError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def require_endpoint(root: Path) -> Endpoint:
+    """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
+    data = DataFolder(root)
+    if not is_locked(data.lock):
+        raise EmulatorNotRunning(
+            f"no emulator is running on {root}; start one with: vertex-emulator start --data {root}"
+        )
+    try:
+        return Endpoint(**json.loads(data.endpoint.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise EmulatorNotRunning(f"the emulator on {root} is just starting or stopping; try again") from error
+
+
+def find_endpoint(root: Path) -> Endpoint | None:
+    """Return the endpoint of the emulator that serves a data folder, None without one that is ready."""
+    try:
+        return require_endpoint(root)
+    except EmulatorNotRunning:
+        return None

@@ -20,10 +20,9 @@ import uvicorn
 
 from vertex_api import __version__
 from vertex_emulator.app import App
-from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock
 from vertex_emulator.database import Database
 from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
-from vertex_emulator.emulator_endpoint import Endpoint
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.authentication import Access, read_or_create_token
 from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener
@@ -61,8 +60,8 @@ def serve(
             "add --allow-remote if that is what you want"
         )
     raise_unless_docker_daemon_listens()
-    data = DataFolder.create_or_open_private(data_path)
-    with open_and_lock_file_or_raise(data.lock):
+    data = DataFolder.open(data_path)
+    with acquire_lock(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
         database = Database(data.database)
         listener = None

@@ -1,4 +1,4 @@
-"""The emulator that serves a data folder, found by the same rule as in vertex_emulator/emulator_endpoint.py.
+"""The emulator that serves a data folder, found by the same rule as in vertex_emulator/data_folder.py.
 
 endpoint.json alone proves nothing: an emulator that is killed leaves it behind, and anybody can listen on its port.
 """

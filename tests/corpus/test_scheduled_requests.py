@@ -26,7 +26,7 @@ from vertex_api.validation.shape_validation import get_value_at_path_or_none
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 PLACE = WorkflowPlace("acme-dev", "us-central1", "team_dev_nightly")
 OWN_FIELDS = ("name", "createTime", "updateTime", "displayName")

@@ -237,7 +237,7 @@ class Emulator:
     def __init__(self, root: Path, machine: Machine, capacity: int = 4) -> None:
         self.machine = machine
         self.capacity = capacity
-        self.data = DataFolder.create_or_open_private(root)
+        self.data = DataFolder.open(root)
         self.start()
 
     def start(self) -> None:

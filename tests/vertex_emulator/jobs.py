@@ -4,7 +4,7 @@ from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 LOCATION = Location("my-project", "us-central1")
 IMAGE = "trainer:1"

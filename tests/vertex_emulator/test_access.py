@@ -31,7 +31,7 @@ from tests.vertex_emulator.running import (
     pool,
     until,
 )
-from vertex_emulator.data_folder import is_lock_held
+from vertex_emulator.data_folder import is_locked
 
 JOBS = f"/v1/{PARENT}/customJobs"
 JSON = {"Content-Type": "application/json"}
@@ -206,7 +206,7 @@ def test_a_stale_endpoint_is_removed_before_all_else(own: RunningEmulator) -> No
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")  # the start waits for it
         starting = subprocess.Popen([sys.executable, "-m", "vertex_emulator", "serve", "--data", str(own.data)])
-        until(lambda: is_lock_held(own.data / "lock"), "the lock")
+        until(lambda: is_locked(own.data / "lock"), "the lock")
         until(lambda: not (own.data / "endpoint.json").exists(), "the removal")
         assert starting.poll() is None
     starting.terminate()

@@ -402,7 +402,7 @@ def test_names_that_differ_in_case_or_composition_stay_apart(tmp_path: Path) -> 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     """An archive of a bucket with an object of random bytes, an empty one, a folder and a link."""
-    bucket = DataFolder.create_or_open_private(tmp_path / "data").buckets / "models"
+    bucket = DataFolder.open(tmp_path / "data").buckets / "models"
     (bucket / "folder").mkdir(parents=True)
     (bucket / "weights").write_bytes(os.urandom(20_000))
     (bucket / "empty").touch()
@@ -465,7 +465,7 @@ def test_terminals_get_no_control_characters(tmp_path: Path) -> None:
 
 
 def test_long_names_and_links_come_back(tmp_path: Path) -> None:
-    bucket = DataFolder.create_or_open_private(tmp_path / "data").buckets / ("b" * 222)
+    bucket = DataFolder.open(tmp_path / "data").buckets / ("b" * 222)
     folder = bucket.joinpath(*["\u00e9" * 100] * 5)
     folder.mkdir(parents=True)
     (folder / "file").write_text("42")

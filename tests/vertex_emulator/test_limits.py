@@ -11,7 +11,7 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.locations_and_ids import Location, generate_id
+from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.executor_protocol import HostResources
 from vertex_emulator.scheduling.scheduler import Scheduler
@@ -47,10 +47,10 @@ def docker_on_a_small_machine() -> Iterator[SmallMachine]:
 
 
 def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:
-    data = DataFolder.create_or_open_private(tmp_path)
+    data = DataFolder.open(tmp_path)
     database = Database(data.database)
     scheduler = Scheduler(database, docker_on_a_small_machine, data, WorkQueue(), 4)
-    job_id = generate_id()
+    job_id = new_id()
     with database.write_transaction() as transaction:
         transaction.add_job_and_consume_fault(
             job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY))

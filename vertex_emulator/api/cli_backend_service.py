@@ -15,13 +15,13 @@ from vertex_emulator.database.records import Job, list_requested_replicas
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
+from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
-from vertex_emulator.injected_faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
-from vertex_emulator.timestamps import format_time_without_zero_fraction, now_ns
+from vertex_emulator.times import now_ns, short_time
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CliBackendService:
             slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
             faults = transaction.injected_faults.list_remaining_job_counts_and_faults()
             schedules = transaction.schedules.count_schedules_by_paused()
-            clock = format_time_without_zero_fraction(read_clock(transaction)) if is_clock_set(transaction) else None
+            clock = short_time(read_clock(transaction)) if is_clock_set(transaction) else None
         return {
             "data": str(self.data.root),
             "jobs": counts,
@@ -54,7 +54,7 @@ class CliBackendService:
             "replicas": {"running": slots, "capacity": self.capacity},
             "network": self.executor.describe_reachable_networks(),
             "schedules": {"active": schedules.get(False, 0), "paused": schedules.get(True, 0), "clock": clock},
-            "faults": [{"remaining": count, "fault": fault.to_json_without_defaults()} for count, fault in faults],
+            "faults": [{"remaining": count, "fault": fault.to_json()} for count, fault in faults],
         }
 
     def get_job_state_and_log_source(self, job_id: str) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class CliBackendService:
                 raise ApiError("FAILED_PRECONDITION", message)
             transaction.injected_faults.add(fault)
         self.request_faults.reload_from_database()
-        return {"fault": fault.to_json_without_defaults()}
+        return {"fault": fault.to_json()}
 
 
 def _list_task_names_in_log(job: Job) -> list[str]:

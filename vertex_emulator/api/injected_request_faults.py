@@ -7,7 +7,7 @@ from typing import Any, Literal
 from vertex_emulator.api.injected_submission_rate_limit import InjectedSubmissionRateLimit
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
-from vertex_emulator.injected_faults import REQUEST_FAULT_KINDS
+from vertex_emulator.faults import REQUEST_FAULT_KINDS
 
 _Handler = Callable[..., Mapping[str, Any]]
 

@@ -5,7 +5,7 @@ import time
 
 from vertex_api.calls.submission_pace import SUBMISSION_METRIC
 from vertex_emulator.errors import ApiError
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 _LIMIT_NAME = "Job or long running operation submission requests"
 _BURSTS_PER_MINUTE = 10
@@ -25,7 +25,7 @@ class InjectedSubmissionRateLimit:
         if limit is None:
             return
         burst, interval, now = max(1, limit // _BURSTS_PER_MINUTE), 60 / limit, time.monotonic()
-        key = location.name_with_project_number
+        key = location.name
         with self._lock:
             even_request = max(self._next_even_request.get(key, 0.0), now)
             if even_request - now <= (burst - 1) * interval:

@@ -24,18 +24,12 @@ from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.filters.expression_tree import Filter, find_required_value, iterate_comparisons, matches
 from vertex_emulator.http.invalid_request_errors import build_malformed_name_error, build_not_found_error
-from vertex_emulator.locations_and_ids import Location, generate_id
+from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.resource_json import (
-    build_job_time_fields,
-    get_api_state,
-    serialize_job,
-    serialize_operation,
-    serialize_pipeline,
-)
+from vertex_emulator.resources import api_state, job_json, job_times, operation_json, pipeline_json
 from vertex_emulator.scheduling import stop_request_recording
 from vertex_emulator.scheduling.enqueuing_and_admission import admit_jobs_and_get_ids, enqueue_job
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 _CODE_RESOURCE_EXHAUSTED = 8
 _JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
@@ -76,7 +70,7 @@ class JobService:
         quota_message = consume_quota_fault_and_get_message_or_none(self.database, kind, spec)
         if quota_message is not None and kind != TRAINING_PIPELINE:
             raise ApiError("RESOURCE_EXHAUSTED", quota_message)
-        job_id = generate_id()
+        job_id = new_id()
         with self.database.write_transaction() as transaction:
             _raise_if_model_upload_would_fail(transaction, location, spec)
             raise_if_folders_nest_with_unfinished_jobs(transaction, kind, spec)
@@ -88,7 +82,7 @@ class JobService:
             admitted_ids = admit_jobs_and_get_ids(transaction, self.capacity)
         for changed_id in dict.fromkeys([job_id, *admitted_ids]):
             self.wake(changed_id)
-        return serialize_job(replace(job, state=PENDING))
+        return job_json(replace(job, state=PENDING))
 
     def validate_job_request(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
         """Raise ApiError with every problem of a request that creates a job."""
@@ -142,39 +136,37 @@ class JobService:
                 if owner is not None and not owner.is_terminal:
                     raise ApiError(
                         "FAILED_PRECONDITION",
-                        f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
+                        f"The {owner.kind.type} {owner.name} is in state {api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
             deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.list_trial_jobs(job_id))]
             transaction.delete_job_with_trials(job)
-            operation = transaction.operations.add_finished(
-                location.name_with_project_number, "DeleteOperationMetadata"
-            )
+            operation = transaction.operations.add_finished(location.name, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:
             self.wake(deleted_id)
-        return serialize_operation(operation)
+        return operation_json(operation)
 
     def _serialize_jobs(
         self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
     ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
             progress = transaction.pipelines.get_progress_of_started_pipelines([job.id for job in jobs])
-            return [serialize_pipeline(job, progress.get(job.id)) for job in jobs]
+            return [pipeline_json(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
             bodies = []
             for job in jobs:
                 trials = transaction.list_trials_omitting_measurements(job.id)
-                body = serialize_job(job, trials)
+                body = job_json(job, trials)
                 add_web_access_to_running_trials(body, job, trials, self.page_url)
                 bodies.append(body)
             return bodies
-        return [{**serialize_job(job), **build_web_access_fields_or_empty(job, self.page_url)} for job in jobs]
+        return [{**job_json(job), **build_web_access_fields_or_empty(job, self.page_url)} for job in jobs]
 
     def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
         if not (job_id.isascii() and job_id.isdigit()):
             raise build_malformed_name_error(kind.type)
         job = transaction.get_job(job_id)
-        name = f"{location.name_with_project_number}/{kind.collection}/{job_id}"
+        name = f"{location.name}/{kind.collection}/{job_id}"
         if job is None or job.name != name:
             raise build_not_found_error(kind.type, name)
         return job
@@ -214,7 +206,7 @@ def _find_required_string_in_spec(condition: Filter | None) -> str | None:
         for field in fields
         if field.partition(".")[0] in ("display_name", "labels")
     )
-    return next((value for value in values if value and parse_time_to_ns_or_none(value) is None), None)
+    return next((value for value in values if value and parse_time(value) is None), None)
 
 
 def _get_field_text_or_none(job: Job, field: str) -> str | None:
@@ -222,11 +214,11 @@ def _get_field_text_or_none(job: Job, field: str) -> str | None:
         case "name":
             return job.name
         case "state":
-            return get_api_state(job)
+            return api_state(job)
         case "display_name":
             return str(job.spec["displayName"])
         case "training_task_definition":
             return str(job.spec["trainingTaskDefinition"])
         case "create_time" | "update_time" | "start_time" | "end_time":
-            return build_job_time_fields(job).get(to_camel(field))
+            return job_times(job).get(to_camel(field))
     return job.spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]

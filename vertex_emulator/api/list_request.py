@@ -21,7 +21,7 @@ from vertex_emulator.filters.expression_tree import (
 )
 from vertex_emulator.filters.parser import parse_filter_unless_empty
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 MAX_PAGE_SIZE = 100
 _TIMES = ("create_time", "update_time", "start_time", "end_time")
@@ -131,7 +131,7 @@ def _validate_comparison(comparison: Comparison, filterable: Sequence[str], stat
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")
     if comparison.operator in REGULAR_EXPRESSION_OPERATORS:
         raise InvalidFilter(f"{comparison.operator} is an operator of log filters; use {field}=… or {field}:…")
-    if field in _TIMES and comparison.operator != ":" and parse_time_to_ns_or_none(value) is None:
+    if field in _TIMES and comparison.operator != ":" and parse_time(value) is None:
         raise InvalidFilter(f'{field} must be compared with a time such as "2026-01-31T12:00:00Z", not {value!r}')
     if field == "state" and "*" not in value and value not in states:
         raise InvalidFilter(f"{value!r} is not a state; known: {', '.join(states)}")

@@ -15,9 +15,9 @@ from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.bucket_folder_copier import BucketFolderCopier
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
-from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.resource_json import EXPORT_FORMAT, serialize_operation
-from vertex_emulator.timestamps import format_time, now_ns
+from vertex_emulator.names import Location
+from vertex_emulator.resources import EXPORT_FORMAT, operation_json
+from vertex_emulator.times import format_time, now_ns
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ModelExportService:
                 {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.ExportModelResponse"},
                 {"outputInfo": {"artifactOutputUri": uri}},
             )
-        return serialize_operation(operation)
+        return operation_json(operation)
 
 
 def _find_export_violations(request: Mapping[str, Any]) -> Iterator[Violation]:

@@ -13,7 +13,7 @@ from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters.expression_tree import matches
-from vertex_emulator.resource_json import serialize_model_version
+from vertex_emulator.resources import model_json
 
 _FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
 _SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
@@ -47,7 +47,7 @@ class _ModelRow:
     siblings: tuple[ModelVersion, ...]
 
     def serialize(self) -> dict[str, Any]:
-        return serialize_model_version(self.version, self.siblings)
+        return model_json(self.version, self.siblings)
 
     def get_field_text_or_none(self, field: str) -> str | None:
         """Return the text that a filter or an order compares."""

@@ -8,7 +8,7 @@ from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.invalid_request_errors import build_malformed_name_error, build_not_found_error
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 _ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")
 
@@ -34,4 +34,4 @@ def build_model_not_found_or_malformed_name_error(location: Location, model: str
     """Return the error for a model that does not exist, or whose name no model can have."""
     if not _ID_AND_ALIAS.fullmatch(model):
         return build_malformed_name_error("Model")
-    return build_not_found_error("Model", f"{location.name_with_project_number}/models/{model}")
+    return build_not_found_error("Model", f"{location.name}/models/{model}")

@@ -24,8 +24,8 @@ from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadReject
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
-from vertex_emulator.locations_and_ids import Location, parse_model_location_and_id_or_none
-from vertex_emulator.resource_json import serialize_model_version, serialize_operation
+from vertex_emulator.names import Location, parse_model
+from vertex_emulator.resources import model_json, operation_json
 
 # UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
 _MODEL_FIELDS = ("displayName", "description", "labels")
@@ -72,7 +72,7 @@ class ModelService:
         )
         if problems:
             raise build_invalid_argument_error(problems)
-        parsed = parse_model_location_and_id_or_none(request["sourceModel"])
+        parsed = parse_model(request["sourceModel"])
         if parsed is None or parsed[0].project_number != location.project_number:
             message = f'source_model: "{request["sourceModel"]}" is no model of this project'
             raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
@@ -87,7 +87,7 @@ class ModelService:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
         with self.database.read_transaction() as transaction:
             versions, version = require_all_versions_and_named_one(transaction, location, model)
-        body = serialize_model_version(version, versions)
+        body = model_json(version, versions)
         # The SDK's ModelRegistry.update_version patches the model of this name, which must mean the version then.
         return {**body, "name": f"{version.model_name}@{version.version}"} if "@" in model else body
 
@@ -112,10 +112,8 @@ class ModelService:
             if not versions:
                 raise build_model_not_found_or_malformed_name_error(location, model)
             transaction.models.delete_model(location, model)
-            operation = transaction.operations.add_finished(
-                location.name_with_project_number, "DeleteOperationMetadata"
-            )
-        return serialize_operation(operation)
+            operation = transaction.operations.add_finished(location.name, "DeleteOperationMetadata")
+        return operation_json(operation)
 
     def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
         """Change fields of a model, or of one version of it with `ID@version`, and return it. Raises ApiError."""
@@ -169,10 +167,8 @@ class ModelService:
                 message = f'{name} is the default version: give the alias "{DEFAULT_ALIAS}" to another one first.'
                 raise ApiError("FAILED_PRECONDITION", message)
             transaction.models.delete_version(version)
-            operation = transaction.operations.add_finished(
-                location.name_with_project_number, "DeleteOperationMetadata"
-            )
-        return serialize_operation(operation)
+            operation = transaction.operations.add_finished(location.name, "DeleteOperationMetadata")
+        return operation_json(operation)
 
 
 def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
@@ -198,7 +194,7 @@ def _store_version_and_operation_and_build_reply(
         "model": version.model_name,
         "modelVersionId": str(version.version),
     }
-    return serialize_operation(
+    return operation_json(
         transaction.operations.add_finished(version.model_name, f"{method}OperationMetadata", response)
     )
 
@@ -218,7 +214,7 @@ def _raise_unless_fields_are_updatable(fields: list[str], is_of_version: bool) -
 
 
 def _raise_if_given_etag_is_outdated(etag: object, versions: list[ModelVersion]) -> None:
-    known = [serialize_model_version(version, versions)["etag"] for version in versions]
+    known = [model_json(version, versions)["etag"] for version in versions]
     if etag and etag not in known:
         raise ApiError("FAILED_PRECONDITION", "etag: the model has changed since it was read; read it again.")
 
@@ -233,4 +229,4 @@ def _reload_and_serialize(transaction: Transaction, version: ModelVersion) -> di
     versions = transaction.models.list_versions(version.location, version.id)
     current = find_version_or_none(versions, str(version.version))
     assert current is not None
-    return serialize_model_version(current, versions)
+    return model_json(current, versions)

@@ -9,7 +9,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters.expression_tree import matches
-from vertex_emulator.resource_json import serialize_operation
+from vertex_emulator.resources import operation_json
 
 _FILTERABLE_FIELDS = ("name", "done")
 
@@ -26,7 +26,7 @@ class OperationService:
             operation = transaction.operations.get(name)
         if operation is None:
             raise _build_operation_not_found_error(name)
-        return serialize_operation(operation)
+        return operation_json(operation)
 
     def list_operations(self, parent: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
@@ -40,7 +40,7 @@ class OperationService:
                 and matches(condition, partial(_get_field_text_or_none, operation))
             )
             operations, token = list_request.take_page_and_next_token(matching, _get_page_position)
-        return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
+        return build_list_reply("operations", [operation_json(operation) for operation in operations], token)
 
     def accept_cancel_of_done_operation(self, name: str) -> dict[str, Any]:
         """Do nothing, as the operation is done. Raises ApiError NOT_FOUND."""

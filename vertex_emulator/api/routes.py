@@ -30,8 +30,8 @@ from vertex_emulator.http.allowed_query_parameters import (
 from vertex_emulator.http.connection_with_peer_user import ABORT_CONNECTION
 from vertex_emulator.http.json_request_body import read_json_object
 from vertex_emulator.http.json_responses import respond_with_json_from_thread
-from vertex_emulator.locations_and_ids import ID_PATTERN, LOCATION_PATTERN, Location
-from vertex_emulator.resource_json import convert_operation_types_to_version
+from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
+from vertex_emulator.resources import with_api_version
 from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.schedules.schedules_clock import ScheduleClockService
 from vertex_emulator.secret_manager.secret_values import SecretValues
@@ -151,7 +151,7 @@ def _create_route(
                 arguments["update_mask"] = query.get("updateMask", "")
             if has_body:
                 arguments["body"] = body
-            return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])
+            return with_api_version(handler(**arguments), request.scope["path"].split("/")[1])
 
         try:
             return await respond_with_json_from_thread(request, call_handler)
@@ -175,7 +175,7 @@ async def _raise_unserved_path_error(request: Request) -> Response:
 def _replace_project_id_with_number(name: str) -> str:
     """Return the full name of a location or a resource in it, with the project's number."""
     parts = name.split("/")
-    return "/".join([Location.from_matched_name("/".join(parts[:4])).name_with_project_number, *parts[4:]])
+    return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
 
 
 def _build_url_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
@@ -188,7 +188,7 @@ def _build_url_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor
     return PatternConvertor()
 
 
-register_url_convertor("location", _build_url_convertor(LOCATION_PATTERN, Location.from_matched_name))
+register_url_convertor("location", _build_url_convertor(LOCATION_PATTERN, Location.parse))
 register_url_convertor("kind", _build_url_convertor("|".join(KINDS), KINDS.__getitem__))
 # A custom method such as `:cancel` may follow.
 register_url_convertor("id", _build_url_convertor(ID_PATTERN, str))

@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import vertex_emulator
-from vertex_emulator.data_folder import EXIT_ALREADY_RUNNING, DataFolder, is_lock_held, open_and_lock_file_or_raise
-from vertex_emulator.emulator_endpoint import Endpoint, find_running_endpoint
+from vertex_emulator.data_folder import (
+    EXIT_ALREADY_RUNNING,
+    DataFolder,
+    Endpoint,
+    acquire_lock,
+    find_endpoint,
+    is_locked,
+)
 from vertex_emulator.errors import StartError
 
 _START_SECONDS = 60.0
@@ -39,16 +45,16 @@ def start_emulator_unless_running(
     Of several that start one at the same time, one does. Raises StartError with the reason that the emulator gives,
     and with its exit code.
     """
-    data = DataFolder.create_or_open_private(data_path)
+    data = DataFolder.open(data_path)
     with (data.root / "start.lock").open("w") as lock, data.emulator_log.open("ab") as log:
         fcntl.flock(lock, fcntl.LOCK_EX)
         log_start = log.tell()
         process: subprocess.Popen[bytes] | None = None
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
-            if endpoint := find_running_endpoint(data.root):
+            if endpoint := find_endpoint(data.root):
                 return DetachedEmulator(endpoint, process)
-            if process is None and not is_lock_held(data.lock):
+            if process is None and not is_locked(data.lock):
                 _remove_endpoint_of_killed_emulator(data)
                 process = _start_detached_process([*program, "serve", "--data", str(data.root), *serve_options], log)
             if process is not None and (exit_code := process.poll()) is not None:
@@ -65,7 +71,7 @@ def start_emulator_unless_running(
 
 def _remove_endpoint_of_killed_emulator(data: DataFolder) -> None:
     """Remove the address that a killed emulator left; it would count as the next one's as soon as that has the lock."""
-    with contextlib.suppress(StartError), open_and_lock_file_or_raise(data.lock):
+    with contextlib.suppress(StartError), acquire_lock(data.lock):
         data.endpoint.unlink(missing_ok=True)
 
 

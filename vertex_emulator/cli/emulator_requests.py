@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_emulator.emulator_endpoint import Endpoint
+from vertex_emulator.data_folder import Endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning
 
 
@@ -23,7 +23,7 @@ def send_request(
     Raises EmulatorError with the emulator's message, and EmulatorNotRunning.
     """
     headers = {"Content-Type": "application/json"}
-    if token := endpoint.read_token_or_empty_if_unneeded():
+    if token := endpoint.read_token():
         headers["Authorization"] = f"Bearer {token}"
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(endpoint.url + path, data, headers, method=method)

@@ -7,8 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
+from vertex_emulator.data_folder import DataFolder, Endpoint, require_endpoint
 
 # The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
@@ -31,8 +30,8 @@ def iterate_environment_lines(
     `has_page_link` adds the page's link where it holds the emulator's token. Raises EmulatorNotRunning before the first
     line.
     """
-    endpoint = require_running_endpoint(data_path)
-    token, token_file = endpoint.read_token_or_empty_if_unneeded(), endpoint.token_file
+    endpoint = require_endpoint(data_path)
+    token, token_file = endpoint.read_token(), endpoint.token_file
     variables = build_environment_variables(endpoint, data_path, project, region)
     if as_json:
         yield json.dumps(variables, indent=2)

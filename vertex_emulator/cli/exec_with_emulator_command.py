@@ -14,8 +14,7 @@ from vertex_emulator.cli.detached_emulator import start_emulator_unless_running
 from vertex_emulator.cli.env_command import build_environment_variables
 from vertex_emulator.cli.signal_forwarding import SignalForwarding
 from vertex_emulator.cli.status_stop_reset_commands import count_unfinished_jobs, stop_emulator_and_describe
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import Endpoint
+from vertex_emulator.data_folder import DataFolder, Endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
 
 
@@ -53,7 +52,7 @@ def _require_executable(name: str) -> str:
 def _start_unless_running_and_stop_when_unused(data: DataFolder) -> Iterator[Endpoint]:
     """Yield the endpoint of an emulator. One that is started here is stopped when no `exec` uses it any more."""
     try:
-        DataFolder.create_or_open_private(data.root)
+        DataFolder.open(data.root)
         exec_lock = (data.root / "exec.lock").open("w")
     except EmulatorError as error:
         raise CommandNotRun(str(error), 125) from error

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator import injected_faults as faults
+from vertex_emulator import faults as faults
 from vertex_emulator.errors import InvalidFault
 
 _DEBUG_HINT = (
@@ -103,7 +103,7 @@ def inject_list_or_clear_faults_and_render_lines(data_path: Path, options: argpa
     """
     # Imported here because every command builds these options and few send requests.
     from vertex_emulator.cli.emulator_requests import send_request
-    from vertex_emulator.emulator_endpoint import require_running_endpoint
+    from vertex_emulator.data_folder import require_endpoint
 
     fields = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
     if (options.list or options.clear) and fields:
@@ -111,16 +111,16 @@ def inject_list_or_clear_faults_and_render_lines(data_path: Path, options: argpa
     if options.json and not options.list:
         raise InvalidFault("--json needs --list")
     if options.clear:
-        return [f"cleared {send_request(require_running_endpoint(data_path), FAULTS_PATH, method='DELETE')['cleared']}"]
+        return [f"cleared {send_request(require_endpoint(data_path), FAULTS_PATH, method='DELETE')['cleared']}"]
     if options.list:
-        pending = send_request(require_running_endpoint(data_path), "/vertex_emulator/status")["faults"]
+        pending = send_request(require_endpoint(data_path), "/vertex_emulator/status")["faults"]
         if options.json:
             return [json.dumps(pending, indent=2)]
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         return lines or ["no pending faults"]
     fault = faults.InjectedFault.parse(fields)
-    send_request(require_running_endpoint(data_path), FAULTS_PATH, fault.to_json_without_defaults())
-    lines = [f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"]
+    send_request(require_endpoint(data_path), FAULTS_PATH, fault.to_json())
+    lines = [f"injected {faults.describe_fault(fault.to_json(), fault.count)}"]
     return [
         *lines,
         *([_DEBUG_HINT.format(port=fault.port or faults.DEFAULT_DEBUG_PORT)] if fault.kind == "debug" else []),

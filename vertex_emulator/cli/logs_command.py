@@ -9,9 +9,9 @@ from typing import Any
 
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.emulator_endpoint import require_running_endpoint
+from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, JobFailed
-from vertex_emulator.timestamps import format_time, parse_time_to_ns_or_none
+from vertex_emulator.times import format_time, parse_time
 
 _PAGE_SIZE = 1000
 _POLL_SECONDS = 0.5
@@ -59,7 +59,7 @@ class JobLog:
                 self._raise_for_unknown_task_or_trial(status["name"], status["log"])
                 for entry in self._iterate_log_entries(status["log"], max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
-                        at = shown[entry["insertId"]] = parse_time_to_ns_or_none(entry["timestamp"]) or 0
+                        at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
                         newest = max(newest, at)
                         yield self._render_line(entry)
             except EmulatorNotRunning:
@@ -131,8 +131,8 @@ def iterate_job_log_lines(
 
     Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
     """
-    require_running_endpoint(data_path)
-    log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw, as_json)
+    require_endpoint(data_path)
+    log = JobLog(lambda *call: send_request(require_endpoint(data_path), *call), job, task, trial, raw, as_json)
     return log.iterate_lines_to_end_and_raise_unless_succeeded() if follow else log.iterate_lines_so_far()
 
 

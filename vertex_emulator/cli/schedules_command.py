@@ -51,9 +51,9 @@ def list_or_change_schedules_and_render_lines(data_path: Path, options: argparse
     """
     # Imported here because every command builds these options and few send requests.
     from vertex_emulator.cli.emulator_requests import send_request
-    from vertex_emulator.emulator_endpoint import require_running_endpoint
+    from vertex_emulator.data_folder import require_endpoint
 
-    endpoint = require_running_endpoint(data_path)
+    endpoint = require_endpoint(data_path)
     schedules = send_request(endpoint, "/vertex_emulator/schedules")["schedules"]
     if options.action == "list":
         return [json.dumps(schedules, indent=2)] if options.json else _render_table_lines(schedules)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.terminal_session import run_terminal_session
-from vertex_emulator.emulator_endpoint import require_running_endpoint
+from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.errors import EmulatorError, ReplicaNotRunning
 from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
@@ -41,7 +41,7 @@ def run_shell(data_path: Path, job: str, task: str | None = None, trial: int | N
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)  # gets the number 0, which a connection would get otherwise
-    endpoint = require_running_endpoint(data_path)
+    endpoint = require_endpoint(data_path)
     raise_unless_docker_daemon_listens()
     path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/replicas"
     container = require_running_container_name(send_request(endpoint, path), task, trial)

@@ -8,11 +8,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.data_folder import DataFolder, is_lock_held, open_and_lock_file_or_raise
-from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
+from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock, is_locked, require_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable
-from vertex_emulator.folder_removal import remove_folder_tree
-from vertex_emulator.injected_faults import describe_fault
+from vertex_emulator.faults import describe_fault
+from vertex_emulator.removal import remove_tree
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 
 _STOP_SECONDS = 30.0
@@ -20,7 +19,7 @@ _STOP_SECONDS = 30.0
 
 def fetch_and_iterate_status_lines(data_path: Path, as_json: bool = False) -> Iterator[str]:
     """Render lines about the emulator that runs on a data folder, or a JSON object. Raises EmulatorNotRunning."""
-    endpoint = require_running_endpoint(data_path)
+    endpoint = require_endpoint(data_path)
     status = send_request(endpoint, "/vertex_emulator/status")
     readiness = send_request(endpoint, "/readyz")
     if as_json:
@@ -54,7 +53,7 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
     With `only_if_idle` it is left running while jobs are active. Raises EmulatorError if it does not stop.
     """
     try:
-        endpoint = require_running_endpoint(data_path)
+        endpoint = require_endpoint(data_path)
     except EmulatorNotRunning:
         return f"no emulator is running on {data_path}"
     if only_if_idle and (active := count_unfinished_jobs(endpoint)):
@@ -64,7 +63,7 @@ def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
         send_request(endpoint, "/vertex_emulator/stop", {})
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
-        if not is_lock_held(data_path / "lock"):
+        if not is_locked(data_path / "lock"):
             return "stopped"
         time.sleep(0.02)
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
@@ -86,8 +85,8 @@ def remove_containers_and_data_except_buckets(data_path: Path) -> None:
 
     Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
     """
-    data = DataFolder.create_or_open_private(data_path)
-    with open_and_lock_file_or_raise(data.lock):
+    data = DataFolder.open(data_path)
+    with acquire_lock(data.lock):
         emulator_id = _read_emulator_id_or_none(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
@@ -101,7 +100,7 @@ def remove_containers_and_data_except_buckets(data_path: Path) -> None:
             data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
         for folder in (data.logs, data.trials):
             with suppress(OSError):
-                remove_folder_tree(folder)
+                remove_tree(folder)
 
 
 def _read_emulator_id_or_none(database_path: Path) -> str | None:

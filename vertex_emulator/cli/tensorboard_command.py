@@ -16,7 +16,7 @@ from urllib.parse import quote
 from vertex_emulator.cli.broken_pipe import discard_further_output
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.signal_forwarding import SignalForwarding
-from vertex_emulator.emulator_endpoint import require_running_endpoint
+from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.errors import EmulatorError
 
 _HOST = "127.0.0.1"
@@ -107,7 +107,7 @@ def _require_tensorboard_command() -> list[str]:
 
 def _fetch_event_file_folders_reply(data_path: Path, job: str) -> Any:
     path = f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}/log_folders"
-    return send_request(require_running_endpoint(data_path), path)
+    return send_request(require_endpoint(data_path), path)
 
 
 def _find_default_or_free_port() -> int:

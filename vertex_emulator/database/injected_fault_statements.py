@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.injected_faults import RUN_FAULT_KINDS, InjectedFault
+from vertex_emulator.faults import RUN_FAULT_KINDS, InjectedFault
 
 
 class InjectedFaults(Statements):

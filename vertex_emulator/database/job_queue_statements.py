@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, Job
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 ACTIVE = (PENDING, RUNNING, CANCELLING)
 _MARKS = ", ".join("?" * len(ACTIVE))

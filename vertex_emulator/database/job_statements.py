@@ -16,9 +16,9 @@ from vertex_emulator.database.job_queue_statements import ACTIVE
 from vertex_emulator.database.records import PENDING, QUEUED, Ending, Job, RestartHistory, ServiceMessage
 from vertex_emulator.database.service_message_texts import iterate_closing_severities_and_texts
 from vertex_emulator.database.statement_base import Statements, encode_values
-from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
-from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.faults import InjectedFault, UnnoticedFailure
+from vertex_emulator.names import Location
+from vertex_emulator.times import now_ns
 
 _UNFINISHED = (QUEUED, *ACTIVE)
 _NO_RESTARTS = RestartHistory()
@@ -46,7 +46,7 @@ class JobStatements(Statements):
             "jobs",
             id=job_id,
             collection=kind.collection,
-            **location.to_database_columns(),
+            **location.columns(),
             spec=spec,
             state=QUEUED if kind == CUSTOM_JOB else PENDING,
             created=now,

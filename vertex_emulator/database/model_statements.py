@@ -10,8 +10,8 @@ from pydantic_core import from_json
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.database.statement_base import Statements
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.locations_and_ids import Location, generate_id, parse_model_location_and_id_or_none
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.names import Location, new_id, parse_model
+from vertex_emulator.times import now_ns
 
 DEFAULT_ALIAS = "default"
 
@@ -26,10 +26,10 @@ class Models(Statements):
         does not exist, ALREADY_EXISTS if `modelId` is taken.
         """
         model_id, parent_model = request.get("modelId", ""), request.get("parentModel", "")
-        location_name = location.name_with_project_number
+        location_name = location.name
         if parent_model:
-            parsed = parse_model_location_and_id_or_none(parent_model)
-            if parsed is None or parsed[0].name_with_project_number != location_name:
+            parsed = parse_model(parent_model)
+            if parsed is None or parsed[0].name != location_name:
                 raise ModelUploadRejected(
                     "NOT_FOUND", f'The parent model "{parent_model}" is no model of {location_name}.'
                 )
@@ -41,7 +41,7 @@ class Models(Statements):
             return parent_id
         if model_id and self.list_versions(location, model_id):
             raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location_name}/models/{model_id} already exists.")
-        return model_id or generate_id()
+        return model_id or new_id()
 
     def add_uploaded_version(
         self,
@@ -76,7 +76,7 @@ class Models(Statements):
             "models",
             id=model_id,
             version=max((other.version for other in others), default=0) + 1,
-            **location.to_database_columns(),
+            **location.columns(),
             spec=spec,
             aliases=new_aliases,
             created=now,

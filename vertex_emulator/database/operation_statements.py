@@ -9,8 +9,8 @@ from pydantic_core import from_json
 
 from vertex_emulator.database.records import Operation
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.locations_and_ids import generate_id
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.names import new_id
+from vertex_emulator.times import now_ns
 
 _NO_FIELDS: Mapping[str, Any] = {}
 _EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
@@ -27,7 +27,7 @@ class Operations(Statements):
         metadata: Mapping[str, Any] = _NO_FIELDS,
     ) -> Operation:
         """Store a finished operation on the resource of that name; `response` is its Any, with its `@type`."""
-        operation = Operation(f"{parent}/operations/{generate_id()}", now_ns(), metadata_type, metadata, response)
+        operation = Operation(f"{parent}/operations/{new_id()}", now_ns(), metadata_type, metadata, response)
         self._insert_row("operations", **asdict(operation))
         return operation
 

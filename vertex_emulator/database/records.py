@@ -8,8 +8,8 @@ from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
-from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.faults import InjectedFault, UnnoticedFailure
+from vertex_emulator.names import Location
 
 QUEUED = "JOB_STATE_QUEUED"
 PENDING = "JOB_STATE_PENDING"
@@ -220,7 +220,7 @@ class ModelVersion:
     @property
     def model_name(self) -> str:
         """The resource name of the model, without the version."""
-        return f"{self.location.name_with_project_number}/models/{self.id}"
+        return f"{self.location.name}/models/{self.id}"
 
 
 @dataclass(frozen=True)

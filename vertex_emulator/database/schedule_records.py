@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 RunState = Literal["RUNNING", "SUCCEEDED", "FAILED", "SKIPPED"]
 
@@ -23,7 +23,7 @@ class Schedule:
     @property
     def name(self) -> str:
         """The resource name, with the project's number."""
-        return f"{self.location.name_with_project_number}/schedules/{self.request.id}"
+        return f"{self.location.name}/schedules/{self.request.id}"
 
 
 @dataclass(frozen=True)

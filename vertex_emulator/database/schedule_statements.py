@@ -9,8 +9,8 @@ from typing import Any
 from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.database.statement_base import Statements, encode_values
-from vertex_emulator.locations_and_ids import Location
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.names import Location
+from vertex_emulator.times import now_ns
 
 _MAX_ENDED_RUNS = 100
 """How many ended runs of a schedule are kept."""
@@ -37,7 +37,7 @@ class Schedules(Statements):
         }
         schedule = self.get(location, request.id)
         if schedule is None:
-            self._insert_row("schedules", id=request.id, **location.to_database_columns(), created=now_ns(), **fields)
+            self._insert_row("schedules", id=request.id, **location.columns(), created=now_ns(), **fields)
         else:
             self._update_row("schedules", schedule.sequence, **fields)
 

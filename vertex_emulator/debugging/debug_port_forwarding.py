@@ -13,8 +13,8 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import RUNNING, Job, Replica
 from vertex_emulator.debugging.connection_relay import relay_connection
 from vertex_emulator.errors import EmulatorError
+from vertex_emulator.faults import DEFAULT_DEBUG_PORT
 from vertex_emulator.http.peer_user import can_identify_local_users, peer_user
-from vertex_emulator.injected_faults import DEFAULT_DEBUG_PORT
 from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, READY_SOCKET_NAME, list_debugged_replicas
 from vertex_emulator.replicas.executor_protocol import Executor
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from vertex_emulator.filters.regular_expression import matches_anywhere
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 REGULAR_EXPRESSION_OPERATORS = ("=~", "!~")
 
@@ -101,7 +101,7 @@ def _is_comparison_true(actual: str | None, operator: str, expected: str) -> boo
         return fnmatch.fnmatchcase(actual, re.sub(r"[\[?]", lambda special: f"[{special[0]}]", expected))
     if operator == "=~":
         return matches_anywhere(expected, actual)
-    times = parse_time_to_ns_or_none(actual), parse_time_to_ns_or_none(expected)
+    times = parse_time(actual), parse_time(expected)
     if times[0] is not None and times[1] is not None:
         order = (times[0] > times[1]) - (times[0] < times[1])
     else:

@@ -17,7 +17,7 @@ from vertex_emulator.gcs.gs_uri import build_object_uri, translate_invalid_uri_e
 from vertex_emulator.gcs.object_records import ObjectMetadata, StoredObject, guess_content_type_or_default
 from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
 from vertex_emulator.gcs.symlink_safe_bucket_files import NotRegularFile
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 NO_FIELDS: Mapping[str, Any] = {}
 _SECOND_NS = 10**9

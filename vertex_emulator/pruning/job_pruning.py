@@ -76,7 +76,7 @@ def _delete_jobs_operations_and_files(
             all_ids = transaction.pruning.list_given_and_trial_job_ids(some)
             transaction.pruning.delete_jobs_with_trials(some)
         for job_id in all_ids:
-            data.try_to_remove_logs_and_metric_files(job_id)
+            data.remove_job(job_id)
             on_deleted(job_id)
     with database.write_transaction() as transaction:
         transaction.pruning.delete_old_operations(before_ns)

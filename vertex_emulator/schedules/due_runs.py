@@ -9,7 +9,7 @@ from vertex_emulator.database import Transaction
 from vertex_emulator.database.schedule_records import RunState, Schedule
 from vertex_emulator.errors import TooManyScheduleTimes
 from vertex_emulator.schedules.schedule_times import convert_to_datetime, iterate_times_of_schedule
-from vertex_emulator.timestamps import format_time_without_zero_fraction
+from vertex_emulator.times import short_time
 
 MAX_TIMES_AT_ONCE = 1000
 _GRACE_NS = 60 * 10**9
@@ -28,7 +28,7 @@ class MissedTimes:
     @property
     def reason(self) -> str:
         """Why there are no runs at these times."""
-        first, last = format_time_without_zero_fraction(self.first), format_time_without_zero_fraction(self.last)
+        first, last = short_time(self.first), short_time(self.last)
         at_least = "at least " if self.count == MAX_TIMES_AT_ONCE else ""
         times = first if self.count == 1 else f"{at_least}{self.count} times from {first} to {last}"
         return f"missed {times}: the emulator was not running"

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from vertex_api.job_kinds import Kind
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 
 class JobMethods(Protocol):

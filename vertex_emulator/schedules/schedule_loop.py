@@ -13,7 +13,7 @@ from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.run_advancer import RunAdvancer
 from vertex_emulator.schedules.schedule_times import get_next_time_or_none
 from vertex_emulator.schedules.schedules_clock import is_clock_set, read_clock
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 _MAX_SLEEP_SECONDS = 30.0
 """A machine that sleeps stops timers, and its clock may be set: so the time is looked at again after this long."""

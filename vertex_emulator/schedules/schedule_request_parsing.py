@@ -15,7 +15,7 @@ from vertex_api.validation.shape_validation import (
 )
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,500}")

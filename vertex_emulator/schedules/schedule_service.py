@@ -9,7 +9,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.invalid_request_errors import build_not_found_error
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 from vertex_emulator.schedules.due_runs import (
     add_due_runs_and_skip_missed_times,
     describe_overlap_or_none,
@@ -19,7 +19,7 @@ from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.schedule_request_parsing import parse_schedule_request, require_schedule_id
 from vertex_emulator.schedules.schedule_times import iterate_times_of_schedule
 from vertex_emulator.schedules.schedules_clock import read_clock
-from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction
+from vertex_emulator.times import format_time, short_time
 
 _SHOWN_TIMES, _SHOWN_RUNS = 3, 20
 
@@ -102,7 +102,7 @@ class ScheduleService:
 def _require_schedule(transaction: Transaction, location: Location, schedule_id: str) -> Schedule:
     schedule = transaction.schedules.get(location, require_schedule_id(schedule_id))
     if schedule is None:
-        raise build_not_found_error("Schedule", f"{location.name_with_project_number}/schedules/{schedule_id}")
+        raise build_not_found_error("Schedule", f"{location.name}/schedules/{schedule_id}")
     return schedule
 
 
@@ -113,7 +113,7 @@ def _serialize_schedule(transaction: Transaction, schedule: Schedule) -> dict[st
         "name": schedule.name,
         **schedule.request.build_json_fields_without_id(),
         "createTime": format_time(schedule.created),
-        "nextTimes": [format_time_without_zero_fraction(time) for time in islice(times, _SHOWN_TIMES)],
+        "nextTimes": [short_time(time) for time in islice(times, _SHOWN_TIMES)],
         "runs": [_serialize_run(run) for run in runs],
     }
 
@@ -122,7 +122,7 @@ def _serialize_run(run: ScheduleRun) -> dict[str, Any]:
     jobs = run.submitted.items()
     return {
         "runId": run.run_id,
-        "scheduleTime": format_time_without_zero_fraction(run.time),
+        "scheduleTime": short_time(run.time),
         "state": run.state,
         **({"reason": run.reason} if run.reason else {}),
         "jobs": {name: job.resource_name for name, job in jobs},

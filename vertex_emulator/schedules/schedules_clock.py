@@ -7,10 +7,10 @@ from typing import Any
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.errors import ApiError, TooManyScheduleTimes
 from vertex_emulator.schedules.due_runs import add_all_runs_until
-from vertex_emulator.timestamps import format_time_without_zero_fraction, now_ns, parse_time_to_ns_or_none
+from vertex_emulator.times import now_ns, parse_time, short_time
 
 _SETTING = "schedules_clock"
-_MIN_TIME, _MAX_TIME = (parse_time_to_ns_or_none(f"{year}-01-01T00:00:00Z") or 0 for year in (1970, 2200))
+_MIN_TIME, _MAX_TIME = (parse_time(f"{year}-01-01T00:00:00Z") or 0 for year in (1970, 2200))
 
 
 def read_clock(transaction: Transaction) -> int:
@@ -34,7 +34,7 @@ class ScheduleClockService:
     def set_time_and_begin_passed_runs(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Let the schedules' clock stand at `time`; the runs at all times that it passes begin. Raises ApiError."""
         text = body.get("time")
-        time = parse_time_to_ns_or_none(text) if isinstance(text, str) else None
+        time = parse_time(text) if isinstance(text, str) else None
         if time is None or not _MIN_TIME <= time < _MAX_TIME:
             message = f"time is {str(text)[:100]!a}; it must be like 2026-11-22T02:00:00Z, in 1970 to 2199"
             raise ApiError("INVALID_ARGUMENT", message)
@@ -51,7 +51,7 @@ class ScheduleClockService:
                     raise ApiError("INVALID_ARGUMENT", str(error)) from error
             transaction.set_setting(_SETTING, str(time))
         self.wake()
-        return {"time": format_time_without_zero_fraction(time)}
+        return {"time": short_time(time)}
 
     def unset_time_and_skip_passed_times(self) -> dict[str, Any]:
         """Let schedules use the machine's clock again, from its time on."""
@@ -61,4 +61,4 @@ class ScheduleClockService:
             for schedule in transaction.schedules.list_schedules():
                 transaction.schedules.set_handled_until(schedule, now)
         self.wake()
-        return {"time": format_time_without_zero_fraction(now)}
+        return {"time": short_time(now)}

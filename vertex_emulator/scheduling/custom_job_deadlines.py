@@ -3,7 +3,7 @@
 from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
 from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, Ending, Job
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 _DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
 _CODE_DEADLINE_EXCEEDED = 4

@@ -23,7 +23,7 @@ from vertex_emulator.replicas.resource_limits_and_shortfalls import render_short
 from vertex_emulator.scheduling import custom_job_deadlines, ending_or_restart, failure_messages, fault_simulation
 from vertex_emulator.scheduling.ending_or_restart import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
 _KILL_RETRY_SECONDS = 1.0

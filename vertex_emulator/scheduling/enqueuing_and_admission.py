@@ -9,7 +9,7 @@ from vertex_emulator.database import Transaction
 from vertex_emulator.database.job_queue_statements import QueuedJob
 from vertex_emulator.database.records import PENDING, Job
 from vertex_emulator.database.service_message_texts import LAUNCH_TEXTS, PROVISIONING_TEXTS
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 from vertex_emulator.scheduling.unsupported_fields import render_approximation_warnings
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.locations_and_ids import Location
+from vertex_emulator.names import Location
 
 _TRACEBACK = "Traceback (most recent call last):"
 _MAX_TRACEBACK_CHARACTERS = 2000

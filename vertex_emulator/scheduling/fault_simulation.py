@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica
-from vertex_emulator.injected_faults import InjectedFault, UnnoticedFailure
+from vertex_emulator.faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
 

@@ -18,15 +18,15 @@ from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs.object_name_listing import has_objects
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
-from vertex_emulator.locations_and_ids import generate_id
-from vertex_emulator.resource_json import serialize_job
+from vertex_emulator.names import new_id
+from vertex_emulator.resources import job_json
 from vertex_emulator.scheduling.enqueuing_and_admission import enqueue_job
 from vertex_emulator.scheduling.pipeline_input_data import (
     build_input_variables_and_warnings,
     copy_with_input_variables,
 )
 from vertex_emulator.scheduling.stop_request_recording import request_cancellation_if_undecided
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
 _STATUS_CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}
@@ -72,7 +72,7 @@ class PipelineReconciler:
             if current.ending is not None:
                 transaction.end_job_and_log_outcome(current, current.ending)
                 return
-            job = enqueue_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
+            job = enqueue_job(transaction, new_id(), kind, pipeline.location, spec, warnings)
             transaction.pipelines.add_backing_job(pipeline.id, job.id)
             transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
         self.wake(job.id)
@@ -135,7 +135,7 @@ class PipelineReconciler:
 def _find_best_trial_or_none(job: Job, trials_of_job: list[Trial]) -> Trial | None:
     if job.kind == CUSTOM_JOB:
         return None
-    best = find_best_trial_summary_or_none(serialize_job(job, trials_of_job))
+    best = find_best_trial_summary_or_none(job_json(job, trials_of_job))
     return next((trial for trial in trials_of_job if best is not None and str(trial.number) == best["id"]), None)
 
 

@@ -21,7 +21,7 @@ from vertex_emulator.scheduling.enqueuing_and_admission import admit_jobs_and_ge
 from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 _WORKERS = 8
 _ADMISSION = "admission"  # two keys that are not jobs: admit jobs from the queue,
@@ -92,7 +92,7 @@ class Scheduler:
         """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_job_ids()
-            deleted = transaction.find_ids_without_job(self.data.iterate_ids_of_jobs_with_files())
+            deleted = transaction.find_ids_without_job(self.data.job_ids())
         for key in [_ADMISSION, *unfinished, *self.executor.list_ids_of_jobs_with_containers_or_network(), *deleted]:
             self.queue.add(key)
 
@@ -137,7 +137,7 @@ class Scheduler:
             pipeline = transaction.pipelines.find_pipeline_id_of_backing_job(key)
         if job is None:
             self.executor.remove_containers_and_network(key)
-            self.data.try_to_remove_logs_and_metric_files(key)
+            self.data.remove_job(key)
             return None
         if job.kind == TRAINING_PIPELINE:
             self._pipelines.reconcile(job)

@@ -3,7 +3,7 @@
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 _CODE_CANCELLED = 1
 

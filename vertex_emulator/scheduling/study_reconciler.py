@@ -10,14 +10,14 @@ from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
-from vertex_emulator.locations_and_ids import generate_id
+from vertex_emulator.names import new_id
 from vertex_emulator.scheduling import stop_request_recording, study_and_trial_stopping
 from vertex_emulator.scheduling.study_and_trial_stopping import iterate_trials_to_stop_early_with_reasons
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.updated_trial_building import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
 from vertex_emulator.search.early_stopping import CurvesByObjective
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
 
@@ -80,7 +80,7 @@ class StudyReconciler:
         refreshed = [
             trial
             if trial.has_ended
-            else build_updated_trial(study, trial, jobs[trial.job], self.data.read_metric_text_or_empty(trial.job))
+            else build_updated_trial(study, trial, jobs[trial.job], self.data.read_metrics(trial.job))
             for trial in trials
         ]
         changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
@@ -152,7 +152,7 @@ class StudyReconciler:
             "labels": study.spec.get("labels", {}),
             "jobSpec": build_trial_job_spec(study, trial_number, parameters),
         }
-        trial = Trial(study.id, trial_number, "REQUESTED", parameters, generate_id())
+        trial = Trial(study.id, trial_number, "REQUESTED", parameters, new_id())
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _is_runtime_constraint_met(constraint: Mapping[str, Any], created: int, now:
     if "maxDuration" in constraint:
         return now - created >= _parse_duration_to_ns(constraint["maxDuration"])
     if "endTime" in constraint:
-        end = parse_time_to_ns_or_none(constraint["endTime"])
+        end = parse_time(constraint["endTime"])
         return end is not None and now >= end
     return default
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.locations_and_ids import derive_project_number
+from vertex_emulator.names import project_number
 
 _ONLY_VERSION = "1"
 _LATEST = "latest"
@@ -22,13 +22,13 @@ class SecretValues:
 
     file: Path
 
-    def has_secrets(self, project_number: str) -> bool:
-        """Return whether a project has secrets."""
-        return bool(self._read_secrets_of_project(project_number))
+    def has_secrets(self, number: str) -> bool:
+        """Return whether a project has secrets, by its number."""
+        return bool(self._read_secrets_of_project(number))
 
     def access_secret_version(self, project: str, secret: str, version: str) -> dict[str, Any]:
         """Return a version's payload by the id or number of its project. Raises ApiError NOT_FOUND."""
-        number = derive_project_number(project)
+        number = project_number(project)
         name = f"projects/{number}/secrets/{secret}"
         value = self._read_secrets_of_project(number).get(secret)
         # The service's own words.
@@ -38,7 +38,7 @@ class SecretValues:
             raise ApiError("NOT_FOUND", f"Secret Version [{name}/versions/{version}] not found.")
         return {"name": f"{name}/versions/{_ONLY_VERSION}", "payload": _build_payload_with_checksum(value.encode())}
 
-    def _read_secrets_of_project(self, project_number: str) -> dict[str, str]:
+    def _read_secrets_of_project(self, number: str) -> dict[str, str]:
         try:
             projects = json.loads(self.file.read_text())
         except FileNotFoundError:
@@ -46,7 +46,7 @@ class SecretValues:
         return {
             secret: value
             for project, values in projects.items()
-            if derive_project_number(project) == project_number
+            if project_number(project) == number
             for secret, value in values.items()
         }
 

@@ -20,7 +20,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS
 from vertex_emulator.http.json_responses import build_error_response
-from vertex_emulator.locations_and_ids import derive_project_number
+from vertex_emulator.names import project_number
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.secret_manager.secret_values import SecretValues
 
@@ -93,7 +93,7 @@ class SecretServerForContainers:
 
     def _access_secret_version_with_key(self, project: str, secret: str, version: str, key: str) -> dict[str, Any]:
         """Return a version's payload to whoever has its project's key. Raises ApiError."""
-        if not hmac.compare_digest(key.encode(), self._derive_project_key(derive_project_number(project)).encode()):
+        if not hmac.compare_digest(key.encode(), self._derive_project_key(project_number(project)).encode()):
             name = f"projects/{project}/secrets/{secret}/versions/{version}"
             message = f"Permission 'secretmanager.versions.access' denied for resource '{name}' (or it may not exist)."
             raise ApiError("PERMISSION_DENIED" if key else "UNAUTHENTICATED", message if key else _NO_KEY)

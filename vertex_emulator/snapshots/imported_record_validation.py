@@ -9,13 +9,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import SnapshotInvalid
-from vertex_emulator.resource_json import (
-    serialize_job,
-    serialize_model_version,
-    serialize_operation,
-    serialize_pipeline,
-    serialize_trial,
-)
+from vertex_emulator.resources import job_json, model_json, operation_json, pipeline_json, trial_json
 from vertex_emulator.snapshots.archive_format import JOB_ID
 from vertex_emulator.snapshots.progress import ReportProgress
 
@@ -42,7 +36,7 @@ def validate_records(transaction: Transaction, report: ReportProgress) -> None:
     for row in transaction.rows.iterate_rows("operations"):
         operation = transaction.operations.get(row["name"])
         assert operation is not None
-        serialize_operation(operation)
+        operation_json(operation)
     for version in transaction.models.iterate_all_versions():
         # The one field of a model that no client sets, and that is stored: a copy's.
         sent = {field: value for field, value in version.spec.items() if field != "originalModelInfo"}
@@ -50,17 +44,17 @@ def validate_records(transaction: Transaction, report: ReportProgress) -> None:
         original = version.spec.get("originalModelInfo", {"model": ""})
         if original.keys() != {"model"} or not isinstance(original["model"], str):
             raise SnapshotInvalid(f"the model {version.id} of the archive has an original that is not a name")
-        serialize_model_version(version, [version])
+        model_json(version, [version])
 
 
 def _validate_spec_trials_and_outcomes(transaction: Transaction, job: Job) -> None:
     _validate_shape(job.kind.typed_dict, job.spec, f"the job {job.id}")
     if job.kind == TRAINING_PIPELINE:
-        serialize_pipeline(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
+        pipeline_json(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
     else:
-        serialize_job(job)
+        job_json(job)
         for trial in transaction.iterate_trials(job.id):  # a stranger's study has any number of them
-            serialize_trial(trial)
+            trial_json(trial)
             if not trial.has_ended:
                 raise SnapshotInvalid(f"a trial of the job {job.id} of the archive has not ended")
     for outcome in job.replica_outcomes:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
@@ -38,9 +38,9 @@ def export_snapshot_and_iterate_report_lines(
         raise EmulatorError(f"there is no data folder at {data_path}; choose one with --data")
     if archive.exists():
         raise EmulatorError(f"{archive} exists; choose another name, or remove it first")
-    data = DataFolder.create_or_open_private(data_path)
+    data = DataFolder.open(data_path)
     with (
-        open_and_lock_file_or_raise(data.lock),
+        acquire_lock(data.lock),
         closing(Database(data.database)) as database,
         closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
         contextlib.ExitStack() as files,

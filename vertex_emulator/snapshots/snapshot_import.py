@@ -10,16 +10,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO
 
-from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
-from vertex_emulator.folder_removal import remove_folder_tree
 from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields
 from vertex_emulator.gcs.gs_uri import build_object_uri
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
 from vertex_emulator.gcs.object_records import ObjectMetadata
 from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
+from vertex_emulator.removal import remove_tree
 from vertex_emulator.snapshots.archive_format import (
     BUCKETS_PREFIX,
     DATABASE_PREFIX,
@@ -55,17 +55,17 @@ def import_snapshot_and_describe(
 
     Raises SnapshotInvalid, EmulatorError, and StartError while an emulator runs.
     """
-    data = DataFolder.create_or_open_private(data_path)
+    data = DataFolder.open(data_path)
     partial = DataFolder(data.root / "import.partial")
     try:
-        with open_and_lock_file_or_raise(data.lock):
+        with acquire_lock(data.lock):
             if remove_jobs_to_replace_data is None:
                 _raise_unless_data_folder_empty(data)
             _remove_folder_if_exists(partial.root)
-            jobs, objects = _unpack_validate_and_count(archive, DataFolder.create_or_open_private(partial.root), report)
+            jobs, objects = _unpack_validate_and_count(archive, DataFolder.open(partial.root), report)
         if remove_jobs_to_replace_data is not None:
             remove_jobs_to_replace_data()
-        with open_and_lock_file_or_raise(data.lock):
+        with acquire_lock(data.lock):
             if remove_jobs_to_replace_data is not None:
                 _remove_buckets_and_object_metadata(data)
             _raise_unless_data_folder_empty(data)
@@ -194,7 +194,7 @@ def _remove_buckets_and_object_metadata(data: DataFolder) -> None:
     for folder in sorted(data.buckets.iterdir()):
         try:
             if folder.is_dir() and not folder.is_symlink():
-                remove_folder_tree(folder)
+                remove_tree(folder)
             else:
                 folder.unlink()
         except OSError as error:
@@ -221,4 +221,4 @@ def _remove_database_files(path: Path) -> None:
 
 def _remove_folder_if_exists(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
-        remove_folder_tree(folder)
+        remove_tree(folder)

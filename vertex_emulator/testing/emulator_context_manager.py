@@ -10,7 +10,7 @@ from vertex_emulator.cli.status_stop_reset_commands import (
     remove_containers_and_data_except_buckets,
     stop_emulator_and_describe,
 )
-from vertex_emulator.folder_removal import remove_folder_tree
+from vertex_emulator.removal import remove_tree
 from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
 
 
@@ -35,4 +35,4 @@ def run_emulator(data_path: Path | None = None) -> Iterator[EmulatorProject]:
         if data_path is None:
             # Files that containers have written as root stay where this user may not remove them.
             with suppress(OSError):
-                remove_folder_tree(folder)
+                remove_tree(folder)

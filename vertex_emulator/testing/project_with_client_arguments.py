@@ -9,8 +9,8 @@ from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.env_command import build_environment_variables
 from vertex_emulator.cli.inject_command import FAULTS_PATH
 from vertex_emulator.cli.logs_command import iterate_job_log_lines
-from vertex_emulator.emulator_endpoint import Endpoint, require_running_endpoint
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.data_folder import Endpoint, require_endpoint
+from vertex_emulator.faults import InjectedFault
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class EmulatorProject:
     @property
     def credentials(self) -> Any:
         """Credentials of google-auth: anonymous ones, or the emulator's token where it needs one."""
-        if token := self._require_running_endpoint().read_token_or_empty_if_unneeded():
+        if token := self._require_running_endpoint().read_token():
             from google.oauth2.credentials import Credentials
 
             return Credentials(token)
@@ -98,11 +98,11 @@ class EmulatorProject:
         `inject("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
         """
         fault = InjectedFault.parse({"kind": kind, **fields})
-        send_request(self._require_running_endpoint(), FAULTS_PATH, fault.to_json_without_defaults())
+        send_request(self._require_running_endpoint(), FAULTS_PATH, fault.to_json())
 
     def clear_faults(self) -> None:
         """Remove the faults that no job or request has hit yet."""
         send_request(self._require_running_endpoint(), FAULTS_PATH, method="DELETE")
 
     def _require_running_endpoint(self) -> Endpoint:
-        return require_running_endpoint(self.data_path)
+        return require_endpoint(self.data_path)

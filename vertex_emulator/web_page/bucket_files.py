@@ -12,7 +12,7 @@ from typing import Any
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.gs_uri import is_utf8_encodable
 from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
-from vertex_emulator.timestamps import format_time
+from vertex_emulator.times import format_time
 
 MAX_LISTED = 1000
 _KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}

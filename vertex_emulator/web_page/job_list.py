@@ -11,7 +11,7 @@ from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.resource_json import build_time_fields, get_api_state
+from vertex_emulator.resources import api_state, time_fields
 
 PAGE_SIZE = 100
 _MAX_SCANNED = 2000  # of a search that finds little, so that the database is not held for long
@@ -85,10 +85,10 @@ def _serialize_job_summary(transaction: Transaction, job: Job) -> dict[str, Any]
         "collection": job.kind.collection,
         "kind": job.kind.type,
         "displayName": job.spec["displayName"],
-        "state": get_api_state(job),
+        "state": api_state(job),
         "project": job.location.project,
         "region": job.location.region,
-        **build_time_fields(createTime=job.created, startTime=job.started, endTime=job.ended),
+        **time_fields(createTime=job.created, startTime=job.started, endTime=job.ended),
     }
     if job.kind == HYPERPARAMETER_TUNING_JOB:
         summary["trials"] = {"ended": transaction.count_ended_trials(job.id), "most": job.spec["maxTrialCount"]}

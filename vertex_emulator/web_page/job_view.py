@@ -13,7 +13,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.resource_json import build_time_fields, serialize_job, serialize_pipeline
+from vertex_emulator.resources import job_json, pipeline_json, time_fields
 from vertex_emulator.web_page.study_view import build_study_view
 from vertex_emulator.web_page.thinned_trial_cache import ThinnedTrials
 
@@ -44,9 +44,9 @@ class JobViewBuilder:
             return None
         kind, visible_id = job.study_or_own_kind_and_id
         tasks = [replica.task_name for replica in job.requested_replicas]
-        body = serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress)
+        body = job_json(job) if job.kind != TRAINING_PIPELINE else pipeline_json(job, progress)
         view: dict[str, Any] = {
-            "job": body | build_time_fields(startTime=job.started, endTime=job.ended),
+            "job": body | time_fields(startTime=job.started, endTime=job.ended),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._iterate_serialized_output_folders(job)],

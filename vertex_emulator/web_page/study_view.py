@@ -8,7 +8,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
 from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job
-from vertex_emulator.resource_json import build_time_fields, serialize_job
+from vertex_emulator.resources import job_json, time_fields
 from vertex_emulator.web_page.thinned_trial_cache import ThinnedTrial
 
 _VALUE_SPECS = {
@@ -25,7 +25,7 @@ def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]
     A trial has the fields of `trials.list_trial_summaries`, `job`, `startTime`, `endTime` and its `curve`: `measured`,
     the number of measurements, and of those shown the `steps`, `seconds` and, by metric, `values` (null if missing).
     """
-    shown = serialize_job(job, [replace(each.trial, measurements=()) for each in trials])
+    shown = job_json(job, [replace(each.trial, measurements=()) for each in trials])
     spec = shown["studySpec"]
     metrics = [
         {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
@@ -40,7 +40,7 @@ def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]
         "trials": [
             {
                 **rows[str(each.trial.number)],
-                **build_time_fields(startTime=each.trial.started, endTime=each.trial.ended),
+                **time_fields(startTime=each.trial.started, endTime=each.trial.ended),
                 "job": each.trial.job,
                 "curve": _serialize_thinned_measurements(each, metrics),
             }

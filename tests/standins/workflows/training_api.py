@@ -14,7 +14,7 @@ from vertex_api.job_kinds import KINDS
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.allowed_query_parameters import LIST_PARAMETERS, get_checked_camel_case_query
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 
 def http_error(code: int, body: Any) -> WorkflowError:
@@ -74,5 +74,5 @@ class MemoryApi:
         listed = ListRequest.from_query(get_checked_camel_case_query(texts, LIST_PARAMETERS))
         found = self._emulator.jobs.list_jobs(KINDS[collection], LOCATION, listed).get(collection, [])
         before = self._emulator.machine.clock() - self.lag
-        shown = [job for job in found if (parse_time_to_ns_or_none(job["createTime"]) or 0) <= before * 10**9]
+        shown = [job for job in found if (parse_time(job["createTime"]) or 0) <= before * 10**9]
         return {collection: shown[: query["pageSize"]]} if shown else {}

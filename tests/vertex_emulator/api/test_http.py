@@ -5,7 +5,7 @@ import pytest
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 from vertex_api import __version__
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_emulator.locations_and_ids import derive_project_number
+from vertex_emulator.names import project_number
 
 ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"
 LOCAL_ONLY = {"imageUri": "localhost/absent:1"}  # never pulled, so a job of it fails at once
@@ -18,7 +18,7 @@ def absent(name: str, labels: dict[str, str] | None = None) -> Any:
 def test_created_job_is_pending_under_project_number(shared: RunningEmulator) -> None:
     job = shared.call("POST", f"v1/{PARENT}/customJobs", absent("created"))
     assert job["state"] == "JOB_STATE_PENDING"
-    assert job["name"].startswith(f"projects/{derive_project_number('my-project')}/locations/us-central1/customJobs/")
+    assert job["name"].startswith(f"projects/{project_number('my-project')}/locations/us-central1/customJobs/")
     assert job["createTime"].endswith("Z")
     assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
 

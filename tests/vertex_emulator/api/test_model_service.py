@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_emulator.locations_and_ids import derive_project_number
+from vertex_emulator.names import project_number
 
-NAME = f"projects/{derive_project_number('my-project')}/locations/us-central1"
+NAME = f"projects/{project_number('my-project')}/locations/us-central1"
 
 
 def model(name: str = "a model", **fields: Any) -> dict[str, Any]:

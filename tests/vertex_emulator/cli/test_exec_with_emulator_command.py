@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.environment import variables
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool, until
-from vertex_emulator.data_folder import is_lock_held
+from vertex_emulator.data_folder import is_locked
 
 PROGRAM = [sys.executable, "-m", "vertex_emulator", "exec", "--data"]
 
@@ -28,14 +28,14 @@ def test_a_command_gets_what_env_prints(shared: RunningEmulator) -> None:
     names = {name for name in expected if name.startswith(("CLOUDSDK_", "GOOGLE_", "STORAGE_"))}
     assert {name: found[name] for name in names} == {name: expected[name] for name in names}
     assert found["VERTEX_EMULATOR_DATA"] == str(shared.data)
-    assert is_lock_held(shared.data / "lock")  # it was running before
+    assert is_locked(shared.data / "lock")  # it was running before
 
 
 def test_an_emulator_starts_for_it_and_stops(tmp_path: Path) -> None:
     script = "from google.cloud import storage; print(storage.Client().create_bucket('made').exists())"
     done = execute(tmp_path, "--", sys.executable, "-c", f"{script}; raise SystemExit(42)")
     assert (done.returncode, done.stdout, done.stderr) == (42, "True\n", "")
-    assert not is_lock_held(tmp_path / "lock")
+    assert not is_locked(tmp_path / "lock")
     assert (tmp_path / "gcs" / "made").is_dir()
 
 
@@ -108,7 +108,7 @@ def test_the_first_of_two_stops_the_emulator_after_the_second(tmp_path: Path) ->
     assert first.poll() is None
     (tmp_path / "3").touch()
     assert (second.wait(30), first.wait(30)) == (0, 0)
-    assert not is_lock_held(data / "lock")
+    assert not is_locked(data / "lock")
 
 
 def test_another_sitecustomize_still_runs(shared: RunningEmulator, tmp_path: Path) -> None:

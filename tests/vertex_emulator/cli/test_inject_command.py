@@ -9,7 +9,7 @@ import requests
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
 from vertex_emulator.errors import InvalidFault
-from vertex_emulator.injected_faults import FAULT_KINDS, MAX_PENDING_FAULTS, InjectedFault
+from vertex_emulator.faults import FAULT_KINDS, MAX_PENDING_FAULTS, InjectedFault
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(600)"
 
@@ -116,9 +116,9 @@ def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told
 def test_defaults_of_a_second_start_are_those_of_the_capture() -> None:
     fault = InjectedFault.parse({"kind": "second-start"})
     assert (fault.after, fault.run_for) == (70, 30)
-    assert fault.to_json_without_defaults() == {"kind": "second-start"}
+    assert fault.to_json() == {"kind": "second-start"}
     at_once = InjectedFault.parse({"kind": "second-start", "after": 0, "run_for": 5})
-    assert InjectedFault.parse(at_once.to_json_without_defaults()) == at_once
+    assert InjectedFault.parse(at_once.to_json()) == at_once
 
 
 def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> None:

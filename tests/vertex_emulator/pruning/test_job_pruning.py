@@ -10,7 +10,7 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import RunningEmulator, command
 from tests.vertex_emulator.scheduling.steps import reports, submit, submit_study
-from tests.vertex_emulator.test_folder_removal import nest_folders
+from tests.vertex_emulator.test_removal import nest_folders
 from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
@@ -73,7 +73,7 @@ def test_old_jobs_go_with_trials_logs_and_operations(emulator: Emulator) -> None
     assert (report.jobs, report.trials, report.operations, report.objects) == (2, 2, 1, 0)
     assert report.log_bytes > 0
     assert ids(emulator) == [young, active]
-    assert {*emulator.data.iterate_ids_of_jobs_with_files()} <= {young, active}
+    assert {*emulator.data.job_ids()} <= {young, active}
     assert prune(emulator) == PruneReport(0, 0, 0, 0)
 
 
@@ -124,7 +124,7 @@ def test_outputs_stay_unless_asked_and_unreferenced(emulator: Emulator) -> None:
 @pytest.fixture
 def old_job(tmp_path: Path) -> Path:
     """A data folder with a job that ended long ago."""
-    data = DataFolder.create_or_open_private(tmp_path / "data")
+    data = DataFolder.open(tmp_path / "data")
     database = Database(data.database)
     with database.write_transaction() as transaction:
         job = transaction.add_job_and_consume_fault("1", CUSTOM_JOB, LOCATION, custom_job_spec())

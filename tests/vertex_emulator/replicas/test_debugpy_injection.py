@@ -8,7 +8,7 @@ import pytest
 from tests.vertex_emulator.jobs import IMAGE, custom_job, custom_job_spec, pool
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.debugpy_injection import (
     add_debugger_to_spec_if_injected,
     ensure_debugger_files_and_get_folder,
@@ -21,7 +21,7 @@ SPEC = ReplicaSpec("42", Replica(0, 0), IMAGE, None, None, {"A": "1"}, "host", "
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    return DataFolder.create_or_open_private(tmp_path)
+    return DataFolder.open(tmp_path)
 
 
 def add(data: DataFolder, fault: InjectedFault | None, task: Replica, *pools: Any) -> ReplicaSpec:

@@ -36,7 +36,7 @@ def problems(*pools: dict[str, Any]) -> list[str]:
 
 
 def test_mounts_are_folders_of_the_data_folder(tmp_path: Path) -> None:
-    data = DataFolder.create_or_open_private(tmp_path)
+    data = DataFolder.open(tmp_path)
     mounts = with_mounts(nfs("/exports/set-1/", "in"), nfs("/", "all/of", "files.example"), lustre())
     assert problems(mounts) == []
     assert make_folders_and_map_to_mount_points(mounts, data) == {
@@ -94,7 +94,7 @@ def test_a_pool_mounts_a_folder_once_and_at_its_own_place() -> None:
 
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_a_share_leads_through_no_link_or_file(tmp_path: Path, kind: str) -> None:
-    data = DataFolder.create_or_open_private(tmp_path / "data")
+    data = DataFolder.open(tmp_path / "data")
     (tmp_path / "outside").mkdir()
     (tmp_path / "data/nfs/10.0.0.2").mkdir(parents=True)
     blocked = tmp_path / "data/nfs/10.0.0.2/a"
@@ -105,7 +105,7 @@ def test_a_share_leads_through_no_link_or_file(tmp_path: Path, kind: str) -> Non
 
 
 def test_a_user_s_link_stands_for_a_server(tmp_path: Path) -> None:
-    data = DataFolder.create_or_open_private(tmp_path / "data")
+    data = DataFolder.open(tmp_path / "data")
     (tmp_path / "real").mkdir()
     (tmp_path / "data/nfs").mkdir()
     (tmp_path / "data/nfs/10.0.0.2").symlink_to(tmp_path / "real")

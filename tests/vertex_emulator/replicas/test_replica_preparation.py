@@ -16,7 +16,7 @@ HOST = HostResources(cpus=8, memory=64 << 30, gpus=("0", "1"))
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    data = DataFolder.create_or_open_private(tmp_path)
+    data = DataFolder.open(tmp_path)
     (data.buckets / "bkt").mkdir()
     return data
 

@@ -2,7 +2,7 @@ import json
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
-from vertex_emulator.locations_and_ids import derive_project_number
+from vertex_emulator.names import project_number
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname
 from vertex_emulator.replicas.service_environment import build_service_environment
 
@@ -20,7 +20,7 @@ def test_a_single_replica_gets_no_tf_config() -> None:
 
 def test_project_number_and_job_id_are_given() -> None:
     environment = build_service_environment(custom_job(), Replica(0, 0))
-    assert environment["CLOUD_ML_PROJECT_ID"] == derive_project_number("my-project")
+    assert environment["CLOUD_ML_PROJECT_ID"] == project_number("my-project")
     assert environment["CLOUD_ML_JOB_ID"] == "42"
     assert environment["CLOUD_ML_REGION"] == "us-central1"
     assert "GOOGLE_CLOUD_PROJECT" not in environment

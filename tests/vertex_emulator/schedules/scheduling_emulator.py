@@ -11,7 +11,7 @@ from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.schedules.schedules_clock import ScheduleClockService
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 OUTPUTS = "gs://bucket/nightly/${run.id}"
 
@@ -41,7 +41,7 @@ class SchedulingEmulator(Emulator):
 
     def let_clock_pass_while_down(self, time: str) -> None:
         with self.database.write_transaction() as transaction:
-            transaction.set_setting("schedules_clock", str(parse_time_to_ns_or_none(time)))
+            transaction.set_setting("schedules_clock", str(parse_time(time)))
 
     def finish_runs(self) -> None:
         """Let all runs come to their ends."""

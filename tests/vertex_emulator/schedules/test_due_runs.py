@@ -7,7 +7,7 @@ import pytest
 from tests.vertex_emulator.jobs import LOCATION
 from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, nights
 from vertex_emulator.errors import ApiError
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 
 def test_an_overlapping_run_is_skipped_unless_allowed(emulator: SchedulingEmulator) -> None:
@@ -92,4 +92,4 @@ def test_the_loop_waits_for_the_next_time(emulator: SchedulingEmulator) -> None:
     assert emulator.loop.advance_and_get_next_time_or_none() is None  # a set clock stands
     emulator.schedule_clock.unset_time_and_skip_passed_times()
     next_times = [emulator.get(name)["nextTimes"][0] for name in ("nightly", "later")]
-    assert emulator.loop.advance_and_get_next_time_or_none() == parse_time_to_ns_or_none(min(next_times))
+    assert emulator.loop.advance_and_get_next_time_or_none() == parse_time(min(next_times))

@@ -11,7 +11,7 @@ from vertex_emulator.errors import EmulatorError
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
 from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 
 def test_a_prune_keeps_schedules_and_what_they_refer_to(emulator: SchedulingEmulator) -> None:

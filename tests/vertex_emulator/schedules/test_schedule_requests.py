@@ -129,7 +129,7 @@ def test_a_list_is_of_one_location_or_all(tmp_path: Path) -> None:
     names = [schedule["name"] for schedule in emulator.schedules.list_schedules()["schedules"]]
     assert [name.rpartition("/")[2] for name in names] == ["a", "a", "b"]
     (only,) = emulator.schedules.list_schedules(other)["schedules"]
-    assert (only["name"], only["paused"]) == (f"{other.name_with_project_number}/schedules/a", True)
+    assert (only["name"], only["paused"]) == (f"{other.name}/schedules/a", True)
     emulator.schedules.delete(other, "a")
     assert emulator.schedules.list_schedules(other) == {"schedules": []}
     emulator.database.close()

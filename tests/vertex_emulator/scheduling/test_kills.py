@@ -116,7 +116,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         orphans,
         sorted((place[1].task_name, place[1].attempt) for place in emulator.machine.started.elements()),
         emulator.machine.containers,
-        len(list(emulator.data.iterate_ids_of_jobs_with_files())),
+        len(list(emulator.data.job_ids())),
     ]
 
 

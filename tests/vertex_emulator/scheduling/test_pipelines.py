@@ -87,7 +87,7 @@ def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
     done = shown(emulator, pipeline)
     assert done["state"] == "PIPELINE_STATE_SUCCEEDED"
     assert models(emulator) == [("a model", 1, "gs://my-bucket/run/model/")]
-    assert done["modelToUpload"]["name"].startswith(f"{LOCATION.name_with_project_number}/models/")
+    assert done["modelToUpload"]["name"].startswith(f"{LOCATION.name}/models/")
     assert "error" not in done
 
 
@@ -208,7 +208,7 @@ def test_a_model_id_is_never_taken_twice(emulator: Emulator) -> None:
 def test_a_missing_parent_model_is_rejected(emulator: Emulator) -> None:
     for parent in (
         "models/x",
-        f"{LOCATION.name_with_project_number}/models/x",
+        f"{LOCATION.name}/models/x",
         "projects/other/locations/us-central1/models/x",
     ):
         with pytest.raises(ApiError) as refusal:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart_or_none
 from vertex_emulator.scheduling.restart_rules import RestartPlan

@@ -294,5 +294,5 @@ def test_deleting_a_job_keeps_its_outputs(emulator: Emulator) -> None:
     emulator.run()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
     emulator.run_ready_steps()
-    assert not list(emulator.data.iterate_ids_of_jobs_with_files())
+    assert not list(emulator.data.job_ids())
     assert (emulator.data.buckets / "my-bucket" / "run" / "model").is_dir()

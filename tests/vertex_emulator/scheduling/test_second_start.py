@@ -8,7 +8,7 @@ from tests.vertex_emulator.fakes import Emulator, Machine
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from tests.vertex_emulator.scheduling.steps import CHIEF, WORKER, cancel, inject, log_texts, submit
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica, RestartHistory
-from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart_or_none
 from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart

@@ -15,7 +15,7 @@ from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_descri
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """The folder `run` of a bucket in the data folder `data`, with a file in one of its folders."""
-    folder = DataFolder.create_or_open_private(tmp_path / "data").buckets / "models" / "run"
+    folder = DataFolder.open(tmp_path / "data").buckets / "models" / "run"
     (folder / "ckpt-5").mkdir(parents=True)
     (folder / "ckpt-5" / "weights").write_text("42")
     return folder

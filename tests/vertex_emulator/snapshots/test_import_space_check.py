@@ -18,7 +18,7 @@ from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_descri
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     """An archive of a bucket with 50 empty folders, ten files and ten links."""
-    bucket = DataFolder.create_or_open_private(tmp_path / "data").buckets / "models"
+    bucket = DataFolder.open(tmp_path / "data").buckets / "models"
     for number in range(50):
         (bucket / f"f-{number}").mkdir(parents=True)
     for number in range(10):

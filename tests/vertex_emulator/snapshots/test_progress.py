@@ -29,7 +29,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProgressLine]:
 
 
 def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
-    bucket = DataFolder.create_or_open_private(tmp_path / "data").buckets / "models"
+    bucket = DataFolder.open(tmp_path / "data").buckets / "models"
     bucket.mkdir()
     (bucket / "weights").write_bytes(bytes(SIZE))
     (bucket / "empty").mkdir()

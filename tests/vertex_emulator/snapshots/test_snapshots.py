@@ -16,10 +16,10 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
-from tests.vertex_emulator.test_folder_removal import nest_folders
+from tests.vertex_emulator.test_removal import nest_folders
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_emulator.data_folder import DataFolder, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
@@ -160,7 +160,7 @@ def test_export_names_jobs_that_have_not_ended(start: Callable[..., Emulator], t
 
 
 def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Path) -> None:
-    other = DataFolder.create_or_open_private(tmp_path / "other")
+    other = DataFolder.open(tmp_path / "other")
     (other.buckets / "mine").mkdir()
     with pytest.raises(EmulatorError, match=r"has buckets; import into another .*--replace"):
         import_snapshot_and_describe(other.root, archive, None)
@@ -170,7 +170,7 @@ def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Pat
 
 
 def test_replacing_removes_buckets_that_nest_without_end(archive: Path, tmp_path: Path) -> None:
-    other = DataFolder.create_or_open_private(tmp_path / "other")
+    other = DataFolder.open(tmp_path / "other")
     (other.buckets / "mine").mkdir()
     nest_folders(other.buckets / "mine")
     import_snapshot_and_describe(other.root, archive, lambda: None)
@@ -178,8 +178,8 @@ def test_replacing_removes_buckets_that_nest_without_end(archive: Path, tmp_path
 
 
 def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> None:
-    data = DataFolder.create_or_open_private(tmp_path / "data")
-    with open_and_lock_file_or_raise(data.lock):
+    data = DataFolder.open(tmp_path / "data")
+    with acquire_lock(data.lock):
         for work in (
             lambda: list(export_snapshot_and_iterate_report_lines(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
             lambda: import_snapshot_and_describe(data.root, archive, None),

@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from vertex_emulator.database.records import Job, Replica, ServiceMessage
 from vertex_emulator.replicas.executor_protocol import LogLine
-from vertex_emulator.timestamps import format_time
+from vertex_emulator.times import format_time
 
 SERVICE_TASK = "service"
 """The task name of the lines that the service itself writes."""

@@ -8,7 +8,7 @@ from vertex_emulator.api.logging.log_entry import SEVERITIES, Entry
 from vertex_emulator.errors import ApiError, InvalidFilter
 from vertex_emulator.filters import expression_tree, parser
 from vertex_emulator.filters.regular_expression import compile_pattern_as_pydantic_validator
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 _PAYLOAD = ("textPayload", "text_payload")
 _FIELDS = {"resource.type", "logName", "log_name", "timestamp", "severity", "insertId", "insert_id", *_PAYLOAD}
@@ -49,7 +49,7 @@ def find_earliest_or_latest_matching_time(
             alternatives = [find_earliest_or_latest_matching_time(term, operators, min_or_max) for term in terms]
             return None if None in alternatives else min_or_max(alternatives)
         case expression_tree.Comparison("timestamp", operator, value) if operator in operators:
-            return parse_time_to_ns_or_none(value)
+            return parse_time(value)
     return None
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 
 from vertex_emulator.gcs.object_records import StoredObject
-from vertex_emulator.timestamps import format_time
+from vertex_emulator.times import format_time
 
 
 def get_base_url(request: Request) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_emulator.replicas.docker.docker_error_handling import ignore_api_errors, translate_connection_errors
 from vertex_emulator.replicas.executor_protocol import LogLine
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 Call = Callable[[Callable[[Any], Any]], Any]
 MAX_LINE_BYTES = 256 << 10
@@ -43,7 +43,7 @@ def _join_frames_to_lines(frames: Iterator[bytes], stream_letter: str) -> Iterat
             yield LogLine(at, stream_letter, text.decode(errors="replace"))
             text = b""
         if not text:
-            at = parse_time_to_ns_or_none(stamp.decode()) or 0
+            at = parse_time(stamp.decode()) or 0
         text += piece
         if text.endswith(b"\n"):
             yield LogLine(at, stream_letter, text[:-1].decode(errors="replace").rstrip("\r"))

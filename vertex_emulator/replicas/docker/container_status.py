@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_emulator.replicas.executor_protocol import Phase, ReplicaStatus
-from vertex_emulator.timestamps import parse_time_to_ns_or_none
+from vertex_emulator.times import parse_time
 
 _PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
 
@@ -16,6 +16,6 @@ def build_replica_status(state: Mapping[str, Any]) -> ReplicaStatus:
         phase=phase,
         exit_code=state["ExitCode"],
         out_of_memory=state["OOMKilled"],
-        started=None if phase == "created" else parse_time_to_ns_or_none(state["StartedAt"]),
-        finished=parse_time_to_ns_or_none(state["FinishedAt"]) if phase == "exited" else None,
+        started=None if phase == "created" else parse_time(state["StartedAt"]),
+        finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
     )

@@ -18,7 +18,7 @@ from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import LogLine, ReplicaSpec
-from vertex_emulator.timestamps import now_ns
+from vertex_emulator.times import now_ns
 
 CHIEF = Replica(0, 0)
 SECOND = 10**9
@@ -45,7 +45,7 @@ class Log:
     """A database with jobs, and pages of their entries."""
 
     def __init__(self, root: Path) -> None:
-        self.data = DataFolder.create_or_open_private(root)
+        self.data = DataFolder.open(root)
         self.database = Database(self.data.database)
         self.daemon = Daemon()
         self.entries = LogEntryListingService(self.database, self.daemon, self.data)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
-from vertex_emulator.locations_and_ids import generate_id
+from vertex_emulator.names import new_id
 from vertex_emulator.replicas.docker.container_options import build_environment_with_python_path, build_limit_options
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec, ReplicaStatus, ResourceLimits
@@ -17,7 +17,7 @@ MB = 1 << 20
 def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tuple[ReplicaStatus, list[str]]:
     """How a replica with limits ends, and what it wrote."""
     command = ["python3", "-c", script]
-    spec = ReplicaSpec(generate_id(), CHIEF, IMAGE, command, None, {}, "host-x", "host", {}, ["host"], resources)
+    spec = ReplicaSpec(new_id(), CHIEF, IMAGE, command, None, {}, "host-x", "host", {}, ["host"], resources)
     executor.start_replica_unless_started(spec)
     until(lambda: executor.get_replica_statuses(spec.job)[CHIEF].phase == "exited", "its end")
     return executor.get_replica_statuses(spec.job)[CHIEF], [

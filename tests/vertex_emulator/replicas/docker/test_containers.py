@@ -11,7 +11,7 @@ import requests
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
-from vertex_emulator.locations_and_ids import generate_id
+from vertex_emulator.names import new_id
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
@@ -25,7 +25,7 @@ def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
 
 
 def test_an_ended_replica_is_not_started_again(executor: DockerExecutor, tmp_path: Path) -> None:
-    replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
+    replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
     executor.start_replica_unless_started(replica)
     until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     executor.start_replica_unless_started(replica)
@@ -34,7 +34,7 @@ def test_an_ended_replica_is_not_started_again(executor: DockerExecutor, tmp_pat
 
 
 def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) -> None:
-    replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
+    replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
     executor.start_replica_unless_started(replica)
     until(lambda: executor.get_replica_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     client = docker.APIClient()
@@ -58,7 +58,7 @@ def test_signalling_and_removing_missing_replicas_succeed(executor: DockerExecut
 
 
 def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tmp_path: Path) -> None:
-    replica = spec(tmp_path, "true", generate_id())
+    replica = spec(tmp_path, "true", new_id())
     changes = executor.iterate_job_ids_of_container_exits(lambda: executor.start_replica_unless_started(replica))
     assert next(changes) == replica.job
     changes.close()  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def test_removal_awaits_one_that_has_begun(
     executor: DockerExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An emulator that is killed while it removes a container leaves Docker at it, and a reset may follow at once."""
-    replica = replace(spec(tmp_path, "sleep 600", generate_id()), peers=["host", "other"])
+    replica = replace(spec(tmp_path, "sleep 600", new_id()), peers=["host", "other"])
     executor.start_replica_unless_started(replica)
     client, removals = docker.APIClient(), list[threading.Timer]()
     remove = client.remove_container
@@ -93,7 +93,7 @@ def test_a_container_that_ended_before_the_daemon_watched_is_named(
     executor: DockerExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon answers a request for events before it begins to collect them."""
-    replica, later = (spec(tmp_path, "true", generate_id()) for _ in range(2))
+    replica, later = (spec(tmp_path, "true", new_id()) for _ in range(2))
     request_events = docker.APIClient.events
 
     def end_replica_and_request_events(client: docker.APIClient, **options: Any) -> Any:

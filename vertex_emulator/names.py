@@ -1,4 +1,4 @@
-"""Locations, the project numbers in their names, and ids that the emulator generates."""
+"""Names of the API: locations with their project numbers, and ids that the emulator generates."""
 
 import hashlib
 import re
@@ -19,34 +19,34 @@ class Location:
     region: str
 
     @classmethod
-    def from_matched_name(cls, matched_name: str) -> "Location":
+    def parse(cls, name: str) -> "Location":
         """Return the location of a name that matches `LOCATION_PATTERN`."""
-        _, project, _, region = matched_name.split("/")
+        _, project, _, region = name.split("/")
         return cls(project, region)
 
     @property
     def project_number(self) -> str:
         """The project's number."""
-        return derive_project_number(self.project)
+        return project_number(self.project)
 
     @property
-    def name_with_project_number(self) -> str:
-        """The name as the service writes it, with the number."""
+    def name(self) -> str:
+        """The name as the service writes it, with the project's number."""
         return f"projects/{self.project_number}/locations/{self.region}"
 
-    def to_database_columns(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
         """Return the columns of the database for a location."""
         return {"project": self.project, "number": self.project_number, "region": self.region}
 
 
-def parse_model_location_and_id_or_none(model_name: str) -> tuple[Location, str] | None:
-    """Return location and id of `projects/P/locations/R/models/ID`; None if `model_name` has another form."""
-    match = _MODEL.fullmatch(model_name)
-    return (Location.from_matched_name(match[1]), match[2]) if match else None
+def parse_model(name: str) -> tuple[Location, str] | None:
+    """Return location and id of `projects/P/locations/R/models/ID`, None for another form."""
+    match = _MODEL.fullmatch(name)
+    return (Location.parse(match[1]), match[2]) if match else None
 
 
 @lru_cache
-def derive_project_number(project: str) -> str:
+def project_number(project: str) -> str:
     """Return the number of a project: digits are kept, an id gets a stable 12-digit number."""
     if project.isdigit():
         return project
@@ -54,6 +54,6 @@ def derive_project_number(project: str) -> str:
     return str(10**11 + int.from_bytes(digest[:8], "big") % (9 * 10**11))
 
 
-def generate_id() -> str:
-    """Generate a numeric id of 19 digits, like the service's."""
+def new_id() -> str:
+    """Return a new id of 19 digits, like the service's."""
     return str(10**18 + secrets.randbelow(8 * 10**18))

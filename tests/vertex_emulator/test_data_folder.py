@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.data_folder import is_lock_held, open_and_lock_file_or_raise
+from vertex_emulator.data_folder import acquire_lock, is_locked
 from vertex_emulator.errors import StartError
 
 
@@ -18,9 +18,9 @@ def test_a_start_waits_for_whoever_asks_at_length(tmp_path: Path) -> None:
     fcntl.flock(asks, fcntl.LOCK_SH)  # as `is_lock_held` does, in a process that is held up meanwhile
     end = threading.Timer(1, asks.close)
     end.start()
-    with open_and_lock_file_or_raise(lock):
-        assert is_lock_held(lock)
+    with acquire_lock(lock):
+        assert is_locked(lock)
         with pytest.raises(StartError, match="an emulator is already running"):
-            open_and_lock_file_or_raise(lock)
+            acquire_lock(lock)
     end.join(PATIENCE_SECONDS)
-    assert not is_lock_held(lock)
+    assert not is_locked(lock)

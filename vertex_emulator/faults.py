@@ -134,7 +134,7 @@ class InjectedFault:
         """Return whether the fault hits a job of that display name."""
         return fnmatchcase(display_name, self.name)
 
-    def to_json_without_defaults(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as JSON."""
         # Without a check: some kinds need more fields.
         default = asdict(InjectedFault(self.kind, **_DEFAULTS_BY_KIND.get(self.kind, {})))

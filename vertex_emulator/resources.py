@@ -8,32 +8,32 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
-from vertex_emulator.timestamps import format_time, format_time_without_zero_fraction
+from vertex_emulator.times import format_time, short_time
 
 EXPORT_FORMAT = "custom-trained"
 """The format in which models with files can be exported (discovery document, ModelExportFormat)."""
 _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 
-def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
+def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
-    body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": get_api_state(job)}
-    body |= build_job_time_fields(job)
+    body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": api_state(job)}
+    body |= job_times(job)
     if job.is_terminal and job.ending is not None and (error := job.ending.error_if_failed_or_cancelled) is not None:
         body["error"] = error
-    if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [serialize_trial(trial) for trial in trials]):
+    if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [trial_json(trial) for trial in trials]):
         body["trials"] = trial_bodies
     return body
 
 
-def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict[str, Any]:
+def pipeline_json(pipeline: Job, progress: PipelineProgress | None) -> dict[str, Any]:
     """Return a training pipeline as GET returns it, with the names of its job and its model once they exist."""
-    body = serialize_job(pipeline)
+    body = job_json(pipeline)
     if progress is not None:
         kind = get_backing_job_kind(pipeline.spec)
         # Google's SDK reads backingCustomJob; the other name is formed like it.
         field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
-        parent = pipeline.location.name_with_project_number
+        parent = pipeline.location.name
         body["trainingTaskMetadata"] = {field: f"{parent}/{kind.collection}/{progress.job}"}
         if progress.best_trial_job is not None:
             best = f"{parent}/{CUSTOM_JOB.collection}/{progress.best_trial_job}"
@@ -43,12 +43,12 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
     return body
 
 
-def get_api_state(job: Job) -> str:
+def api_state(job: Job) -> str:
     """Return the state under the API's name: PIPELINE_STATE_… for a pipeline, JOB_STATE_… for other jobs."""
     return job.state.replace("JOB_STATE_", "PIPELINE_STATE_") if job.kind == TRAINING_PIPELINE else job.state
 
 
-def serialize_trial(trial: Trial) -> dict[str, Any]:
+def trial_json(trial: Trial) -> dict[str, Any]:
     """Return a trial as it appears in a tuning job's `trials`: like captures of real ones, with its result only."""
     body: dict[str, Any] = {
         "id": str(trial.number),
@@ -58,13 +58,13 @@ def serialize_trial(trial: Trial) -> dict[str, Any]:
     if trial.final is not None:
         final = {name: value for name, value in trial.final.items() if name != "elapsedDuration"}
         body["finalMeasurement"] = convert_int64_to_strings(types.Measurement, final)
-    body |= build_time_fields(startTime=trial.started, endTime=trial.ended)
+    body |= time_fields(startTime=trial.started, endTime=trial.ended)
     if trial.infeasible_reason is not None:
         body["infeasibleReason"] = trial.infeasible_reason
     return body
 
 
-def serialize_model_version(version: ModelVersion, all_versions: Iterable[ModelVersion]) -> dict[str, Any]:
+def model_json(version: ModelVersion, all_versions: Iterable[ModelVersion]) -> dict[str, Any]:
     """Return a version of a model as GET returns it; `all_versions` are those of the model."""
     versions = list(all_versions)
     body = {
@@ -87,7 +87,7 @@ def serialize_model_version(version: ModelVersion, all_versions: Iterable[ModelV
     return body
 
 
-def serialize_operation(operation: Operation) -> dict[str, Any]:
+def operation_json(operation: Operation) -> dict[str, Any]:
     """Return a finished operation as GET returns it."""
     moment = format_time(operation.created)
     return {
@@ -102,10 +102,10 @@ def serialize_operation(operation: Operation) -> dict[str, Any]:
     }
 
 
-def convert_operation_types_to_version(reply: Mapping[str, Any], api_version: str) -> dict[str, Any]:
+def with_api_version(reply: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     """Return a reply with the message types of an API version: clients of v1beta1 do not know those of v1."""
     if "operations" in reply:
-        operations = [convert_operation_types_to_version(operation, api_version) for operation in reply["operations"]]
+        operations = [with_api_version(operation, api_version) for operation in reply["operations"]]
         return {**reply, "operations": operations}
     if not reply.get("done"):
         return dict(reply)
@@ -117,34 +117,32 @@ def convert_operation_types_to_version(reply: Mapping[str, Any], api_version: st
     }
 
 
-def build_job_time_fields(job: Job) -> dict[str, str]:
+def job_times(job: Job) -> dict[str, str]:
     """Return the times of a job by field name, in the form that captures of real jobs have.
 
     Jobs start and end at whole seconds, here the next ones, so that no time is before an earlier one. A cancelled job
     ends with microseconds, and has a start although it never ran. Pipelines have microseconds throughout.
     """
     if job.kind == TRAINING_PIPELINE:
-        return build_time_fields(
-            createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated
-        )
+        return time_fields(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
     is_cancelled = job.state == CANCELLED
-    ended = job.ended if job.ended is None or is_cancelled else _round_ns_up_to_whole_second(job.ended)
+    ended = job.ended if job.ended is None or is_cancelled else _next_second(job.ended)
     started = ended if job.started is None and is_cancelled else job.started
     if started is not None:
-        started = min(_round_ns_up_to_whole_second(started), ended or _round_ns_up_to_whole_second(started))
+        started = min(_next_second(started), ended or _next_second(started))
     updated = max(job.updated, started or 0, ended or 0)
     return {
         "createTime": format_time(job.created),
-        **({} if started is None else {"startTime": format_time_without_zero_fraction(started)}),
-        **({} if ended is None else {"endTime": format_time_without_zero_fraction(ended)}),
-        "updateTime": format_time_without_zero_fraction(updated),
+        **({} if started is None else {"startTime": short_time(started)}),
+        **({} if ended is None else {"endTime": short_time(ended)}),
+        "updateTime": short_time(updated),
     }
 
 
-def _round_ns_up_to_whole_second(nanoseconds: int) -> int:
+def _next_second(nanoseconds: int) -> int:
     return -(-nanoseconds // 10**9) * 10**9
 
 
-def build_time_fields(**nanoseconds_by_field: int | None) -> dict[str, str]:
+def time_fields(**nanoseconds_by_field: int | None) -> dict[str, str]:
     """Return the times that are not None as RFC 3339 texts, by field name."""
     return {field: format_time(moment) for field, moment in nanoseconds_by_field.items() if moment is not None}

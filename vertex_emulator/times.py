@@ -29,12 +29,12 @@ def _format_minute(minute: int) -> str:
     return datetime.fromtimestamp(minute * 60, UTC).isoformat()[:16]
 
 
-def format_time_without_zero_fraction(nanoseconds: int) -> str:
+def short_time(nanoseconds: int) -> str:
     """Format a time as `format_time` does, without a fraction of a second that is zero."""
     return format_time(nanoseconds).replace(".000000Z", "Z")
 
 
-def parse_time_to_ns_or_none(text: str) -> int | None:
+def parse_time(text: str) -> int | None:
     """Parse an RFC 3339 time with up to nine fraction digits to ns since 1970; None if it is not one."""
     match = _RFC3339.fullmatch(text)
     if match is None:

@@ -8,7 +8,7 @@ import pytest
 
 from vertex_emulator.cli.status_stop_reset_commands import remove_containers_and_data_except_buckets
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.folder_removal import remove_folder_tree
+from vertex_emulator.removal import remove_tree
 
 
 def nest_folders(folder: Path, depth: int = 1_500, name: str = "d") -> None:
@@ -33,7 +33,7 @@ def remove_while(folder: Path, monkeypatch: pytest.MonkeyPatch, before_unlink: C
 
     with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
         patch.setattr(os, "unlink", unlink_later)
-        remove_folder_tree(folder)
+        remove_tree(folder)
     return caught.value
 
 
@@ -44,7 +44,7 @@ def test_folders_that_nest_without_end_are_removed(tmp_path: Path) -> None:
     (folder / "a" / "b").mkdir(parents=True)
     (folder / "a" / "link").symlink_to(tmp_path / "kept")
     nest_folders(folder / "a" / "b", name="d" * 200)
-    remove_folder_tree(folder)
+    remove_tree(folder)
     assert [*tmp_path.rglob("*")] == [tmp_path / "kept", tmp_path / "kept" / "file"]
 
 
@@ -76,13 +76,13 @@ def test_a_folder_that_is_moved_away_leads_nowhere_else(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     "remove",
     [
-        lambda data: data.try_to_remove_logs_and_metric_files("1"),
+        lambda data: data.remove_job("1"),
         lambda data: remove_containers_and_data_except_buckets(data.root),
     ],
     ids=["job", "reset"],
 )
 def test_the_folder_of_a_trial_may_nest_without_end(tmp_path: Path, remove: Callable[[DataFolder], object]) -> None:
-    data = DataFolder.create_or_open_private(tmp_path / "data")
+    data = DataFolder.open(tmp_path / "data")
     nest_folders(data.create_metric_folder("1"))
     remove(data)
     assert not (data.trials / "1").exists()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vertex_emulator.timestamps import format_time
+from vertex_emulator.times import format_time
 
 
 @pytest.mark.parametrize(
