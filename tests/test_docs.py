@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from vertex_training.schema import stack_config_types
+from vertex_training.schema import shapes
 
 from tests.components.targets.gcp.graph import forget_loops, graph
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
@@ -45,7 +45,7 @@ def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
         keys = {key.removeprefix("vertex-training:"): value for key, value in declared.items()}
         if "vertex-training:secrets" in shown:
             keys["secrets"] = dict.fromkeys(keys["secrets"], "as the engine hands it over")
-        _, problems = canonicalize_and_find_shape_problems(stack_config_types.Stack, {"target": "gcp", **keys})
+        _, problems = canonicalize_and_find_shape_problems(shapes.Stack, {"target": "gcp", **keys})
         assert problems == [], block
 
 

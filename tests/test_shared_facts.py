@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from vertex_training.runtime import emulator_discovery
-from vertex_training.schema import stack_config_types
+from vertex_training.schema import shapes
 
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
@@ -36,8 +36,7 @@ def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) ->
     job = edited(custom_job(), "jobSpec", "network", to=network)
     in_job = [problem.message for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]]
     in_stack = [
-        problem.message
-        for problem in canonicalize_and_find_shape_problems(stack_config_types.Peering, {"network": network})[1]
+        problem.message for problem in canonicalize_and_find_shape_problems(shapes.Peering, {"network": network})[1]
     ]
     assert in_job == in_stack
     assert is_valid == (not in_job)

@@ -14,8 +14,8 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 
 from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
-from vertex_training.schema import declaration_types, stack_config_types
-from vertex_training.schema.field_types import NumberOrText
+from vertex_training.schema import shapes
+from vertex_training.schema.formats import NumberOrText
 from vertex_training.settings.stack_config_parsing import NAMESPACE
 
 from tools.generator_base import SCHEMA_ID_PREFIX, load_installed_discovery_document, run_generator_command
@@ -121,8 +121,8 @@ class SchemaBuilder:
         schema = self.build_typed_dict_schema(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
-            "lifecycle": self.define_and_build_reference(declaration_types.Lifecycle),
-            "spec": self.define_and_build_reference(declaration_types.SpecFile),
+            "lifecycle": self.define_and_build_reference(shapes.Lifecycle),
+            "spec": self.define_and_build_reference(shapes.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
         pools = build_required_fields_schema([_BESIDE_A_FILE[1]])
@@ -145,7 +145,7 @@ class SchemaBuilder:
             kind.collection: _build_map_or_reference_schema(self.build_job_schema(message))
             for kind, message in messages.items()
         }
-        keys: dict[str, Schema] = self.build_typed_dict_schema(declaration_types.Declarations)["properties"]
+        keys: dict[str, Schema] = self.build_typed_dict_schema(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
@@ -177,8 +177,8 @@ def _remove_required_or_optional_prefix(description: str) -> str:
 
 def iterate_shape_names_and_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of declarations and stack files, by shape."""
-    inherited = declaration_types.Declarations.__annotations__.keys()
-    types_by_name = {**vars(declaration_types), **vars(stack_config_types)}
+    inherited = shapes.Declarations.__annotations__.keys()
+    types_by_name = {**vars(shapes), **vars(shapes)}
     key_sets = {name: value.__annotations__.keys() for name, value in types_by_name.items() if is_typeddict(value)}
     for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", markdown, re.MULTILINE):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
@@ -217,7 +217,7 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
 
 def _build_stack_schema(builder: SchemaBuilder) -> Schema:
     keys = {
-        **builder.build_typed_dict_schema(stack_config_types.Stack)["properties"],
+        **builder.build_typed_dict_schema(shapes.Stack)["properties"],
         **builder.build_declarations_file_property_schemas(),
     }
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}

@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 
-from ..schema.source_file import load_source_file_content_and_problems
+from ..schema.source import SourceFile
 from .commented_yaml import render_comment_lines, render_yaml
 from .validated_job_conversion import convert_job_to_declaration_and_find_problems
 
@@ -40,10 +40,10 @@ def add_parser(commands: Any) -> None:
 
 def print_converted_job_and_return_exit_code(legacy_job_file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
-    source, job, problems = load_source_file_content_and_problems(legacy_job_file, str(legacy_job_file))
+    source, job, problems = SourceFile.read(legacy_job_file, str(legacy_job_file))
     if not problems:
         fields, violations = convert_job_to_declaration_and_find_problems(job, legacy_job_file.stem)
-        problems = [source.create_problem(violation.path, violation.message) for violation in violations]
+        problems = [source.problem(violation.path, violation.message) for violation in violations]
     if problems:
         shown, more = select_shown_problems_and_more_text(problems)
         sys.stderr.writelines(f"{line}\n" for line in [*shown, *([more] if more else [])])

@@ -6,15 +6,13 @@ from typing import Any
 from vertex_api.resource_names import build_parent
 
 from ..errors import BuilderUnusable
-from ..schema import declaration_types, interpolation
+from ..schema import interpolation, shapes
 
 _MACHINE_KEYS = ("machineType", "pool")
 """Of which an image's one replaces the stack's other."""
 
 
-def merge_cloud_build_options(
-    stack_options: Mapping[str, Any], image_options: declaration_types.CloudBuild
-) -> dict[str, Any]:
+def merge_cloud_build_options(stack_options: Mapping[str, Any], image_options: shapes.CloudBuild) -> dict[str, Any]:
     """Return the options of an image's build: the image's own, and the stack's where it says nothing."""
     replaced = set(_MACHINE_KEYS) if image_options.keys() & set(_MACHINE_KEYS) else set()
     merged = {key: value for key, value in stack_options.items() if key not in replaced} | dict(image_options)
@@ -22,13 +20,13 @@ def merge_cloud_build_options(
     return {**merged, **({"secrets": secrets} if secrets else {})}
 
 
-def is_built_by_cloud_build(stack_builder: Mapping[str, Any] | None, image: declaration_types.Image) -> bool:
+def is_built_by_cloud_build(stack_builder: Mapping[str, Any] | None, image: shapes.Image) -> bool:
     """Whether Cloud Build builds an image. `stack_builder` is the stack's key `builder`, if it has one."""
     return "cloudBuild" in image.get("builder", stack_builder or {})
 
 
 def create_cloud_build_input_or_none(
-    image_name: str, foundation_builder: Mapping[str, Any] | None, image: declaration_types.Image
+    image_name: str, foundation_builder: Mapping[str, Any] | None, image: shapes.Image
 ) -> dict[str, Any] | None:
     """Return the input `builder` of an image; `None` if this machine builds it. Raises BuilderUnusable.
 
@@ -60,10 +58,10 @@ def get_pool_location(pool: str) -> str:
     return pool.split("/")[3]
 
 
-def iterate_secret_ids_and_stack_secret_names(image: declaration_types.Image) -> Iterator[tuple[str, str]]:
+def iterate_secret_ids_and_stack_secret_names(image: shapes.Image) -> Iterator[tuple[str, str]]:
     """Yield each of an image's build secrets with the stack's secret that it refers to: `token: ${secrets.hfToken}`."""
     for id_, text in sorted(image.get("secrets", {}).items()):
-        references = [reference for _, reference in interpolation.find_references_with_paths(text)]
+        references = [reference for _, reference in interpolation.references(text)]
         yield id_, references[0].removeprefix("secrets.") if references else id_
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..schema import declaration_types
+from ..schema import shapes
 from .package_context import find_copyable_files, select_files_at_or_below_and_link_targets
 from .package_dockerfile import INSTALL_FILES, get_main_file
 
 
-def find_package_violations(package_folder: Path, declared_package: declaration_types.Package) -> Iterator[Violation]:
+def find_package_violations(package_folder: Path, declared_package: shapes.Package) -> Iterator[Violation]:
     """Find what prevents a package from being built; `package_folder` is its path, an existing folder."""
     if ("script" in declared_package) == ("module" in declared_package):
         yield (), "needs either a script (.py, or anything else for Bash) or a module to run"

@@ -10,8 +10,8 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..schema import declaration_types, interpolation
-from ..schema.source_file import explain_outside
+from ..schema import interpolation, shapes
+from ..schema.source import explain_outside
 from .image_package_rules import find_package_violations
 
 _SECRET_ID = re.compile(r"[A-Za-z0-9_.-]+")
@@ -24,7 +24,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
 """The keys that say where an image comes from, each with the keys that may stand beside it."""
 
 
-def find_image_violations(root: Path, image: declaration_types.Image) -> Iterator[Violation]:
+def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
     """Find every rule that a declared image breaks; `root` is the project's folder."""
     origins = [key for key in _OPTIONS if key in image]
     if len(origins) != 1:
@@ -39,7 +39,7 @@ def find_image_violations(root: Path, image: declaration_types.Image) -> Iterato
             yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
         else:
             yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
-    if origin == "uri" and not interpolation.is_unresolved_text(image["uri"]) and not IMAGE.matches(image["uri"]):
+    if origin == "uri" and not interpolation.is_unresolved(image["uri"]) and not IMAGE.matches(image["uri"]):
         yield ("uri",), IMAGE.build_mismatch_message(image["uri"])
     elif origin == "context":
         folder_violations = _find_folder_violations(root, ("context",), image["context"])
@@ -73,7 +73,7 @@ def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> li
     return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
 
 
-def _find_dockerfile_and_secret_violations(root: Path, image: declaration_types.Image) -> Iterator[Violation]:
+def _find_dockerfile_and_secret_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
     dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
     path = Path(image["context"], dockerfile)
     if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":
@@ -89,5 +89,5 @@ def _find_dockerfile_and_secret_violations(root: Path, image: declaration_types.
             ("secrets", name),
             f'"{name}" must be letters, digits, ".", "_" and "-"; give it another id',
         )
-    for name in secrets.keys() - {str(path[0]) for path in interpolation.find_lone_reference_paths(secrets)}:
+    for name in secrets.keys() - {str(path[0]) for path in interpolation.lone_paths(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"

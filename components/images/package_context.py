@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ..schema import declaration_types
+from ..schema import shapes
 from .build_context import BuildContext
 from .dockerignore import list_included_files
 from .package_dockerfile import PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
@@ -19,7 +19,7 @@ class PackageContext(BuildContext):
     The digest covers everything that decides what the image holds, and none of the folder's other files.
     """
 
-    package: declaration_types.Package = field(kw_only=True)
+    package: shapes.Package = field(kw_only=True)
 
     @cached_property
     def files_by_context_path(self) -> Mapping[str, str]:
@@ -39,7 +39,7 @@ class PackageContext(BuildContext):
         return find_copyable_files(self.folder, self.package)
 
 
-def find_copyable_files(folder: Path, package: declaration_types.Package) -> set[str]:
+def find_copyable_files(folder: Path, package: shapes.Package) -> set[str]:
     """Return the files of a package's path that may be copied.
 
     Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator
 
-from ..schema import declaration_types
+from ..schema import shapes
 
 PACKAGE_FOLDER = "package"
 """The folder of the build context that holds the files, so that none of them can replace the Dockerfile."""
@@ -24,14 +24,14 @@ INSTALL_FILES = (SETUP, REQUIREMENTS)
 _PREBUILT = re.compile(r"(us|europe|asia)-docker[.]pkg[.]dev/vertex-ai/training/(tf|scikit-learn|pytorch|xgboost)-.+")
 
 
-def get_main_file(package: declaration_types.Package) -> str:
+def get_main_file(package: shapes.Package) -> str:
     """Return the script, or the file of the module, relative to the package's path."""
     if "module" in package:
         return package["module"].replace(".", "/") + ".py"
     return posixpath.normpath(package["script"])
 
 
-def list_copied_folders(package: declaration_types.Package, copyable_files: Collection[str]) -> list[str]:
+def list_copied_folders(package: shapes.Package, copyable_files: Collection[str]) -> list[str]:
     """Return the folders that are copied, each under its own name: `extraDirs`, then the main file's.
 
     A module's folder is its outermost Python package, as its code may import any part of that. `copyable_files` are
@@ -43,7 +43,7 @@ def list_copied_folders(package: declaration_types.Package, copyable_files: Coll
     return [*(posixpath.normpath(extra) for extra in package.get("extraDirs", [])), folder]
 
 
-def list_copied_paths(package: declaration_types.Package, copyable_files: Collection[str]) -> list[str]:
+def list_copied_paths(package: shapes.Package, copyable_files: Collection[str]) -> list[str]:
     """Return all files and folders of the package's path that the image contains."""
     return [
         *(name for name in INSTALL_FILES if name in copyable_files),
@@ -53,12 +53,12 @@ def list_copied_paths(package: declaration_types.Package, copyable_files: Collec
     ]
 
 
-def render_dockerfile(package: declaration_types.Package, copyable_files: Collection[str]) -> str:
+def render_dockerfile(package: shapes.Package, copyable_files: Collection[str]) -> str:
     """Return the text of the Dockerfile, which copies files from `PACKAGE_FOLDER` in its context."""
     return "\n".join(_iterate_dockerfile_lines(package, copyable_files)) + "\n"
 
 
-def _iterate_dockerfile_lines(package: declaration_types.Package, copyable_files: Collection[str]) -> Iterator[str]:
+def _iterate_dockerfile_lines(package: shapes.Package, copyable_files: Collection[str]) -> Iterator[str]:
     base = package["baseImage"]
     is_prebuilt = _PREBUILT.fullmatch(base) is not None
     pip = "pip3 install --no-cache-dir" if is_prebuilt else "pip install --no-cache-dir"
@@ -89,7 +89,7 @@ def _iterate_dockerfile_lines(package: declaration_types.Package, copyable_files
     yield f"ENTRYPOINT {json.dumps(_get_entrypoint(package, is_prebuilt))}"
 
 
-def _get_entrypoint(package: declaration_types.Package, is_prebuilt: bool) -> list[str]:
+def _get_entrypoint(package: shapes.Package, is_prebuilt: bool) -> list[str]:
     python = "python3" if is_prebuilt else "python"
     if "module" in package:
         return [python, "-m", package["module"]]

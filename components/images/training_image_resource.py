@@ -16,7 +16,7 @@ from ..files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_i
 from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
-from ..schema import declaration_types
+from ..schema import shapes
 from .build_context import BuildContext, DockerfileContext
 from .builder_choice_and_options import create_cloud_build_input_or_none
 from .buildx_and_classic_builders import get_buildx_or_classic_builder
@@ -73,7 +73,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
     def __init__(
         self,
         name: str,
-        image: declaration_types.Image,
+        image: shapes.Image,
         *,
         foundation: Foundation,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
@@ -105,7 +105,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def is_built_by_this_stack(image: declaration_types.Image) -> bool:
+def is_built_by_this_stack(image: shapes.Image) -> bool:
     """Whether this stack builds a declared image."""
     return "context" in image or "package" in image
 

@@ -8,12 +8,9 @@ from vertex_api.validation.rules import KeyPath
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
+from ..schema.interpolation import split_result, unknown_result
 from .dependency_graph import find_cycles
-from .result_references import (
-    ResultReferences,
-    build_unknown_result_message,
-    split_at_known_job_or_first_dot,
-)
+from .result_references import ResultReferences
 
 JobViolation = tuple[DeclaredJob, KeyPath, str]
 
@@ -32,7 +29,7 @@ def find_dependency_and_unused_deadline_violations(
     }
     for job in jobs:
         for path, reference in result_references.get(job.name, ()):
-            name, result = split_at_known_job_or_first_dot(reference, by_name)
+            name, result = split_result(reference, by_name)
             if name not in by_name:
                 suggestion = suggestion_or_known_names_text(name, by_name)
                 yield job, path, f'${{{interpolation.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
@@ -40,11 +37,11 @@ def find_dependency_and_unused_deadline_violations(
             links[job.name].setdefault(name, path)
             available = available_result_names[name]
             if available is not None and result not in available:
-                yield job, path, build_unknown_result_message(reference, name, result, available)
+                yield job, path, unknown_result(reference, name, result, available)
         for index, name in enumerate(job.lifecycle.get("after", ())):
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
-            elif not interpolation.is_unresolved_text(name):
+            elif not interpolation.is_unresolved(name):
                 suggestion = suggestion_or_known_names_text(name, by_name)
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{suggestion}'
     for cycle in find_cycles(links):

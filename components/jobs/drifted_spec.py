@@ -34,7 +34,7 @@ def is_equal_after_resolving_references(declared: Any, actual: Any, reference_ta
     if actual is None:
         # Proto JSON leaves zeros out; the zero of an enum is its name for "not specified".
         return not declared or str(declared).endswith("_UNSPECIFIED")
-    submitted = interpolation.resolve_known_references_and_unescape(declared, reference_tables)
+    submitted = interpolation.expand(declared, reference_tables)
     # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
     return bool(actual == submitted or (isinstance(submitted, str) and actual == f"{submitted}/"))
 

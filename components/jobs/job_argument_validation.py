@@ -14,11 +14,11 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import has_output
-from ..schema import declaration_types, field_types, interpolation
+from ..schema import formats, interpolation, shapes
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
+from ..schema.interpolation import split_result, unknown_result
 from .named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from .recovery.job_labels import find_reserved_or_excess_label_violations
-from .result_references import build_unknown_result_message, split_at_known_job_or_first_dot
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
@@ -39,7 +39,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     foundation: Foundation,
     secrets: Mapping[str, Any],
     result_names_by_job: ResultNamesByJob,
-) -> tuple[pulumi.Input[CanonicalSpec | None], declaration_types.Lifecycle]:
+) -> tuple[pulumi.Input[CanonicalSpec | None], shapes.Lifecycle]:
     """Return the spec and the lifecycle of a job in canonical form, and record every problem in the `program_jobs`.
 
     The spec is None if the job has problems. Only the references are validated at once of a spec that has outputs of
@@ -61,7 +61,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     canonical_lifecycle, violations = _canonicalize_lifecycle_and_find_violations(
         kind, lifecycle, foundation.full_location_name
     )
-    if problem := field_types.find_output_name_problem(name):
+    if problem := formats.find_output_name_problem(name):
         violations.insert(0, ((), problem))
     reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
@@ -81,10 +81,10 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
 
 def _canonicalize_lifecycle_and_find_violations(
     kind: Kind, lifecycle: Mapping[str, Any], location_name: str
-) -> tuple[declaration_types.Lifecycle, list[Violation]]:
+) -> tuple[shapes.Lifecycle, list[Violation]]:
     file_only = [key for key in _FILE_ONLY_KEYS if key in lifecycle]
     canonical, problems = canonicalize_and_find_shape_problems(
-        declaration_types.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
+        shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     violations: list[Violation] = [
         (("lifecycle", key), f"is for files of declarations: in a program {_FILE_ONLY_KEYS[key]}") for key in file_only
@@ -96,29 +96,29 @@ def _canonicalize_lifecycle_and_find_violations(
         violations += [(("lifecycle", "adopt"), message) for message in messages]
         if canonical.get("rerun"):
             violations.append((("lifecycle", "rerun"), RERUN_MESSAGE))
-    return cast(declaration_types.Lifecycle, canonical), violations
+    return cast(shapes.Lifecycle, canonical), violations
 
 
 def _find_reference_violations(
     spec: Any, secrets: Mapping[str, Any], result_names_by_job: ResultNamesByJob
 ) -> Iterator[Violation]:
     """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
-    unclosed = dict(interpolation.find_unclosed_reference_violations(spec))
+    unclosed = dict(interpolation.unclosed(spec))
     yield from unclosed.items()
-    for path, reference in interpolation.find_references_with_paths(spec):
+    for path, reference in interpolation.references(spec):
         table, _, name = reference.partition(".")
         if path in unclosed:
             continue
         if table not in _TABLES:
-            yield path, interpolation.build_disallowed_table_message(reference, _TABLES)
+            yield path, interpolation.not_allowed(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
                 suggestion = suggestion_or_known_names_text(name, secrets)
                 yield path, f"${{{reference}}} is not among the secrets of this job{suggestion}"
         else:
-            job, result = split_at_known_job_or_first_dot(name, result_names_by_job)
+            job, result = split_result(name, result_names_by_job)
             if job not in result_names_by_job:
                 suggestion = suggestion_or_known_names_text(job, result_names_by_job)
                 yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
             elif (known := result_names_by_job[job]) is not None and result not in known:
-                yield path, build_unknown_result_message(name, job, result, known)
+                yield path, unknown_result(name, job, result, known)

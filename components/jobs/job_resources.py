@@ -13,7 +13,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import call_now_or_when_known
-from ..schema import declaration_types, interpolation
+from ..schema import interpolation, shapes
 from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
 from .named_job_adoption import expand_to_resource_name
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
@@ -47,7 +47,7 @@ class _Job(DynamicResource, Generic[Spec]):
         spec: Spec,
         *,
         foundation: Foundation,
-        lifecycle: declaration_types.Lifecycle | None = None,
+        lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,

@@ -7,8 +7,9 @@ from vertex_api.job_results.result_names_and_values import MODEL_DIR
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
+from ..schema.interpolation import split_result
 from .dependency_graph import compute_level_by_job
-from .result_references import ResultReferences, collect_result_references, split_at_known_job_or_first_dot
+from .result_references import ResultReferences, collect_result_references
 
 
 def copy_jobs_with_model_dirs_and_referenced_jobs(
@@ -21,8 +22,7 @@ def copy_jobs_with_model_dirs_and_referenced_jobs(
     """
     names = frozenset(job.name for job in jobs)
     referenced_jobs = {
-        job.name: {split_at_known_job_or_first_dot(used, names)[0] for _, used in result_references.get(job.name, ())}
-        for job in jobs
+        job.name: {split_result(used, names)[0] for _, used in result_references.get(job.name, ())} for job in jobs
     }
     levels = compute_level_by_job(referenced_jobs)
     linked_jobs: dict[str, DeclaredJob] = {}
@@ -31,10 +31,8 @@ def copy_jobs_with_model_dirs_and_referenced_jobs(
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec, inherited = job.required_valid_spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables))
-            inherited = {
-                split_at_known_job_or_first_dot(result, names)[0] for result in collect_result_references(spec)
-            }
+            spec = spec.copy_with_all_fields_replaced(interpolation.resolve(spec.fields, tables))
+            inherited = {split_result(result, names)[0] for result in collect_result_references(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)
         if folder := spec.model_dir:

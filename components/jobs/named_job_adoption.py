@@ -80,7 +80,7 @@ def _iterate_difference_lines(
 
 
 def _describe_value_difference_without_secrets(declared: Any, actual: Any, reference_tables: Tables) -> str:
-    if any(reference.startswith("secrets.") for _, reference in interpolation.find_references_with_paths(declared)):
+    if any(reference.startswith("secrets.") for _, reference in interpolation.references(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"

@@ -42,7 +42,7 @@ def remove_orphans_find_or_submit_job(
         )
     if equivalent_job:
         return equivalent_job
-    job = interpolation.resolve_known_references_and_unescape(inputs.spec.fields, reference_tables)
+    job = interpolation.expand(inputs.spec.fields, reference_tables)
     job["labels"] = {**job.get("labels", {}), **labels}
     with reraise_refusals_with_remedies(inputs.spec, api):
         return api.client.create(

@@ -1,11 +1,10 @@
 """References of jobs to results of other jobs, without their table: `tune.bestTrial.parameters.lr`."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.job_states import SUCCEEDED_STATES
-from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.resource_names import ResourceName
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
@@ -20,30 +19,10 @@ ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
 
 
-def split_at_known_job_or_first_dot(result_reference: str, known_job_names: Container[str]) -> tuple[str, str]:
-    """Split a reference into the name of a job and a result: `("tune", "bestTrial.parameters.lr")`.
-
-    Names may have dots in them: the longest one of `known_job_names` counts, or else the text before the first dot.
-    """
-    parts = result_reference.split(".")
-    for end in range(len(parts), 0, -1):
-        if (name := ".".join(parts[:end])) in known_job_names:
-            return name, ".".join(parts[end:])
-    return parts[0], ".".join(parts[1:])
-
-
 def collect_result_references(spec: CanonicalSpec) -> set[str]:
     """Return the references to results in a spec, without their table and paths."""
-    tables = (reference.partition(".") for _, reference in interpolation.find_references_with_paths(spec.fields))
+    tables = (reference.partition(".") for _, reference in interpolation.references(spec.fields))
     return {reference for table, _, reference in tables if table == interpolation.JOBS}
-
-
-def build_unknown_result_message(
-    reference: str, job_name: str, result: str, available_result_names: Sequence[str]
-) -> str:
-    """Return the message for a reference to a result that a job does not have."""
-    suggestion = suggestion_or_known_names_text(result, available_result_names)
-    return f"${{{interpolation.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
 
 
 def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str, str]:
@@ -53,7 +32,7 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
     VertexError, and SubmitFailed if a job has not succeeded or does not have a result.
     """
     upstream_jobs, declared = inputs.upstream_jobs, sorted(collect_result_references(inputs.spec))
-    paths = {reference: split_at_known_job_or_first_dot(reference, upstream_jobs) for reference in declared}
+    paths = {reference: interpolation.split_result(reference, upstream_jobs) for reference in declared}
     for reference, (name, _) in paths.items():
         if name not in upstream_jobs:
             place = f"{inputs.error_prefix}: ${{{interpolation.JOBS}.{reference}}}"
@@ -71,7 +50,7 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
         if value is None:
             reason = _explain_missing_result(name, path, job_results[name])
             raise SubmitFailed(f"{inputs.error_prefix}: ${{{interpolation.JOBS}.{reference}}} does not exist: {reason}")
-        values[reference] = interpolation.format_as_text(value)
+        values[reference] = interpolation.as_text(value)
     return values
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..schema import declaration_types
-from ..schema.source_file import explain_outside
+from ..schema import shapes
+from ..schema.source import explain_outside
 
 _BUILD_FILES = ("pyproject.toml", "setup.py")
 
 
-def find_python_package_violations(root: Path, package: declaration_types.PythonPackage) -> Iterator[Violation]:
+def find_python_package_violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:
     """Find every rule that a declared package breaks; `root` is the project's folder."""
     if ("path" in package) == ("script" in package):
         yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"

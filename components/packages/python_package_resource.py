@@ -14,8 +14,8 @@ from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.object_stores import get_object_store
 from ..runtime.provider_base import Provider
-from ..schema import declaration_types
-from ..schema.field_types import PACKAGE_FOLDER
+from ..schema import shapes
+from ..schema.formats import PACKAGE_FOLDER
 from .source_distribution import SourceDistribution
 
 
@@ -48,7 +48,7 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
     def __init__(
         self,
         name: str,
-        package: declaration_types.PythonPackage,
+        package: shapes.PythonPackage,
         *,
         foundation: Foundation,
         opts: pulumi.ResourceOptions | None = None,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..files.cached_digests import TAG_LENGTH
 from ..files.reproducible_tar_archives import ArchiveEntries
-from ..schema import declaration_types
+from ..schema import shapes
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
 """The package that a script is installed as; a job runs its module `task`."""
@@ -39,7 +39,7 @@ class SourceDistribution:
     top_folder: str
 
     @classmethod
-    def from_declaration(cls, root: Path, name: str, package: declaration_types.PythonPackage) -> "SourceDistribution":
+    def from_declaration(cls, root: Path, name: str, package: shapes.PythonPackage) -> "SourceDistribution":
         """Return the source distribution of a declared package, whose paths are relative to `root`."""
         if "path" in package:
             folder = root / package["path"]

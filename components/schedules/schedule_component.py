@@ -32,7 +32,7 @@ from ..jobs.job_resources import (
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.output_apply import call_now_or_when_known
 from ..runtime.program_job_validation import format_kind_and_name
-from ..schema import declaration_types, field_types, scheduled_job_rules
+from ..schema import formats, scheduled_job_rules, shapes
 from .preview_lines import render_next_times_line
 from .scheduled_job_requests import build_scheduled_jobs
 
@@ -139,9 +139,9 @@ def _build_slug(*parts: str) -> str:
 
 def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
-    _, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, {**fields, "jobs": [*jobs]})
+    _, problems = canonicalize_and_find_shape_problems(shapes.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
-    if problem := field_types.find_output_name_problem(name):
+    if problem := formats.find_output_name_problem(name):
         violations.append(((), problem))
     if not jobs:
         violations.append((("jobs",), "needs a job"))

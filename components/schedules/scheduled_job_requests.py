@@ -45,7 +45,7 @@ def build_scheduled_jobs(
             "displayName": f"{whole.fields['displayName']}-{RUN_ID}",
             "labels": {**whole.fields.get("labels", {}), **labels},
         }
-        resolved = whole.copy_with_all_fields_replaced(interpolation.resolve_known_references(fields, tables))
+        resolved = whole.copy_with_all_fields_replaced(interpolation.resolve(fields, tables))
         if resolved.model_dir:
             tables[interpolation.JOBS][f"{name}.{MODEL_DIR}"] = resolved.model_dir
         jobs.append(ScheduledJob(name, spec.kind.collection, resolved.fields))

@@ -8,7 +8,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 
-from . import declaration_types, interpolation
+from . import interpolation, shapes
 
 LIFECYCLE_KEY, SPEC_KEY = "lifecycle", "spec"  # the keys that are no fields of the API's message
 
@@ -24,7 +24,7 @@ class DeclaredJob:
     kind: Kind
     name: str
     valid_spec: CanonicalSpec | None
-    lifecycle: declaration_types.Lifecycle
+    lifecycle: shapes.Lifecycle
     referenced_jobs: frozenset[str] = frozenset()
 
     @property
@@ -54,10 +54,10 @@ def canonicalize_declared_spec_and_find_problems(
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and the problems."""
     return canonicalize_spec_and_find_problems(
-        kind, body, is_name_required=is_name_required, is_unresolved_value=interpolation.is_unresolved_text
+        kind, body, is_name_required=is_name_required, is_unresolved_value=interpolation.is_unresolved
     )
 
 
 def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
     """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
-    return str(lifecycle.get("onDelete", "keep" if is_adopted else declaration_types.LIFECYCLE_DEFAULTS["onDelete"]))
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else shapes.LIFECYCLE_DEFAULTS["onDelete"]))

@@ -7,9 +7,10 @@ unchanged, and so is an unclosed `${` that does not begin a reference.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -25,39 +26,47 @@ _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 _UNCLOSED = re.compile(r"(?<!\$)\$\{\s*[A-Za-z]\w*\.[^}]*?(?:\$\{|\Z)")
 
 
-def find_references_with_paths(value: Any) -> Iterator[tuple[KeyPath, str]]:
+def references(value: Any) -> Iterator[tuple[KeyPath, str]]:
     """Find every reference in a value, with its path: `(("image",), "images.digits")`."""
-    for path, text in _iterate_dollar_brace_texts_with_paths(value, ()):
+    for path, text in _texts(value):
         for match in _REFERENCE.finditer(text):
             yield path, match.group(1).strip()
 
 
-def find_unclosed_reference_violations(value: Any) -> Iterator[Violation]:
+def unclosed(value: Any) -> Iterator[Violation]:
     """Find the texts in a value that begin a reference and do not close it."""
-    for path, text in _iterate_dollar_brace_texts_with_paths(value, ()):
+    for path, text in _texts(value):
         if match := _UNCLOSED.search(text):
             start = match.group().removesuffix("${").rstrip()
             yield path, f'"{start}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
 
 
-def find_paths_with_dollar_brace_outside_references(value: Any) -> Iterator[KeyPath]:
+def literals(value: Any) -> Iterator[KeyPath]:
     """Find the texts in a value that have a `${` which begins no reference, escaped or not."""
-    for path, text in _iterate_dollar_brace_texts_with_paths(value, ()):
-        if "${" in _REFERENCE.sub("", text):
-            yield path
+    return (path for path, text in _texts(value) if "${" in _REFERENCE.sub("", text))
 
 
-def is_unresolved_text(value: object) -> bool:
+def lone_paths(value: Any) -> set[KeyPath]:
+    """Find the paths of the texts in a value that are one reference and nothing else."""
+    return {path for path, text in _texts(value) if _REFERENCE.fullmatch(text)}
+
+
+def is_unresolved(value: object) -> bool:
     """Whether a value is a text with references to resolve, or with one to close first."""
     return isinstance(value, str) and bool(_REFERENCE.search(value) or _UNCLOSED.search(value))
 
 
-def find_lone_reference_paths(value: Any) -> set[KeyPath]:
-    """Find the paths of the texts in a value that are one reference and nothing else."""
-    return {path for path, text in _iterate_dollar_brace_texts_with_paths(value, ()) if _REFERENCE.fullmatch(text)}
+def resolve(value: Any, tables: Tables) -> Any:
+    """Return a value with every reference into one of `tables` replaced: a lone one by the value with its type."""
+    return _replace(value, tables, _REFERENCE)
 
 
-def format_as_text(value: Any) -> str:
+def expand(value: Any, tables: Tables) -> Any:
+    """Do as `resolve`, and replace each `$${` by `${`; inserted values stay as they are."""
+    return _replace(value, tables, _TOKEN)
+
+
+def as_text(value: Any) -> str:
     """Return a value as it is written inside a text: numbers, true and false as in JSON."""
     return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
 
@@ -73,47 +82,52 @@ def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
     return value
 
 
-def resolve_known_references(value: Any, tables: Tables) -> Any:
-    """Return a value with every reference into one of `tables` replaced: a lone one by the value with its type."""
-    return _replace_known_references(value, tables, _REFERENCE)
+def split_result(reference: str, jobs: Container[str]) -> tuple[str, str]:
+    """Split a reference to a result, without its table, into a job and a result: `("tune", "bestTrial.id")`.
+
+    Names may have dots in them: the longest one of `jobs` counts, or else the text before the first dot.
+    """
+    parts = reference.split(".")
+    for end in range(len(parts), 0, -1):
+        if (name := ".".join(parts[:end])) in jobs:
+            return name, ".".join(parts[end:])
+    return parts[0], ".".join(parts[1:])
 
 
-def resolve_known_references_and_unescape(value: Any, tables: Tables) -> Any:
-    """Do as `resolve_known_references`, and replace each `$${` by `${`; inserted values stay as they are."""
-    return _replace_known_references(value, tables, _TOKEN)
-
-
-def build_disallowed_table_message(reference: str, allowed_tables: tuple[str, ...]) -> str:
-    """Return the message for a reference that points into none of the `allowed_tables`."""
-    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in allowed_tables)
+def not_allowed(reference: str, tables: Sequence[str]) -> str:
+    """Return the message for a reference that points into none of the `tables`, those that are allowed in its place."""
+    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in tables)
     return f"${{{reference}}} is not a reference that is allowed here; write {known}"
 
 
-def _replace_known_references(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
-    def substitute(match: re.Match[str]) -> str:
-        if match.group() == "$${":
-            return "${"
-        return format_as_text(_get_reference_value(match.group(1), tables, default=match.group()))
-
-    def resolve_text(text: str) -> Any:
-        if lone := _REFERENCE.fullmatch(text):
-            return _get_reference_value(lone.group(1), tables, default=text)
-        return pattern.sub(substitute, text)
-
-    return map_texts(value, resolve_text)
+def unknown_result(reference: str, job: str, result: str, known: Sequence[str]) -> str:
+    """Return the message for a reference to a result that a job does not have; `known` are those that it has."""
+    return f"${{{JOBS}.{reference}}} is not a result of {job}{suggestion_or_known_names_text(result, known)}"
 
 
-def _iterate_dollar_brace_texts_with_paths(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Find the texts in a value that have a `${`."""
     if isinstance(value, str) and "${" in value:
         yield path, value
     elif isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _iterate_dollar_brace_texts_with_paths(child, (*path, key))
+            yield from _texts(child, (*path, key))
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _iterate_dollar_brace_texts_with_paths(child, (*path, index))
+            yield from _texts(child, (*path, index))
 
 
-def _get_reference_value(reference: str, tables: Tables, *, default: str) -> Any:
-    table, _, name = reference.strip().partition(".")
-    return tables.get(table, {}).get(name, default)
+def _replace(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
+    def look_up(reference: str, default: str) -> Any:
+        table, _, name = reference.strip().partition(".")
+        return tables.get(table, {}).get(name, default)
+
+    def substitute(match: re.Match[str]) -> str:
+        return "${" if match.group() == "$${" else as_text(look_up(match.group(1), match.group()))
+
+    def change(text: str) -> Any:
+        if lone := _REFERENCE.fullmatch(text):
+            return look_up(lone.group(1), text)
+        return pattern.sub(substitute, text)
+
+    return map_texts(value, change)

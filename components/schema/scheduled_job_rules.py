@@ -37,12 +37,12 @@ def find_unschedulable_content_violations(spec: CanonicalSpec) -> Iterator[Viola
     Cloud Workflows evaluates each `${` in a request (its page on expressions), so a text cannot hold one beside
     references. A secret would stand in the workflow's source, for everybody who may read it.
     """
-    references = interpolation.find_references_with_paths(spec.fields)
+    references = interpolation.references(spec.fields)
     for path, reference in references:
         if reference.startswith("secrets."):
             advice = "it would stand in the workflow's source; let the trainer read it from Secret Manager"
             yield path, f"${{{reference}}} {_NOT_FOR_SCHEDULED}: {advice}"
-    for path in interpolation.find_paths_with_dollar_brace_outside_references(spec.fields):
+    for path in interpolation.literals(spec.fields):
         yield path, f'a literal "${{" {_NOT_FOR_SCHEDULED}: Cloud Workflows would evaluate it; take it out'
     name = spec.fields.get("displayName", "")
     if len(name) > MAX_DISPLAY_NAME_LENGTH:

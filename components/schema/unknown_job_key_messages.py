@@ -8,7 +8,7 @@ from vertex_api.typed_dict_fields import get_fields_by_name
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import unknown_field_text
 
-from . import declaration_types
+from . import shapes
 from .declared_job import LIFECYCLE_KEY, SPEC_KEY
 
 # In the API, the inputs of a pipeline's task are free JSON.
@@ -20,7 +20,7 @@ def find_unknown_top_key_message_or_none(kind: Kind, path: KeyPath) -> str | Non
     name = to_camel(str(path[0])) if len(path) == 1 else ""
     if not name or name in get_fields_by_name(kind.typed_dict):
         return None
-    if name in get_fields_by_name(declaration_types.Lifecycle):
+    if name in get_fields_by_name(shapes.Lifecycle):
         return f"unknown field; it belongs under {LIFECYCLE_KEY}"
     if kind == TRAINING_PIPELINE and any(name in get_fields_by_name(inputs) for inputs in _INPUTS):
         return f"unknown field; it belongs under {kind.spec_field}"

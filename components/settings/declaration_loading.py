@@ -12,9 +12,9 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 
 from ..errors import Problem
-from ..schema import field_types
+from ..schema import formats
 from ..schema.declared_job import SPEC_KEY
-from ..schema.source_file import SourceFile, explain_outside, load_source_file_content_and_problems
+from ..schema.source import SourceFile, explain_outside
 from .spec_file_merging import (
     SpecFile,
     get_spec_file_name_and_find_violations,
@@ -38,11 +38,11 @@ class Entry:
     value: Any
     spec_file: SpecFile | None = None
 
-    def create_problem(self, path: KeyPath, message: str) -> Problem:
+    def problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the value, with its file and line."""
         if self.spec_file and self.spec_file.owns_path(path):
-            return self.spec_file.create_problem(path, message)
-        return self.source.create_problem((self.section, self.name, *path), message)
+            return self.spec_file.problem(path, message)
+        return self.source.problem((self.section, self.name, *path), message)
 
 
 Entries = Mapping[str, Mapping[str, Entry]]
@@ -59,12 +59,12 @@ def load_entries_and_problems(
     patterns = stack_values.get("include", [])
     files, unmatched = find_files_by_path_and_unmatched_indexes(root, patterns)
     problems = [
-        stack_file.create_problem(("include", index), message)
+        stack_file.problem(("include", index), message)
         for index, pattern in enumerate(patterns)
         if (message := _explain_outside_or_above(root, pattern))
     ]
     problems += [
-        stack_file.create_problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
+        stack_file.problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
         for index in unmatched
         if not _explain_outside_or_above(root, patterns[index])
     ]
@@ -74,7 +74,7 @@ def load_entries_and_problems(
     for name, file in files.items():
         if has_too_many(problems):
             break
-        source, content, unreadable = load_source_file_content_and_problems(file, name)
+        source, content, unreadable = SourceFile.read(file, name)
         contents.append((source, content))
         problems += unreadable
     entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
@@ -85,7 +85,7 @@ def load_entries_and_problems(
             if has_too_many(problems):
                 break
             if message := _find_name_problem_message_or_none(entry, entries):
-                problems.append(entry.create_problem((), message))
+                problems.append(entry.problem((), message))
                 continue
             merged, unmergeable = _try_to_merge_spec_file_and_find_problems(entry, root)
             problems += unmergeable
@@ -134,11 +134,11 @@ def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]
             break
         if section not in SECTIONS:
             message = f"unknown field{suggestion_or_known_names_text(section, SECTIONS)}"
-            problems.append(source.create_problem((section,), message))
+            problems.append(source.problem((section,), message))
         elif isinstance(values, Mapping):
             entries += [Entry(source, section, name, value) for name, value in values.items()]
         elif values is not None:
-            problems.append(source.create_problem((section,), MUST_BE_OBJECT))
+            problems.append(source.problem((section,), MUST_BE_OBJECT))
     return entries, problems
 
 
@@ -146,11 +146,11 @@ def _find_name_problem_message_or_none(entry: Entry, entries: Entries) -> str | 
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
-            return f'"{entry.name}" is declared already, at {other.source.format_file_and_line((section, entry.name))}'
+            return f'"{entry.name}" is declared already, at {other.source.line((section, entry.name))}'
     if entry.section in (*KINDS, "schedules"):
-        return field_types.find_output_name_problem(entry.name)
-    if entry.section != "vars" and not field_types.is_valid_name(entry.name):
-        return f'"{entry.name}" must be {field_types.NAME_FORM}'
+        return formats.find_output_name_problem(entry.name)
+    if entry.section != "vars" and not formats.is_valid_name(entry.name):
+        return f'"{entry.name}" must be {formats.NAME_FORM}'
     return None
 
 
@@ -160,12 +160,12 @@ def _try_to_merge_spec_file_and_find_problems(entry: Entry, root: Path) -> tuple
         return entry, []
     name, violations = get_spec_file_name_and_find_violations(entry.value[SPEC_KEY], root)
     if violations:
-        return None, [entry.create_problem(*violation) for violation in violations]
-    source, content, problems = load_source_file_content_and_problems(root / name, name)
+        return None, [entry.problem(*violation) for violation in violations]
+    source, content, problems = SourceFile.read(root / name, name)
     if problems:
         return None, problems
     job, spec_file, duplicates = merge_job_and_build_spec_file_and_violations(
         KINDS[entry.section], entry.value, source, content
     )
-    problems = [entry.create_problem(*violation) for violation in duplicates]
+    problems = [entry.problem(*violation) for violation in duplicates]
     return replace(entry, value=job, spec_file=spec_file), problems

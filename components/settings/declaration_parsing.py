@@ -23,10 +23,10 @@ from ..images.image_rules import find_image_violations
 from ..jobs.dependency_validation import find_dependency_and_unused_deadline_violations
 from ..jobs.model_dir_references import copy_jobs_with_model_dirs_and_referenced_jobs
 from ..packages.package_rules import find_python_package_violations
-from ..schema import declaration_types, interpolation
+from ..schema import interpolation, shapes
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
-from ..schema.source_file import SourceFile
+from ..schema.source import SourceFile
 from ..schema.unknown_job_key_messages import find_unknown_top_key_message_or_none
 from .declaration_loading import SECTIONS, Entries, Entry
 from .image_builder_rules import find_image_builder_violations
@@ -38,8 +38,8 @@ from .schedule_job_list_checks import (
 from .var_and_reference_resolution import Resolution, resolve_known_references_and_find_violations
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
-    "images": (declaration_types.Image, find_image_violations),
-    "packages": (declaration_types.PythonPackage, find_python_package_violations),
+    "images": (shapes.Image, find_image_violations),
+    "packages": (shapes.PythonPackage, find_python_package_violations),
 }
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 
@@ -51,8 +51,8 @@ class Declarations:
     Of `has_too_many` problems, the rest of the declarations is missing.
     """
 
-    images: dict[str, declaration_types.Image]
-    packages: dict[str, declaration_types.PythonPackage]
+    images: dict[str, shapes.Image]
+    packages: dict[str, shapes.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
     schedules: tuple[DeclaredSchedule, ...]
     problems: list[Problem]
@@ -67,13 +67,13 @@ def parse_declarations_and_find_problems(
     project's folder, in which images and packages must have their files.
     """
     overrides = stack_values.get("vars") or {}
-    problems = [] if isinstance(overrides, Mapping) else [stack_file.create_problem(("vars",), MUST_BE_OBJECT)]
+    problems = [] if isinstance(overrides, Mapping) else [stack_file.problem(("vars",), MUST_BE_OBJECT)]
     own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
     for entry in (*entries["vars"].values(), *own_vars.values()):
         if has_too_many(problems):
             break
         problems += [
-            entry.create_problem(*violation)
+            entry.problem(*violation)
             for violation in take_one_more_than_shown(_find_var_reference_violations(entry.value))
         ]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
@@ -112,7 +112,7 @@ def parse_declarations_and_find_problems(
             job, violations = _parse_job_and_find_violations(resolution)
             jobs.append(job)
             invalid_lifecycles |= {job.name} if any(path[:1] == (LIFECYCLE_KEY,) for path, _ in violations) else set()
-        problems += [entry.create_problem(*violation) for violation in (*resolution.violations, *violations)]
+        problems += [entry.problem(*violation) for violation in (*resolution.violations, *violations)]
     if has_too_many(problems):  # what was not parsed would seem to be missing
         return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
@@ -120,7 +120,7 @@ def parse_declarations_and_find_problems(
         for job, path, message in take_one_more_than_shown(
             find_dependency_and_unused_deadline_violations(jobs, results)
         ):
-            problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
+            problems.append(entries[job.kind.collection][job.name].problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):
         problems += take_one_more_than_shown(
             _find_problems_between_schedules_and_jobs(entries, resolutions, jobs, invalid_lifecycles)
@@ -133,7 +133,7 @@ def parse_declarations_and_find_problems(
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in take_one_more_than_shown(own_vars.keys() - known_vars):
         message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
-        problems.append(own_vars[name].create_problem((), message))
+        problems.append(own_vars[name].problem((), message))
     return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
 
 
@@ -148,17 +148,17 @@ def _find_problems_between_schedules_and_jobs(
     written = [resolution for resolution in resolutions if resolution.entry.section == "schedules"]
     for each in written:
         for violation in find_job_name_violations(each.value, by_name, invalid_lifecycles):
-            yield each.entry.create_problem(*violation)
+            yield each.entry.problem(*violation)
     named = [(each.entry.name, list_job_names(each.value)) for each in written]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     for job, path, message in find_unscheduled_job_and_reference_violations(jobs, named, results):
-        yield entries[job.kind.collection][job.name].create_problem(path, message)
+        yield entries[job.kind.collection][job.name].problem(path, message)
 
 
 def _find_var_reference_violations(var_value: Any) -> Iterable[Violation]:
-    for path, reference in interpolation.find_references_with_paths(var_value):
+    for path, reference in interpolation.references(var_value):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
-    yield from interpolation.find_unclosed_reference_violations(var_value)
+    yield from interpolation.unclosed(var_value)
 
 
 def _canonicalize_image_or_package_and_find_violations(
@@ -166,15 +166,15 @@ def _canonicalize_image_or_package_and_find_violations(
 ) -> tuple[Any, list[Violation]]:
     """Return an image or a package, and every rule that it breaks."""
     type_, find_violations = _TYPES_AND_RULES[resolution.entry.section]
-    unescaped = interpolation.resolve_known_references_and_unescape(resolution.value, {})
+    unescaped = interpolation.expand(resolution.value, {})
     value, problems = canonicalize_and_find_shape_problems(type_, unescaped)
     return value, [(problem.path, problem.message) for problem in problems] or list(find_violations(root, value))
 
 
 def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[DeclaredSchedule | None, list[Violation]]:
     """Return a schedule, None if it is invalid, and every rule that it breaks by itself."""
-    value = interpolation.resolve_known_references_and_unescape(resolution.value, {})
-    fields, problems = canonicalize_and_find_shape_problems(declaration_types.Schedule, value)
+    value = interpolation.expand(resolution.value, {})
+    fields, problems = canonicalize_and_find_shape_problems(shapes.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
         violations += find_missing_or_repeated_job_name_violations(value)
@@ -186,8 +186,8 @@ def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob,
     if not isinstance(declared, Mapping):
         return DeclaredJob(kind, name, None, {}), [((), MUST_BE_OBJECT)]
     lifecycle_value = {} if declared.get(LIFECYCLE_KEY) is None else declared[LIFECYCLE_KEY]
-    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(declaration_types.Lifecycle, lifecycle_value)
-    lifecycle: declaration_types.Lifecycle = {} if misshapen else valid_lifecycle
+    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle_value)
+    lifecycle: shapes.Lifecycle = {} if misshapen else valid_lifecycle
     violations: list[Violation] = [((LIFECYCLE_KEY, *each.path), each.message) for each in misshapen]
     is_adopted = "adopt" in lifecycle  # so it has a name already
     # The fields of a spec file have been merged.
@@ -210,7 +210,7 @@ def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob,
 
 def _format_numbers_from_lone_vars_in_place(source: Any, body: Any, problem_paths: Iterable[KeyPath]) -> None:
     """Convert numbers to text at those of `problem_paths` where `source` is one reference: `args: ["${vars.n}"]`."""
-    for *parents, last in interpolation.find_lone_reference_paths(source).intersection(problem_paths):
+    for *parents, last in interpolation.lone_paths(source).intersection(problem_paths):
         holder = reduce(getitem, parents, body)
         if isinstance(holder[last], bool | int | float):
-            holder[last] = interpolation.format_as_text(holder[last])
+            holder[last] = interpolation.as_text(holder[last])

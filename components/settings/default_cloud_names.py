@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ..schema import stack_config_types
+from ..schema import shapes
 
 _DIGEST_LENGTH = 8
 """Hex digits of the digest at the end of a truncated name."""
@@ -14,9 +14,9 @@ _DIGEST_LENGTH = 8
 
 def build_cloud_config_with_default_names_and_labels(
     pulumi_project: str, stack: str, values: Mapping[str, Any]
-) -> stack_config_types.Cloud:
+) -> shapes.Cloud:
     """Return the keys of `stack_config_types.Cloud` in valid `values`, with default names and the stack's labels."""
-    cloud = {key: values[key] for key in stack_config_types.Cloud.__annotations__ if key in values}
+    cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
     board = dict(values.get("tensorboard", {}))
     if _is_created_by_stack(registry):
@@ -40,9 +40,7 @@ def build_cloud_config_with_default_names_and_labels(
     for key in ("scheduler", "workflow"):
         default = {"account": _generate_account_id(pulumi_project, stack, key)}
         cloud["scheduling"][key] = cloud["scheduling"].get(key) or default
-    return cast(
-        stack_config_types.Cloud, {**cloud, **network, "registry": registry, "identity": identity, "bucket": bucket}
-    )
+    return cast(shapes.Cloud, {**cloud, **network, "registry": registry, "identity": identity, "bucket": bucket})
 
 
 def generate_role_id(project: str, pulumi_project: str, stack: str, *purpose: str) -> str:

@@ -19,9 +19,8 @@ from vertex_api.validation.rules import KeyPath, Violation
 
 from ..errors import ImageRefused
 from ..schema import interpolation
-from ..schema.declaration_types import Image
 from ..schema.declared_job import DeclaredJob
-from ..schema.stack_config_types import Guardrails
+from ..schema.shapes import Guardrails, Image
 from . import gcp_stack_rules
 
 _UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"
@@ -105,7 +104,7 @@ def find_cost_limit_violations(
     for name, each in costs_by_name.items():
         rule = min((rule for rule in limits if isfinite(_get_cost_for_rule(each, rule))), default=None)
         # An unknown machine type is reported by machineTypes already.
-        is_reported = interpolation.is_unresolved_text if "machineTypes" in rules else lambda _: False
+        is_reported = interpolation.is_unresolved if "machineTypes" in rules else lambda _: False
         missing = ", ".join(item for item in each.unpriced if not is_reported(item))
         if rule and missing:
             message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
@@ -149,7 +148,7 @@ def _find_disallowed_machine_and_accelerator_types(
         allowed = rules.get(rule := f"{field}s")
         if not isinstance(allowed, list) or value is None:
             continue
-        if interpolation.is_unresolved_text(value):
+        if interpolation.is_unresolved(value):
             yield (*at, field), f'guardrails.{rule}: "{value}" {_UNKNOWN_YET}'
         elif not any(fnmatchcase(value, pattern) for pattern in allowed):
             yield (
@@ -169,7 +168,7 @@ def _find_registry_violations(
     if name in images and "uri" not in images[name]:
         return
     uri = images[name]["uri"] if name in images else uri
-    if interpolation.is_unresolved_text(uri):
+    if interpolation.is_unresolved(uri):
         yield at, f'guardrails.registries: "{uri}" {_UNKNOWN_YET}'
     elif not _is_in_registries(uri, allowed):
         yield at, _build_registry_message(uri, allowed)

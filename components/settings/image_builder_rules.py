@@ -15,7 +15,7 @@ from ..images.builder_choice_and_options import (
     merge_cloud_build_options,
 )
 from ..images.google_registry_client import is_in_google_registry
-from ..schema import declaration_types
+from ..schema import shapes
 
 _CLOUD_BUILD = ("builder", "cloudBuild")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+|global")
@@ -38,11 +38,9 @@ def find_stack_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[V
         yield ("registry", "url"), message
 
 
-def find_image_builder_violations(
-    image: declaration_types.Image, stack_values: Mapping[str, Any]
-) -> Iterator[Violation]:
+def find_image_builder_violations(image: shapes.Image, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find the rules that an image breaks by its `builder` or by the stack's."""
-    own: declaration_types.Builder | None = image.get("builder")
+    own: shapes.Builder | None = image.get("builder")
     stack_builder: Mapping[str, Any] = stack_values.get("builder", {})
     if own is not None:
         if stack_values.get("target") != "gcp":

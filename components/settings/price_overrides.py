@@ -9,15 +9,13 @@ from vertex_api.estimates.regional_availability import REGIONS
 from vertex_api.name_suggestions import find_closest_name_or_none, suggestion_or_known_names_text
 from vertex_api.validation.rules import Violation
 
-from ..schema import stack_config_types
+from ..schema import shapes
 
 _MAX_LEAD = timedelta(days=1)
 """How far ahead of this machine's date another time zone may be."""
 
 
-def find_price_violations(
-    declared_prices: stack_config_types.Prices, own_region: str | None = None
-) -> Iterator[Violation]:
+def find_price_violations(declared_prices: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
     """Find unknown names and regions, negative prices and wrong dates in a stack's prices. `own_region` is valid."""
     try:
         if date.fromisoformat(declared_prices["asOf"]) > date.today() + _MAX_LEAD:
@@ -40,7 +38,7 @@ def find_price_violations(
                     yield (kind, name, region), f"{usd} is below zero"
 
 
-def merge_prices(declared_prices: stack_config_types.Prices | None) -> price_table.Prices:
+def merge_prices(declared_prices: shapes.Prices | None) -> price_table.Prices:
     """Return the prices on file, with a stack's own valid prices added or in their place."""
     if declared_prices is None:
         return price_table.load_bundled_prices()

@@ -9,7 +9,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from ..errors import Problem
 from ..runtime.program_job_validation import JobKey, format_kind_and_name
 from ..schema.declared_job import DeclaredJob
-from ..schema.stack_config_types import Guardrails
+from ..schema.shapes import Guardrails
 from . import guardrail_checks
 from .settings import Settings, read_stack_file_for_line_numbers
 from .settings_with_program_jobs import copy_settings_with_program_jobs, list_unique_program_job_names
@@ -46,7 +46,7 @@ class ProgramJobRules:
             if name in places:
                 yield Problem(places[name], "", message)
             else:
-                yield stack_file.create_problem((name,) if name else ("guardrails", rule), message)
+                yield stack_file.problem((name,) if name else ("guardrails", rule), message)
 
 
 def _copy_guardrails_allowing_images(rules: Guardrails, built_image_names: Collection[str]) -> Guardrails:

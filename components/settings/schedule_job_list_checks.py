@@ -6,10 +6,11 @@ from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 
 from ..jobs.dependency_validation import JobViolation
-from ..jobs.result_references import ResultReferences, split_at_known_job_or_first_dot
+from ..jobs.result_references import ResultReferences
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import list_job_names
+from ..schema.interpolation import split_result
 
 NamedSchedule = tuple[str, Sequence[str]]
 """A schedule's name and those of its jobs, as they are written."""
@@ -37,7 +38,7 @@ def find_job_name_violations(
     is_alone = isinstance(value, Mapping) and isinstance(value.get("job"), str)
     for index, name in enumerate(list_job_names(value)):
         path: KeyPath = ("job",) if is_alone and index == 0 else ("jobs", index - is_alone)
-        if interpolation.is_unresolved_text(name):
+        if interpolation.is_unresolved(name):
             continue
         if name not in jobs:
             yield path, f'"{name}" is not a declared job{suggestion_or_known_names_text(name, jobs)}'
@@ -59,7 +60,7 @@ def find_unscheduled_job_and_reference_violations(
         if job.is_scheduled and job.name not in named:
             yield job, ("lifecycle", "run"), "no schedule names this job; add it to one under schedules"
         for path, reference in result_references.get(job.name, ()):
-            upstream, _ = split_at_known_job_or_first_dot(reference, by_name)
+            upstream, _ = split_result(reference, by_name)
             if upstream not in by_name:
                 continue
             if job.is_scheduled:

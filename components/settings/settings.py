@@ -10,10 +10,10 @@ from vertex_api.estimates.persistent_resources import estimate_max_persistent_re
 from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
 
 from ..errors import DeclarationErrors, Problem
-from ..schema import declaration_types, stack_config_types
+from ..schema import shapes
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import DeclaredSchedule
-from ..schema.source_file import SourceFile
+from ..schema.source import SourceFile
 from . import gcp_stack_rules, guardrail_checks
 from .declaration_loading import load_entries_and_problems
 from .declaration_parsing import parse_declarations_and_find_problems
@@ -44,15 +44,15 @@ class Settings:
     root: Path
     project: str
     region: str
-    emulator: stack_config_types.Emulator
-    cloud: stack_config_types.Cloud | None
-    images: Mapping[str, declaration_types.Image]
-    packages: Mapping[str, declaration_types.PythonPackage]
+    emulator: shapes.Emulator
+    cloud: shapes.Cloud | None
+    images: Mapping[str, shapes.Image]
+    packages: Mapping[str, shapes.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
     scheduled_jobs: tuple[DeclaredJob, ...]
     schedules: tuple[DeclaredSchedule, ...]
     secrets: Mapping[str, str]
-    guardrails: stack_config_types.Guardrails
+    guardrails: shapes.Guardrails
     costs: Mapping[str, Cost]
 
     @classmethod
@@ -71,7 +71,7 @@ class Settings:
         """
         stack_file = read_stack_file_for_line_numbers(root, stack)
         values, violations = find_valid_values_and_violations(extract_and_decode_own_config(config))
-        problems = [stack_file.create_problem(*violation) for violation in take_one_more_than_shown(violations)]
+        problems = [stack_file.problem(*violation) for violation in take_one_more_than_shown(violations)]
         if values.get("target") == "gcp":
             problems += find_credentials_problems(stack_file.name, config)
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
@@ -89,25 +89,25 @@ class Settings:
                 break
             entry = entries[job.kind.collection][job.name]
             problems += [
-                entry.create_problem(*each)
+                entry.problem(*each)
                 for each in take_one_more_than_shown(find_job_violations(job, declared.images, values, folders))
             ]
         if folders:
             specs = [job.valid_spec for job in declared.jobs if job.valid_spec]
-            problems += [stack_file.create_problem(*violation) for violation in folders.find_violations(specs)]
+            problems += [stack_file.problem(*violation) for violation in folders.find_violations(specs)]
         for job, message in find_duplicate_adoptions(declared.jobs):
-            problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
+            problems.append(entries[job.kind.collection][job.name].problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
             pool_violations = guardrail_checks.find_resource_pool_violations(rules, values)
-            problems += [stack_file.create_problem(*violation) for violation in pool_violations]
+            problems += [stack_file.problem(*violation) for violation in pool_violations]
             kinds = {job.name: job.kind for job in declared.jobs}
             for name, rule, message in guardrail_checks.find_cost_limit_violations(
                 rules, costs, values.get("region", "")
             ):
                 if name in kinds:
-                    problems.append(entries[kinds[name].collection][name].create_problem((), message))
+                    problems.append(entries[kinds[name].collection][name].problem((), message))
                 else:
-                    problems.append(stack_file.create_problem((name,) if name else ("guardrails", rule), message))
+                    problems.append(stack_file.problem((name,) if name else ("guardrails", rule), message))
         if problems:
             raise DeclarationErrors(sorted(problems, key=_get_file_and_line))
         return cls(

@@ -13,9 +13,9 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..errors import Problem
-from ..schema import declaration_types
+from ..schema import shapes
 from ..schema.declared_job import SPEC_KEY
-from ..schema.source_file import SourceFile, explain_outside
+from ..schema.source import SourceFile, explain_outside
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class SpecFile:
         depth = _count_existing_path_parts(self.fields, path)
         return depth > 0 and depth >= _count_existing_path_parts(self.declared, path)
 
-    def create_problem(self, job_path: KeyPath, message: str) -> Problem:
+    def problem(self, job_path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the job, with the file's line."""
         inner_path = job_path[len(self.prefix) :]
         if self.has_one_pool and inner_path[1:2] == (0,):
             inner_path = (inner_path[0], *inner_path[2:])
-        return self.source.create_problem(inner_path, message)
+        return self.source.problem(inner_path, message)
 
 
 def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, list[Violation]]:
     """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
-    named, problems = canonicalize_and_find_shape_problems(declaration_types.SpecFile, spec)
+    named, problems = canonicalize_and_find_shape_problems(shapes.SpecFile, spec)
     if isinstance(spec, str):
         return "", [((SPEC_KEY,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
     if problems:

@@ -10,7 +10,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 from vertex_api.validation.valid_part import extract_valid_part
 
 from ..errors import Problem
-from ..schema import stack_config_types
+from ..schema import shapes
 from . import gcp_stack_rules, guardrail_checks
 from .declaration_loading import SECTIONS
 from .price_overrides import find_price_violations
@@ -37,8 +37,8 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     """
     declarations = {key: value for key, value in config.items() if key in SECTIONS}
     without_sections = {key: config[key] for key in config.keys() - SECTIONS}
-    values, misshapen = canonicalize_and_find_shape_problems(stack_config_types.Stack, without_sections)
-    valid_part = extract_valid_part(stack_config_types.Stack, values, misshapen)
+    values, misshapen = canonicalize_and_find_shape_problems(shapes.Stack, without_sections)
+    valid_part = extract_valid_part(shapes.Stack, values, misshapen)
     has_target = ("target",) not in valid_part.removed_paths
     problems = find_problems_of_valid_part(_find_violations_of_chosen_target, valid_part) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
@@ -71,7 +71,7 @@ def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterab
                 yield ("prices", *path), message
     else:
         message = "is for the target gcp, and the target here is local"
-        yield from (((key,), message) for key in stack_config_types.Cloud.__annotations__ if key in stack_values)
+        yield from (((key,), message) for key in shapes.Cloud.__annotations__ if key in stack_values)
 
 
 def _is_in_secrets(path: KeyPath) -> bool:

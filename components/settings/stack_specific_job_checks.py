@@ -10,7 +10,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from ..images.image_rules import find_bare_image_name_violations
 from ..jobs.named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
-from ..schema import declaration_types, interpolation, scheduled_job_rules
+from ..schema import interpolation, scheduled_job_rules, shapes
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks
 from .writable_folders import WritableFolders
@@ -18,7 +18,7 @@ from .writable_folders import WritableFolders
 
 def find_job_violations(
     job: DeclaredJob,
-    images: Mapping[str, declaration_types.Image],
+    images: Mapping[str, shapes.Image],
     stack_values: Mapping[str, Any],
     folders: WritableFolders | None = None,
 ) -> Iterator[Violation]:
@@ -70,7 +70,7 @@ def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any])
 
 
 def _find_likely_mistake_violations(
-    job: DeclaredJob, images: Mapping[str, declaration_types.Image], is_on_google_cloud: bool
+    job: DeclaredJob, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
     spec = job.required_valid_spec
@@ -78,7 +78,7 @@ def _find_likely_mistake_violations(
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
-    problems = find_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved_text)
+    problems = find_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved)
     messages = {spec.convert_backing_job_path_to_own_path(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(spec.fields))
     messages.update(find_bare_image_name_violations(spec, images))

@@ -40,10 +40,10 @@ def resolve_known_references_and_find_violations(
 
     `declared_names` are those of each table, or None for an invalid table, in which all names pass.
     """
-    unclosed = dict(interpolation.find_unclosed_reference_violations(entry.value))
+    unclosed = dict(interpolation.unclosed(entry.value))
     violations = take_one_more_than_shown(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
-    for path, reference in interpolation.find_references_with_paths(entry.value):
+    for path, reference in interpolation.references(entry.value):
         if path in unclosed:
             continue
         if has_too_many(violations):
@@ -53,12 +53,12 @@ def resolve_known_references_and_find_violations(
         if table == "vars":
             used_vars.add(name)
         if table not in allowed_tables:
-            violations.append((path, interpolation.build_disallowed_table_message(reference, allowed_tables)))
+            violations.append((path, interpolation.not_allowed(reference, allowed_tables)))
         elif table == interpolation.JOBS:
             results.append((path, name))
         elif (known := declared_names[table]) is not None and name not in known:
             violations.append((path, f"${{{reference}}} is not declared{suggestion_or_known_names_text(name, known)}"))
-    value = interpolation.resolve_known_references(entry.value, tables)
+    value = interpolation.resolve(entry.value, tables)
     return Resolution(entry, value, violations, used_vars, results)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
 
-from ..schema import stack_config_types
-from ..schema.field_types import PACKAGE_FOLDER, SOURCE_FOLDER
+from ..schema import shapes
+from ..schema.formats import PACKAGE_FOLDER, SOURCE_FOLDER
 
 WHOLE_BUCKET = "/"
 MAX_OTHERS = 19
@@ -28,10 +28,10 @@ class WritableFolders:
     bucket: str
     own: str
     listed: tuple[str, ...]
-    identity: stack_config_types.Identity
+    identity: shapes.Identity
 
     @classmethod
-    def of_stack(cls, pulumi_project: str, stack: str, cloud: stack_config_types.Cloud) -> "WritableFolders":
+    def of_stack(cls, pulumi_project: str, stack: str, cloud: shapes.Cloud) -> "WritableFolders":
         """Return the folders of a stack, whose `cloud` has names for all that it creates."""
         bucket = cloud["bucket"]
         listed = tuple(_close(folder) for folder in bucket.get("writableFolders", []))

@@ -26,7 +26,7 @@ class Images:
                 name,
                 image,
                 foundation=foundation,
-                secrets=interpolation.resolve_known_references(image.get("secrets", {}), {"secrets": settings.secrets}),
+                secrets=interpolation.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
             if is_built_by_this_stack(image)

@@ -15,7 +15,7 @@ from .images_and_packages import Images, Packages
 def collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, set[str]]:
     """Return the names that the references in a job's spec have, by table."""
     names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-    for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
+    for _, reference in interpolation.references(declaration.required_valid_spec.fields):
         table, _, name = reference.partition(".")
         names[table].add(name)
     return names
@@ -26,7 +26,7 @@ def resolve_references_now_or_when_known(
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return call_now_or_when_known(
-        lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve_known_references(spec.fields, tables)),
+        lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve(spec.fields, tables)),
         tables,
     )
 

@@ -12,9 +12,9 @@ from vertex_api.job_results.result_names_and_values import MODEL_DIR
 from ..jobs.completion_resource import Completion
 from ..jobs.dependency_graph import compute_level_by_job
 from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from ..jobs.result_references import split_at_known_job_or_first_dot
 from ..runtime.foundation_protocol import Foundation
 from ..schema.declared_job import DeclaredJob
+from ..schema.interpolation import split_result
 from ..settings.settings import Settings
 from .images_and_packages import Images, Packages
 from .job_completions import JobCompletions, JobResource, Results
@@ -99,7 +99,7 @@ class Jobs:
         """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
         model_dirs: dict[str, pulumi.Input[str]] = {}
         for reference in result_references:
-            name, result = split_at_known_job_or_first_dot(reference, self.resources)
+            name, result = split_result(reference, self.resources)
             job = self._declarations[name]
             if result == MODEL_DIR and not job.required_valid_spec.study_spec and not job.is_adopted:
                 model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)

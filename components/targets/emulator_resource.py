@@ -11,7 +11,7 @@ from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB,
 from ..runtime import emulator_process, emulator_secrets_file
 from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
 from ..runtime.provider_base import Provider
-from ..schema import stack_config_types
+from ..schema import shapes
 
 CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
 
@@ -50,7 +50,7 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
     """
 
     def __init__(
-        self, name: str, settings: stack_config_types.Emulator, project: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, settings: shapes.Emulator, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         props: dict[str, Any] = {"port": None, **settings}
         if secrets := settings.get("secrets"):

@@ -67,7 +67,7 @@ def test_specs_preview_clean_or_with_expected_violations(spec: Spec, tmp_path: P
 def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: RestClient) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
-        whole = interpolation.resolve_known_references_and_unescape(checked(job.required_valid_spec, job.name), {})
+        whole = interpolation.expand(checked(job.required_valid_spec, job.name), {})
         assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.typed_dict, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole, check_before=lambda: None, find_created=lambda: None)

@@ -25,7 +25,7 @@ RULES = (
     "components/settings/var_and_reference_resolution.py",
     "components/settings/stack_config_parsing.py",
     "components/jobs/dependency_validation.py",
-    "components/schema/field_types.py",
+    "components/schema/formats.py",
     "components/settings/guardrail_checks.py",
     "components/images/image_rules.py",
     "components/images/image_package_rules.py",

@@ -72,7 +72,7 @@ def test_workflows_send_what_declared_jobs_send(spec: Spec, tmp_path: Path) -> N
     spec.declare(tmp_path)
     jobs = JobService(Database(tmp_path / "jobs.sqlite"), tmp_path, 4, Machine(Clock()), lambda _: None, "")
     for job in settings(tmp_path).jobs:
-        declared = interpolation.resolve_known_references_and_unescape(checked(job.required_valid_spec, job.name), {})
+        declared = interpolation.expand(checked(job.required_valid_spec, job.name), {})
         run, sent = send(job.required_valid_spec, job.name)
         assert without_run(job.kind, sent) == without_run(job.kind, declared)
         assert post(jobs, job.kind, sent) == post(jobs, job.kind, declared)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pulumi
 from pulumi_gcp import projects
 
-from ...schema import stack_config_types
+from ...schema import shapes
 
 ALWAYS_REQUIRED = (
     "aiplatform",
@@ -22,7 +22,7 @@ ALWAYS_REQUIRED = (
 """The APIs that every stack needs: for jobs, images, grants, service accounts, logs, outputs and service agents."""
 
 
-def get_required_api_short_names(cloud: stack_config_types.Cloud) -> set[str]:
+def get_required_api_short_names(cloud: shapes.Cloud) -> set[str]:
     """Return the short names of the APIs that a stack with the target gcp needs."""
     apis = set(ALWAYS_REQUIRED)
     if network := cloud.get("network", {}):

@@ -14,8 +14,8 @@ from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_job_validation import ProgramJobs
 from ...schedules.schedule_component import build_schedule_id_prefix
 from ...schedules.schedule_status_resource import ScheduleStatus
-from ...schema import declaration_types, stack_config_types
-from ...schema.field_types import SOURCE_FOLDER
+from ...schema import shapes
+from ...schema.formats import SOURCE_FOLDER
 from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
 from ...settings.program_job_rules import ProgramJobRules
 from ...settings.settings import Settings
@@ -41,9 +41,7 @@ class GcpFoundation(pulumi.ComponentResource):
     Image URIs, IAM members, the bucket and output directories are plain text, so a preview shows them.
     """
 
-    def __init__(
-        self, settings: Settings, stack: stack_config_types.Cloud, opts: ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, stack: shapes.Cloud, opts: ResourceOptions | None = None) -> None:
         super().__init__("vertex:foundation:Gcp", "gcp", None, opts)
         project, region = settings.project, settings.region
         number, kms_key = stack["projectNumber"], stack.get("kmsKey")
@@ -231,7 +229,7 @@ class GcpFoundation(pulumi.ComponentResource):
 
 
 def _build_image_builder_config(
-    cloud_build: declaration_types.CloudBuild, project: str, defaults: Mapping[str, str], staging_folder_uri: str
+    cloud_build: shapes.CloudBuild, project: str, defaults: Mapping[str, str], staging_folder_uri: str
 ) -> dict[str, Any]:
     """Return the `image_builder_config` of a foundation. `defaults` are those of `region` and `serviceAccount`."""
     options = {**defaults, **cloud_build}
@@ -239,9 +237,7 @@ def _build_image_builder_config(
     return {"cloudBuild": options}
 
 
-def _list_build_secret_names(
-    cloud_build: declaration_types.CloudBuild, images: Iterable[declaration_types.Image]
-) -> list[str]:
+def _list_build_secret_names(cloud_build: shapes.CloudBuild, images: Iterable[shapes.Image]) -> list[str]:
     """Return the secrets of Secret Manager that builds read, `projects/P/secrets/NAME`."""
     own = (image.get("builder", {}).get("cloudBuild", {}) for image in images)
     versions = [version for options in (cloud_build, *own) for version in options.get("secrets", {}).values()]

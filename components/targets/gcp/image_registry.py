@@ -8,7 +8,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
-from ...schema.stack_config_types import Registry
+from ...schema.shapes import Registry
 from .account_emails import ServiceAgentMembers
 from .key_access import grant_key_use
 from .propagation_retries import create_retrying_options

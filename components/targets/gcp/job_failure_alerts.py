@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_gcp import monitoring
 
-from ...schema import stack_config_types
+from ...schema import shapes
 from .propagation_retries import create_retrying_options
 
 FAILED_JOB_FILTER = (
@@ -40,7 +40,7 @@ class JobFailureAlerts(pulumi.ComponentResource):
     channels: Sequence[pulumi.Input[str]]
 
     def __init__(
-        self, name: str, alerts: stack_config_types.Alerts, *, project: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, alerts: shapes.Alerts, *, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("vertex:gcp:JobFailureAlerts", name, None, opts)
         options = create_retrying_options(self)
@@ -87,7 +87,7 @@ class ScheduleAlerts(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        alerts: stack_config_types.Alerts,
+        alerts: shapes.Alerts,
         *,
         id_prefix: str,
         channels: Sequence[pulumi.Input[str]],

@@ -7,7 +7,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import compute, servicenetworking
 
-from ...schema.stack_config_types import Attachment, Network, Peering
+from ...schema.shapes import Attachment, Network, Peering
 from .propagation_retries import create_retrying_options
 
 PEER = "servicenetworking.googleapis.com"

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 from pulumi_gcp import vertex
 
-from ...schema import stack_config_types
+from ...schema import shapes
 from .propagation_retries import create_retrying_options
 
 
@@ -22,7 +22,7 @@ class PersistentResource(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        resource: stack_config_types.PersistentResource,
+        resource: shapes.PersistentResource,
         *,
         project: str,
         region: str,
@@ -52,7 +52,7 @@ class PersistentResource(pulumi.ComponentResource):
         self.register_outputs({"id": self.id})
 
 
-def _build_pool_args(pool: stack_config_types.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgsDict:
+def _build_pool_args(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgsDict:
     machine, disk, scaling = pool["machineSpec"], pool.get("diskSpec"), pool.get("autoscalingSpec")
     args: vertex.AiPersistentResourceResourcePoolArgsDict = {
         "machine_spec": {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from ...schema import stack_config_types
+from ...schema import shapes
 from .account_emails import ServiceAgentMembers, build_account_email
 from .enabled_apis import Services
 from .key_access import grant_key_use
@@ -50,7 +50,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        accounts: stack_config_types.CloudScheduling,
+        accounts: shapes.CloudScheduling,
         *,
         project: str,
         project_number: str,
@@ -83,7 +83,7 @@ class ScheduleAccounts(pulumi.ComponentResource):
     def _get_account_email_and_create_if_new(
         self,
         key: str,
-        account: stack_config_types.ScheduleAccount,
+        account: shapes.ScheduleAccount,
         purpose: str,
         permissions: Sequence[str],
         roles: Mapping[str, str],

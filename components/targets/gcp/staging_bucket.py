@@ -9,7 +9,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
-from ...schema import stack_config_types
+from ...schema import shapes
 from ...settings.writable_folders import WHOLE_BUCKET, WritableFolders
 from .account_emails import ServiceAgentMembers
 from .key_access import grant_key_use
@@ -37,7 +37,7 @@ class StagingBucket(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        bucket: stack_config_types.Bucket,
+        bucket: shapes.Bucket,
         *,
         project: str,
         project_number: str,
@@ -68,7 +68,7 @@ class StagingBucket(pulumi.ComponentResource):
         self.register_outputs({"uri": self.uri})
 
     def _create_bucket_and_key_grant(
-        self, name: str, bucket: stack_config_types.Bucket, project: str, project_number: str, region: str
+        self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
         key_grants = []

@@ -9,7 +9,7 @@ from pulumi_gcp import vertex
 
 from vertex_api.resource_names import build_parent
 
-from ...schema import stack_config_types
+from ...schema import shapes
 from ...schema.interpolation import TENSORBOARD_NAME
 from .propagation_retries import create_retrying_options
 
@@ -25,7 +25,7 @@ class Tensorboard(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        tensorboard: stack_config_types.Tensorboard,
+        tensorboard: shapes.Tensorboard,
         *,
         project: str,
         region: str,

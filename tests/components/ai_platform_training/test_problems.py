@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from vertex_training.cli import main
 
-from tests.components.schema.test_yaml_error_explanations import COLON
+from tests.components.schema.test_source import COLON
 from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"

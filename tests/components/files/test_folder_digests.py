@@ -12,7 +12,7 @@ from vertex_training.files import cached_digests, reproducible_tar_archives, sta
 from vertex_training.files.cached_digests import MAX_UNCACHED_FILES
 from vertex_training.images.build_context import BuildContext, DockerfileContext
 from vertex_training.images.package_context import PackageContext
-from vertex_training.schema.declaration_types import Package
+from vertex_training.schema.shapes import Package
 
 from tests.components.files.unnoticeable_edits import another_inode, same_size_and_time
 

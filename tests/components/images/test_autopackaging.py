@@ -21,7 +21,7 @@ from vertex_training.images.buildx_and_classic_builders import (
     get_buildx_or_classic_builder,
 )
 from vertex_training.images.training_image_resource import create_build_context
-from vertex_training.schema import declaration_types
+from vertex_training.schema import shapes
 
 from tests import buildx
 from tests.components.projects import write
@@ -99,8 +99,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=list(CASES.values()), ids=list(CASES))
-def package(request: pytest.FixtureRequest) -> declaration_types.Package:
-    return cast(declaration_types.Package, {"path": "trainer", "baseImage": BASE, **request.param})
+def package(request: pytest.FixtureRequest) -> shapes.Package:
+    return cast(shapes.Package, {"path": "trainer", "baseImage": BASE, **request.param})
 
 
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
@@ -114,9 +114,7 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def ours(
-    client: docker.DockerClient, project: Path, package: declaration_types.Package, builds: Builder
-) -> Iterator[Run]:
+def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
     context = create_build_context(project, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     builds.build_and_load(context, uri, {}, lambda line: None)
@@ -129,7 +127,7 @@ def ours(
 def theirs(
     client: docker.DockerClient,
     project: Path,
-    package: declaration_types.Package,
+    package: shapes.Package,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Run]:
     """What `gcloud ai custom-jobs local-run` makes of the same folder."""
@@ -174,7 +172,7 @@ def test_a_package_image_starts_like_that_of_gcloud(ours: Run, theirs: Run) -> N
         assert ours.image.attrs["Config"][key] == theirs.image.attrs["Config"][key], key
 
 
-def test_a_package_runs_with_its_files_and_workdir(ours: Run, package: declaration_types.Package) -> None:
+def test_a_package_runs_with_its_files_and_workdir(ours: Run, package: shapes.Package) -> None:
     if "module" in package:
         assert ours.output == (f"{['/usr/app/src/module.py', *ARGUMENTS]} ['python', '-m', 'src.module'] /usr/app\n")
         return

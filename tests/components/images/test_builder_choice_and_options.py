@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from vertex_training.errors import BuilderUnusable
 from vertex_training.images.builder_choice_and_options import create_cloud_build_input_or_none
-from vertex_training.schema import declaration_types
+from vertex_training.schema import shapes
 
 VERSION, OTHER = (f"projects/p/secrets/{name}/versions/1" for name in ("pip", "other"))
 FOUNDATION: dict[str, Any] = {
@@ -28,7 +28,7 @@ POOL = "projects/host/locations/us-east1/workerPools/w"
 
 
 def choose(foundation: dict[str, Any] | None, **image: Any) -> Any:
-    return create_cloud_build_input_or_none("trainer", foundation, declaration_types.Image(context="trainer", **image))
+    return create_cloud_build_input_or_none("trainer", foundation, shapes.Image(context="trainer", **image))
 
 
 def test_without_a_remote_builder_this_machine_builds() -> None:

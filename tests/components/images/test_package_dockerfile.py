@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from vertex_training.images import package_dockerfile
-from vertex_training.schema import declaration_types
+from vertex_training.schema import shapes
 
 GOLDEN = Path(__file__).parent / "dockerfiles"
 BASE = "python:3.11-slim-bookworm"
@@ -55,8 +55,8 @@ DIFFERENT = {"setup-py", "setup-py-that-reads-other-files", "a-module-within-a-p
 """Where gcloud's has a known defect, docs/autopackaging.md."""
 
 
-def package(fields: dict[str, Any]) -> declaration_types.Package:
-    return cast(declaration_types.Package, {"path": "trainer", "baseImage": BASE, **fields})
+def package(fields: dict[str, Any]) -> shapes.Package:
+    return cast(shapes.Package, {"path": "trainer", "baseImage": BASE, **fields})
 
 
 @pytest.mark.parametrize("name", CASES)

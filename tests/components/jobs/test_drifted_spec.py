@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
-from vertex_training.schema.interpolation import resolve_known_references_and_unescape
+from vertex_training.schema.interpolation import expand
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
@@ -23,7 +23,7 @@ DECLARED["jobSpec"] |= {
 
 def held() -> dict[str, Any]:
     """The declared job as the service gives it back, in canonical form."""
-    job = resolve_known_references_and_unescape(DECLARED, SECRETS)
+    job = expand(DECLARED, SECRETS)
     job["labels"] = {**job["labels"], "pulumi_token": "t"}
     job["jobSpec"] = {
         **job["jobSpec"],
@@ -114,23 +114,19 @@ def test_a_change_beside_a_secret_reveals_nothing(env: list[dict[str, str]]) -> 
 
 
 def test_sending_fills_in_secrets_only() -> None:
-    sent = resolve_known_references_and_unescape(DECLARED, SECRETS)
+    sent = expand(DECLARED, SECRETS)
     assert sent == edited(DECLARED, *ENV, 1, "value", to="bearer hunter2")
     assert "${secrets.token}" in str(DECLARED)
 
 
 def test_sending_unescapes_text() -> None:
     args = ["$${secrets.token}", "$(MODEL_DIR)", "${secrets.key}$${x}"]
-    assert resolve_known_references_and_unescape({"args": args}, SECRETS) == {
-        "args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]
-    }
+    assert expand({"args": args}, SECRETS) == {"args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]}
 
 
 @pytest.mark.parametrize("value", ["a$${b}", "${secrets.key}", "$$", "x\n"])
 def test_a_secret_is_sent_verbatim(value: str) -> None:
-    assert resolve_known_references_and_unescape(
-        ["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}
-    ) == [
+    assert expand(["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}) == [
         value,
         f"a {value}",
     ]

@@ -6,11 +6,9 @@ import pytest
 from vertex_training.errors import SubmitFailed
 from vertex_training.jobs.provider import CustomJobProvider
 from vertex_training.jobs.provider_inputs import JobInputs
-from vertex_training.jobs.result_references import (
-    fetch_result_values_by_reference,
-    split_at_known_job_or_first_dot,
-)
+from vertex_training.jobs.result_references import fetch_result_values_by_reference
 from vertex_training.runtime import api_target
+from vertex_training.schema.interpolation import split_result
 
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
@@ -113,10 +111,10 @@ def test_a_missing_job_raises_not_found(done: FakeClient) -> None:
 
 
 def test_a_reference_splits_at_the_longest_known_name() -> None:
-    assert split_at_known_job_or_first_dot("a.b.name", {"a", "a.b"}) == ("a.b", "name")
-    assert split_at_known_job_or_first_dot("a.b.name", {"a"}) == ("a", "b.name")
-    assert split_at_known_job_or_first_dot("x.y.z", {"a"}) == ("x", "y.z")
-    assert split_at_known_job_or_first_dot("a", {"a"}) == ("a", "")
+    assert split_result("a.b.name", {"a", "a.b"}) == ("a.b", "name")
+    assert split_result("a.b.name", {"a"}) == ("a", "b.name")
+    assert split_result("x.y.z", {"a"}) == ("x", "y.z")
+    assert split_result("a", {"a"}) == ("a", "")
 
 
 def created(**given: Any) -> dict[str, Any]:

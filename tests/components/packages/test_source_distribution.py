@@ -11,7 +11,7 @@ from typing import Any, cast
 import docker
 import pytest
 from vertex_training.packages.source_distribution import SourceDistribution
-from vertex_training.schema import declaration_types
+from vertex_training.schema import shapes
 
 from tests.components.projects import write
 
@@ -29,7 +29,7 @@ SCRIPT = {"script": "train.py", "requirements": ["setuptools>=1"]}
 
 
 def distribution(root: Path, package: dict[str, Any], name: str = "trainer") -> SourceDistribution:
-    return SourceDistribution.from_declaration(root, name, cast(declaration_types.PythonPackage, package))
+    return SourceDistribution.from_declaration(root, name, cast(shapes.PythonPackage, package))
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 import yaml
 from typing_extensions import is_typeddict
 from vertex_training.images.training_image_resource import DEFAULT_PLATFORM
-from vertex_training.schema import declaration_types, stack_config_types
+from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import INCLUDING, problems, write
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
-TYPES = {**vars(declaration_types), **vars(stack_config_types)}
+TYPES = {**vars(shapes), **vars(shapes)}
 SECTIONS = {
     "Stack": "Stack file",
     "Emulator": "Emulator",
@@ -62,7 +62,7 @@ def rows(heading: str) -> dict[str, list[str]]:
 
 def fields(name: str) -> set[str]:
     own = set(TYPES[name].__annotations__)
-    return own - set(declaration_types.Declarations.__annotations__) if name == "Stack" else own
+    return own - set(shapes.Declarations.__annotations__) if name == "Stack" else own
 
 
 def test_every_shape_has_its_section() -> None:
@@ -89,7 +89,7 @@ def test_every_field_is_fully_described(name: str) -> None:
 
 def test_the_page_has_the_program_s_defaults(tmp_path: Path) -> None:
     defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items() if cells[1] != "none"}
-    assert defaults == declaration_types.LIFECYCLE_DEFAULTS
+    assert defaults == shapes.LIFECYCLE_DEFAULTS
     assert rows("Images")["platform"][1] == f"`{DEFAULT_PLATFORM}`"
     settings = Settings.load_from_config("team", "dev", tmp_path, {"vertex-training:target": "local"})
     stack = rows("Stack file")
@@ -134,18 +134,16 @@ def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     "lifecycle", [{}, {"wait": True, "onDelete": "keep", "rerun": 3}, {"rerun": "3"}, {"rerun": 3.0}]
 )
 def test_a_lifecycle_is_canonical(lifecycle: dict[str, Any]) -> None:
-    found, problems = canonicalize_and_find_shape_problems(declaration_types.Lifecycle, lifecycle)
+    found, problems = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle)
     assert problems == []
     assert found == ({**lifecycle, "rerun": 3} if "rerun" in lifecycle else {})
 
 
 def test_a_lifecycle_requires_a_positive_deadline() -> None:
-    assert canonicalize_and_find_shape_problems(
-        declaration_types.Lifecycle, {"deadline": "07200.50s", "adopt": 77}
-    ) == (
+    assert canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": "07200.50s", "adopt": 77}) == (
         {"deadline": "7200.500s", "adopt": "77"},
         [],
     )
     for wrong in ("0s", "-5s", "2h", 7200):
-        _, (problem,) = canonicalize_and_find_shape_problems(declaration_types.Lifecycle, {"deadline": wrong})
+        _, (problem,) = canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": wrong})
         assert problem.path_text == "deadline"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import ImageRefused
-from vertex_training.schema.stack_config_types import Guardrails
+from vertex_training.schema.shapes import Guardrails
 from vertex_training.settings.guardrail_checks import build_image_uri_validator
 
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems

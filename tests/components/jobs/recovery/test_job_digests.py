@@ -11,7 +11,7 @@ from vertex_training.jobs.recovery.job_digests import (
     compute_mark_label_value,
     compute_run_digest,
 )
-from vertex_training.schema import declaration_types
+from vertex_training.schema import shapes
 from vertex_training.schema.declared_job import DeclaredJob
 
 from tests.vertex_api.jobs import custom_job, edited
@@ -102,7 +102,7 @@ def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
             ("digits", spec, {}),
             ("other", spec, {}),
             ("digits", CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--edited"])), {}),
-            ("digits", spec, declaration_types.Lifecycle(wait=True)),
+            ("digits", spec, shapes.Lifecycle(wait=True)),
         )
     ]
     assert len(set(digests)) == 4 and all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 import vertex_training.targets.gcp
 from pulumi_gcp import storage
-from vertex_training.schema import stack_config_types
+from vertex_training.schema import shapes
 from vertex_training.settings.writable_folders import WritableFolders
 from vertex_training.targets.gcp import (
     Grants,
@@ -37,8 +37,8 @@ REPOSITORY = RepositoryName("images", "europe", "team")
 FOLDERS = WritableFolders("out", "team/dev/", (), {"account": "train"})
 MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 
-POOL: stack_config_types.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
-MACHINES: stack_config_types.PersistentResource = {"name": "training", "resourcePools": [POOL]}
+POOL: shapes.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
+MACHINES: shapes.PersistentResource = {"name": "training", "resourcePools": [POOL]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,13 +53,11 @@ def agent(service: str) -> str:
 
 
 def registry(**declared: Any) -> Graph:
-    return graph(lambda: ImageRegistry("images", stack_config_types.Registry(**declared), **WHERE))
+    return graph(lambda: ImageRegistry("images", shapes.Registry(**declared), **WHERE))
 
 
 def bucket(**declared: Any) -> Graph:
-    return graph(
-        lambda: StagingBucket("out", stack_config_types.Bucket(**declared), member=MEMBER, folders=FOLDERS, **WHERE)
-    )
+    return graph(lambda: StagingBucket("out", shapes.Bucket(**declared), member=MEMBER, folders=FOLDERS, **WHERE))
 
 
 def access(grants: Grants) -> Graph:
@@ -119,7 +117,7 @@ def test_all_components_can_share_a_name() -> None:
 
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**declared: Any) -> set[str]:
-        cloud = stack_config_types.Cloud(**{"registry": {}, "identity": {}, "bucket": {}, **declared})
+        cloud = shapes.Cloud(**{"registry": {}, "identity": {}, "bucket": {}, **declared})
         return get_required_api_short_names(cloud) - set(ALWAYS_REQUIRED)
 
     assert beyond() == beyond(tensorboard={}) == set()
@@ -356,24 +354,24 @@ def test_keep_with_mutable_tags_is_warned_of(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pulumi.log, "warn", warnings.append)
     for declared, count in [({"keep": 3}, 0), ({"immutableTags": False}, 0), ({"keep": 3, "immutableTags": False}, 1)]:
         warnings.clear()
-        given = stack_config_types.Registry(**declared)  # type: ignore[typeddict-item]
+        given = shapes.Registry(**declared)  # type: ignore[typeddict-item]
         graph(lambda given=given: ImageRegistry("images", given, **WHERE), preview=True)  # type: ignore[misc]
         assert len(warnings) == count, declared
     assert "all but the newest 3 versions" in warnings[0]
 
 
 def test_machines_have_network_key_and_labels_of_jobs() -> None:
-    zone: stack_config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     attached = {"pscInterfaceConfig": {"networkAttachment": "theirs", "dnsPeeringConfigs": [zone]}}
     peered = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
-    pool: stack_config_types.ResourcePool = {
+    pool: shapes.ResourcePool = {
         "machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1},
         "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
     }
 
     def made(fields: Mapping[str, Any], **declared: Any) -> dict[str, Any]:
-        machines: stack_config_types.PersistentResource = {"name": "training", "resourcePools": [pool]}
+        machines: shapes.PersistentResource = {"name": "training", "resourcePools": [pool]}
         where = {"project": "acme", "region": "europe-west4", "network": fields}
         found = graph(lambda: PersistentResource("machines", machines, **where, **declared))
         return found.inputs["AiPersistentResource/machines"]

@@ -10,7 +10,7 @@ import pulumi
 import pytest
 import yaml
 from vertex_training import Images, Jobs, Packages, export_outputs
-from vertex_training.schema import stack_config_types
+from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 from vertex_training.targets.foundation_with_preview_reports import create_foundation
 from vertex_training.targets.gcp import GcpFoundation, Services
@@ -26,7 +26,7 @@ from vertex_api.schedules.schedule_request_types import ScheduleRequest
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"
-ZONE: stack_config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+ZONE: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
 PLAIN: dict[str, Any] = {
     "target": "gcp",
     "project": "acme-dev",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from vertex_training.schema import stack_config_types
+from vertex_training.schema import shapes
 from vertex_training.targets.gcp import JobNetwork
 
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
@@ -21,14 +21,14 @@ def collected() -> Iterator[None]:
     forget_loops()
 
 
-def network(declared: stack_config_types.Network) -> tuple[Graph, JobNetwork]:
+def network(declared: shapes.Network) -> tuple[Graph, JobNetwork]:
     made: list[JobNetwork] = []
     found = graph(lambda: made.append(JobNetwork("net", declared, project="acme", region="europe-west4")))
     return found, made[0]
 
 
 def test_a_peering_is_created_with_its_range() -> None:
-    peering: stack_config_types.Peering = {"network": NETWORK, "reservedIpRanges": ["old"]}
+    peering: shapes.Peering = {"network": NETWORK, "reservedIpRanges": ["old"]}
     found, made = network({"peering": peering})
     assert set(found.inputs) == {"JobNetwork/net"}
     assert made.fields == peering
@@ -61,7 +61,7 @@ def test_only_another_network_replaces_the_range() -> None:
 
 
 def test_an_attachment_is_created_in_a_subnetwork() -> None:
-    zone: stack_config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     found, made = network({"attachment": {"subnetwork": "sub", "name": "training", "dnsPeering": [zone]}})
     inputs = found.inputs["NetworkAttachment/net"]
     assert (inputs["name"], inputs["subnetworks"]) == ("training", ["sub"])
