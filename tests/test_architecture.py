@@ -55,7 +55,7 @@ LAYERS = {
         ),
         ("data_folder", "filters", "http", "faults", "search"),
         ("database", "gcs"),
-        ("event_files", "gcs.routes", "replicas", "resources"),
+        ("event_files", "replicas", "resources"),
         (
             "api.logging",
             "debugging",

@@ -28,11 +28,9 @@ from vertex_emulator.api.unserved_path_errors import (
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.bucket_folder_copier import BucketFolderCopier
-from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
-from vertex_emulator.gcs.routes.os_and_disconnect_errors import get_error_handlers
-from vertex_emulator.gcs.routes.unsupported_requests import find_xml_multipart_upload_error
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs import messages as gcs_messages
+from vertex_emulator.gcs import routes as gcs_routes
+from vertex_emulator.gcs.files import BucketTree, FolderCopier
 from vertex_emulator.http.authentication import Access
 from vertex_emulator.http.json_responses import build_error_response
 from vertex_emulator.http.security_middleware import SecurityMiddleware
@@ -82,9 +80,7 @@ class App:
             *build_routes(
                 self.job_service,
                 ModelService(self.database, self.data.buckets),
-                ModelExportService(
-                    self.database, BucketFolderCopier(BucketFileTree(self.data.buckets), self.data.uploads)
-                ),
+                ModelExportService(self.database, FolderCopier(BucketTree(self.data.buckets), self.data.uploads)),
                 OperationService(self.database),
                 LogEntryListingService(self.database, self.executor, self.data),
                 CliBackendService(self.database, self.executor, self.data, self.capacity, request_faults, self.wake),
@@ -97,17 +93,17 @@ class App:
             CopyableCommandPage(self.database, self.data.root).build_route(),
             Route("/healthz", self._respond_with_health),
             Route("/readyz", self._try_database_and_executor_and_respond_with_readiness),
-            *open_stores_and_build_routes(self.data.buckets, self.data.uploads, self.data.object_metadata),
+            *gcs_routes.build(self.data.buckets, self.data.uploads, self.data.object_metadata),
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
             404: lambda request, _: build_error_response(
-                find_xml_multipart_upload_error(request)
+                gcs_messages.xml_upload_error(request)
                 or build_unimplemented_or_not_found_error(request.method, request.url.path)
             ),
             405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _log_and_respond_with_database_error,
-            **get_error_handlers(),
+            **gcs_messages.ERROR_HANDLERS,
             Exception: _log_and_respond_with_internal_error,
         }
         application = Starlette(routes=routes, exception_handlers=handlers)

@@ -16,7 +16,7 @@ from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
 from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
 from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -96,14 +96,14 @@ class CliBackendService:
             if job is None:
                 raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
             folders = list_event_file_folders(transaction, job)
-        tree = BucketFileTree(self.data.buckets)
+        tree = BucketTree(self.data.buckets)
         return {
             "name": job.name,
             "folders": [
                 {
                     "name": folder.name,
                     "uri": folder.uri,
-                    "path": str(tree.build_local_path(folder.uri)),
+                    "path": str(tree.path(folder.uri)),
                     "hasEventFiles": bool(list_event_files(tree, folder.uri)),
                 }
                 for folder in folders

@@ -19,7 +19,7 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.replicas.nfs_and_lustre_mounts import (
@@ -143,7 +143,7 @@ def _find_unstorable_package_uri_problems(
 
 def _find_unstorable_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
-        BucketFileTree(buckets_folder).raise_unless_uri_is_storable(uri)
+        BucketTree(buckets_folder).check(uri)
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []

@@ -20,7 +20,7 @@ from vertex_emulator.filters.expression_tree import (
     replace_comparisons,
 )
 from vertex_emulator.filters.parser import parse_filter_unless_empty
-from vertex_emulator.gcs.gs_uri import is_utf8_encodable
+from vertex_emulator.gcs.files import is_utf8
 from vertex_emulator.times import parse_time
 
 MAX_PAGE_SIZE = 100
@@ -80,7 +80,7 @@ class ListRequest:
             position = token_query = None
         is_storable = isinstance(position, int) and 0 <= position < 1 << 63  # SQLite's integers
         if isinstance(position, str):
-            is_storable = is_utf8_encodable(position)
+            is_storable = is_utf8(position)
         if not is_storable or type(position) is not position_type or token_query != [self.filter, self.order]:
             message = "page_token was not returned by this list with this filter and order"
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "unknown token")])

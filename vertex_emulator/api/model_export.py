@@ -13,7 +13,7 @@ from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_folder_copier import BucketFolderCopier
+from vertex_emulator.gcs.files import FolderCopier
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.names import Location
 from vertex_emulator.resources import EXPORT_FORMAT, operation_json
@@ -25,7 +25,7 @@ class ModelExportService:
     """The method that exports models in the database; `bucket_folder_copier` copies their files."""
 
     database: Database
-    bucket_folder_copier: BucketFolderCopier
+    bucket_folder_copier: FolderCopier
 
     def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""
@@ -40,7 +40,7 @@ class ModelExportService:
             raise ApiError("FAILED_PRECONDITION", f"{version.model_name} has no artifactUri, so nothing to export.")
         uri = _build_export_uri(request["outputConfig"]["artifactDestination"]["outputUriPrefix"], version)
         try:
-            count = self.bucket_folder_copier.copy_folder_and_count_files(version.spec["artifactUri"], uri)
+            count = self.bucket_folder_copier.copy(version.spec["artifactUri"], uri)
         except InvalidBucketUri as error:
             raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
         if not count:

@@ -21,8 +21,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadRejected
-from vertex_emulator.gcs.object_name_listing import has_objects
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.names import Location, parse_model
 from vertex_emulator.resources import model_json, operation_json
@@ -58,7 +57,7 @@ class ModelService:
 
     def _raise_unless_artifact_folder_has_files(self, uri: str) -> None:
         try:
-            is_empty = not has_objects(BucketFileTree(self.buckets_folder), uri)
+            is_empty = not BucketTree(self.buckets_folder).has_objects(uri)
         except InvalidBucketUri as error:
             raise build_invalid_argument_error([FieldProblem(("model", "artifactUri"), str(error))]) from error
         if is_empty:

@@ -9,7 +9,7 @@ from vertex_emulator.event_files.event_file_search import MAX_FILES, EventFile, 
 from vertex_emulator.event_files.scalar_events import iterate_scalars
 from vertex_emulator.event_files.tfrecord_reader import read_complete_records
 from vertex_emulator.event_files.thinned_curve import ThinnedCurve
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 
 MAX_TAGS = 500  # of one run
 MAX_CURVES = 20_000  # of one log folder; 14 kB each once they have many points
@@ -32,7 +32,7 @@ class CurveReader:
     `has_unread_data` are as of the last read.
     """
 
-    tree: BucketFileTree
+    tree: BucketTree
     folder_uri: str
     curves: dict[str, dict[str, ThinnedCurve]] = field(default_factory=dict)
     curve_count: int = 0
@@ -75,7 +75,7 @@ class CurveReader:
         return [*files, *runs, *curves]
 
     def _read_new_records_and_count_bytes(self, file: EventFile, max_bytes: int) -> int:
-        with closing(self.tree.open_regular_file(file.uri)) as opened:
+        with closing(self.tree.open(file.uri)) as opened:
             status = os.fstat(opened.fileno())
             identity = (status.st_dev, status.st_ino)
             position = self._positions.setdefault(file.uri, _FilePosition(identity))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from vertex_emulator.event_files.curve_reader import MAX_CURVES, CurveReader
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 
 MAX_READERS = 128
 MAX_BYTES_PER_READ = 2_000_000  # some 45,000 points, 0.3 s
@@ -18,7 +18,7 @@ class CurveReaderCache:
     All together hold `MAX_CURVES` at most, of which each takes 14 kB once it has many points.
     """
 
-    def __init__(self, tree: BucketFileTree) -> None:
+    def __init__(self, tree: BucketTree) -> None:
         self._tree = tree
         self._readers: OrderedDict[str, CurveReader] = OrderedDict()
         self._lock = Lock()

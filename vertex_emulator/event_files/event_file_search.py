@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.gs_uri import is_utf8_encodable
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree, is_utf8
 
 MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
 MAX_ENTRIES = 20_000  # of one log folder, files and folders of any name
@@ -24,7 +23,7 @@ class EventFile:
     uri: str
 
 
-def list_event_files(tree: BucketFileTree, folder_uri: str) -> list[EventFile]:
+def list_event_files(tree: BucketTree, folder_uri: str) -> list[EventFile]:
     """Return the event files of a log folder, in the order in which a run has written them. Links are not followed.
 
     A folder that is missing or cannot be read has none.
@@ -32,7 +31,7 @@ def list_event_files(tree: BucketFileTree, folder_uri: str) -> list[EventFile]:
     return [*islice(_iterate_event_files(tree, folder_uri), MAX_FILES)]
 
 
-def _iterate_event_files(tree: BucketFileTree, folder_uri: str) -> Iterator[EventFile]:
+def _iterate_event_files(tree: BucketTree, folder_uri: str) -> Iterator[EventFile]:
     base = folder_uri.rstrip("/")
     pending = deque([""])
     entries_left = MAX_ENTRIES
@@ -48,7 +47,7 @@ def _iterate_event_files(tree: BucketFileTree, folder_uri: str) -> Iterator[Even
         pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))
 
 
-def _list_file_and_folder_names(tree: BucketFileTree, uri: str, max_entries: int) -> tuple[list[str], list[str], int]:
+def _list_file_and_folder_names(tree: BucketTree, uri: str, max_entries: int) -> tuple[list[str], list[str], int]:
     """Return the names of the files and of the folders in a folder, and how many entries were read.
 
     There are none if it cannot be read.
@@ -57,7 +56,7 @@ def _list_file_and_folder_names(tree: BucketFileTree, uri: str, max_entries: int
     file_names: list[str] = []
     folder_names: list[str] = []
     try:
-        with tree.open_folder_scan(uri) as entries:
+        with tree.scan(uri) as entries:
             for entry in islice(entries, max_entries):
                 entry_count += 1
                 _append_file_or_folder_name(entry, file_names, folder_names)
@@ -67,7 +66,7 @@ def _list_file_and_folder_names(tree: BucketFileTree, uri: str, max_entries: int
 
 
 def _append_file_or_folder_name(entry: os.DirEntry[str], file_names: list[str], folder_names: list[str]) -> None:
-    if not is_utf8_encodable(entry.name):
+    if not is_utf8(entry.name):
         return
     if entry.is_dir(follow_symlinks=False):
         folder_names.append(entry.name)

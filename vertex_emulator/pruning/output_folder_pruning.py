@@ -10,8 +10,8 @@ from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.metadata import MetadataDatabase
 
 _URI_OR_MOUNTED_PATH = re.compile(r"(?:gs://|/gcs/)([a-z0-9][^\"'\\\s,;]*)")
 
@@ -49,8 +49,8 @@ def remove_output_folders_and_count_objects(data: DataFolder, uris: Iterable[str
 
     What a container has replaced meanwhile, or closed to this user, stays.
     """
-    tree, objects, object_bytes = BucketFileTree(data.buckets), 0, 0
-    with closing(ObjectMetadataDatabase(data.object_metadata)) as metadata:
+    tree, objects, object_bytes = BucketTree(data.buckets), 0, 0
+    with closing(MetadataDatabase(data.object_metadata)) as metadata:
         for uri in uris:
             for size in _remove_objects_and_iterate_sizes(tree, metadata, uri, is_dry_run):
                 objects, object_bytes = objects + 1, object_bytes + size
@@ -58,11 +58,11 @@ def remove_output_folders_and_count_objects(data: DataFolder, uris: Iterable[str
 
 
 def _remove_objects_and_iterate_sizes(
-    tree: BucketFileTree, metadata: ObjectMetadataDatabase, uri: str, is_dry_run: bool
+    tree: BucketTree, metadata: MetadataDatabase, uri: str, is_dry_run: bool
 ) -> Iterator[int]:
     """Remove a folder of a bucket unless it is a dry run, and yield the size of each object in it."""
     try:
-        with tree.open_folder_scan(uri) as scan:
+        with tree.scan(uri) as scan:
             entries = [
                 (entry.name, entry.is_dir(follow_symlinks=False), _get_file_size_or_none(entry)) for entry in scan
             ]
@@ -75,14 +75,14 @@ def _remove_objects_and_iterate_sizes(
             continue
         with contextlib.suppress(InvalidBucketUri, OSError):
             if not is_dry_run:
-                tree.remove_file(inner)
+                tree.unlink(inner)
                 bucket, _, object_name = inner.removeprefix("gs://").partition("/")
-                metadata.delete_all_generations(bucket, object_name)
+                metadata.delete(bucket, object_name)
             if size is not None:
                 yield size
     if not is_dry_run:
         with contextlib.suppress(InvalidBucketUri, OSError):
-            tree.remove_empty_folder(uri)
+            tree.rmdir(uri)
 
 
 def _get_file_size_or_none(entry: os.DirEntry[str]) -> int | None:

@@ -16,7 +16,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 
 _MAX_PARTS = 100
 _PART = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.@+=~-]{1,255}")
@@ -100,7 +100,7 @@ def make_folders_and_map_to_mount_points(pool: Mapping[str, Any], data_folder: D
             root.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(PermissionError):
                 root.chmod(0o777)  # training code runs as any user
-            BucketFileTree(root).make_writable_folder_at_path_parts(share.path)
+            BucketTree(root).mkdir_parts(share.path)
         except (OSError, InvalidBucketUri) as error:
             reason = error.strerror if isinstance(error, OSError) else "it goes through a file or a symbolic link"
             raise ReplicaCannotStart(f"{share.kind}Mounts: {folder} cannot be mounted: {reason}") from error

@@ -9,7 +9,7 @@ from vertex_api.catalog.output_directories import get_output_directories_by_vari
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, build_pod_hostname
 from vertex_emulator.replicas.nfs_and_lustre_mounts import make_folders_and_map_to_mount_points
@@ -58,7 +58,7 @@ def make_folders_and_build_replica_spec(
 def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
     for name, uri in get_output_directories_by_variable(spec).items():
         try:
-            BucketFileTree(data_folder.buckets).make_writable_folder(uri)
+            BucketTree(data_folder.buckets).mkdir(uri)
         except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
         except PermissionError as error:
@@ -71,12 +71,12 @@ def _raise_unless_package_files_exist(package_spec: Mapping[str, Any], buckets_f
 
     As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
     """
-    tree = BucketFileTree(buckets_folder)
+    tree = BucketTree(buckets_folder)
     for uri in package_spec["packageUris"]:
         try:
-            status = tree.find_file_or_folder_stat(uri)
+            status = tree.stat(uri)
         except (InvalidBucketUri, PermissionError) as error:
             raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
         if status is None or not stat.S_ISREG(status.st_mode):
-            message = f"the package {uri} does not exist; put the file at {tree.build_local_path(uri)}"
+            message = f"the package {uri} does not exist; put the file at {tree.path(uri)}"
             raise ReplicaCannotStart(message)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 
 _SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")
@@ -34,7 +34,7 @@ def build_input_variables_and_warnings(config: Mapping[str, Any], buckets_folder
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    tree = BucketFileTree(buckets_folder)
+    tree = BucketTree(buckets_folder)
     exports = sorted(_list_matching_names(tree, uri, "dataset-*", is_folder=True), reverse=True)
     datasets = [
         (place, form)
@@ -61,10 +61,10 @@ def copy_with_input_variables(job_spec: Mapping[str, Any], input_data: InputData
     return {**job_spec, "workerPoolSpecs": pools}
 
 
-def _list_matching_names(tree: BucketFileTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
+def _list_matching_names(tree: BucketTree, uri: str, pattern: str, is_folder: bool = False) -> list[str]:
     """Return the names of the files or folders in a folder that match; none if it cannot be read."""
     try:
-        with tree.open_folder_scan(uri) as entries:
+        with tree.scan(uri) as entries:
             matching = [entry for entry in entries if fnmatchcase(entry.name, pattern)]
             kind = os.DirEntry.is_dir if is_folder else os.DirEntry.is_file
             return [entry.name for entry in matching if kind(entry, follow_symlinks=False)]

@@ -16,8 +16,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.gcs.object_name_listing import has_objects
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.names import new_id
 from vertex_emulator.resources import job_json
 from vertex_emulator.scheduling.enqueuing_and_admission import enqueue_job
@@ -114,7 +113,7 @@ class PipelineReconciler:
         uri = model.setdefault("artifactUri", artifact_uri)
         if uri is None:
             del model["artifactUri"]
-        elif uri == artifact_uri and not has_objects(BucketFileTree(self.data.buckets), uri):
+        elif uri == artifact_uri and not BucketTree(self.data.buckets).has_objects(uri):
             return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
             version = transaction.models.add_uploaded_version(pipeline.location, pipeline.spec, model, pipeline.name)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.gs_uri import is_utf8_encodable, parse_gs_uri_parts
-from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree, NotRegularFile
+from vertex_emulator.gcs.files import ROOT, BucketTree, NotRegularFile, is_utf8, split_uri
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, is_link_within_bucket
 from vertex_emulator.snapshots.archive_writing import ArchiveEntry
 from vertex_emulator.snapshots.progress import ReportProgress
@@ -17,7 +16,7 @@ from vertex_emulator.snapshots.progress import ReportProgress
 class BucketArchiveEntries:
     """The entries of all buckets; what has none is in `omitted` afterwards, each with its URI and the reason."""
 
-    tree: BucketFileTree
+    tree: BucketTree
     report: ReportProgress
     omitted: list[str] = field(default_factory=list)
     _found: int = 0
@@ -27,14 +26,14 @@ class BucketArchiveEntries:
         yield from self._iterate_entries_of_folder("")
 
     def _iterate_entries_of_folder(self, path: str) -> Iterator[ArchiveEntry]:
-        with self.tree.open_folder_scan(ROOT + path) as scan:
+        with self.tree.scan(ROOT + path) as scan:
             found = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in scan)
         for name, status in found:
             inner = f"{path}/{name}" if path else name
             self._found += 1
             self.report("listing buckets", self._found, 0)
             try:
-                is_bucket = len(parse_gs_uri_parts(ROOT + inner)) == 1
+                is_bucket = len(split_uri(ROOT + inner)) == 1
             except InvalidBucketUri:
                 self._record_omission(inner, "no bucket or object can have this name")
                 continue
@@ -51,13 +50,13 @@ class BucketArchiveEntries:
                 yield ArchiveEntry(
                     BUCKETS_PREFIX + inner,
                     status.st_size,
-                    lambda uri=ROOT + inner: self.tree.open_regular_file(uri),  # type: ignore[misc]
+                    lambda uri=ROOT + inner: self.tree.open(uri),  # type: ignore[misc]
                     status.st_mtime_ns,
                 )
 
     def _iterate_link_entry_or_omit(self, path: str) -> Iterator[ArchiveEntry]:
-        target = _make_relative_if_below_own_bucket(path, self.tree.read_link_target(ROOT + path))
-        if is_utf8_encodable(target) and is_link_within_bucket(path.partition("/")[2], target):
+        target = _make_relative_if_below_own_bucket(path, self.tree.readlink(ROOT + path))
+        if is_utf8(target) and is_link_within_bucket(path.partition("/")[2], target):
             yield ArchiveEntry(BUCKETS_PREFIX + path, link_target=target)
         else:
             self._record_omission(path, f"a link to {target!a}, out of its bucket")

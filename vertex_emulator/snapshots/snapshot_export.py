@@ -14,8 +14,8 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import EmulatorError, InvalidBucketUri
-from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.metadata import MetadataDatabase
 from vertex_emulator.replicas.saved_logs import is_log_saved
 from vertex_emulator.snapshots.archive_format import BUCKETS_PREFIX, DATABASE_PREFIX, LOG_NAME, LOGS_PREFIX, OBJECTS
 from vertex_emulator.snapshots.archive_writing import ArchiveEntry, write_manifest_and_entries_atomically
@@ -42,14 +42,14 @@ def export_snapshot_and_iterate_report_lines(
     with (
         acquire_lock(data.lock),
         closing(Database(data.database)) as database,
-        closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
+        closing(MetadataDatabase(data.object_metadata)) as metadata,
         contextlib.ExitStack() as files,
         database.read_transaction() as transaction,
     ):
         jobs = [*transaction.iterate_non_trial_jobs()]
         schedules = len(transaction.schedules.list_schedules())
         _raise_unless_ended_with_saved_logs(transaction, data)
-        buckets = BucketArchiveEntries(BucketFileTree(data.buckets), report)
+        buckets = BucketArchiveEntries(BucketTree(data.buckets), report)
         try:
             entries = [
                 *_iterate_archive_entries_of_tables(transaction, redacts_env, files),
@@ -136,8 +136,8 @@ def _copy_redacting_env_lists(value: Any) -> Any:
     return [*map(_copy_redacting_env_lists, value)] if isinstance(value, list) else value
 
 
-def _iterate_object_metadata_rows(metadata: ObjectMetadataDatabase) -> Iterator[dict[str, Any]]:
-    for bucket, name, generation, values in metadata.iterate_all():
+def _iterate_object_metadata_rows(metadata: MetadataDatabase) -> Iterator[dict[str, Any]]:
+    for bucket, name, generation, values in metadata.rows():
         yield {"bucket": bucket, "name": name, "generation": generation, **asdict(values)}
 
 

@@ -14,11 +14,8 @@ from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database
 from vertex_emulator.database.snapshot_table_statements import TABLES
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
-from vertex_emulator.gcs.client_set_metadata_fields import parse_object_fields
-from vertex_emulator.gcs.gs_uri import build_object_uri
-from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_records import ObjectMetadata
-from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
+from vertex_emulator.gcs.files import ROOT, BucketTree, join_uri
+from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase, parse
 from vertex_emulator.removal import remove_tree
 from vertex_emulator.snapshots.archive_format import (
     BUCKETS_PREFIX,
@@ -98,7 +95,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
     with (
         open_manifest_and_members(archive, report) as (manifest, members),
         closing(Database(data.database)) as database,
-        closing(ObjectMetadataDatabase(data.object_metadata)) as metadata,
+        closing(MetadataDatabase(data.object_metadata)) as metadata,
     ):
         space = FreeSpaceCheck(data.root, archive.name)
         space.raise_unless_totals_fit(manifest)
@@ -111,7 +108,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                         _store_link(data, member)
                     elif content is None:
                         uri = _require_new_uri(data, member, is_folder=True)
-                        BucketFileTree(data.buckets).make_writable_folder(uri)
+                        BucketTree(data.buckets).mkdir(uri)
                     elif member.name in read:
                         raise _build_double_error(member)
                     elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
@@ -136,11 +133,11 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
     return jobs, objects
 
 
-def _store_object_metadata(metadata: ObjectMetadataDatabase, content: IO[bytes]) -> None:
+def _store_object_metadata(metadata: MetadataDatabase, content: IO[bytes]) -> None:
     for row in iterate_rows(content):
-        fields = parse_object_fields(row["fields"])
+        fields = parse(row["fields"])
         updated = None if row["updated"] is None else int(row["updated"])
-        values = ObjectMetadata(fields, int(row["metageneration"]), updated)
+        values = Metadata(fields, int(row["metageneration"]), updated)
         metadata.set(str(row["bucket"]), str(row["name"]), int(row["generation"]), values)
 
 
@@ -150,7 +147,7 @@ def _store_object(data: DataFolder, member: tarfile.TarInfo, content: IO[bytes])
     file.chmod(0o666)  # training code runs as any user
     nanoseconds = require_modification_time_ns(member)
     os.utime(file, ns=(nanoseconds, nanoseconds))
-    BucketFileTree(data.buckets).move_file_in(file, uri)
+    BucketTree(data.buckets).move_in(file, uri)
 
 
 def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
@@ -158,7 +155,7 @@ def _store_link(data: DataFolder, member: tarfile.TarInfo) -> None:
     if not is_link_within_bucket(uri.removeprefix(ROOT).partition("/")[2], member.linkname):
         raise SnapshotInvalid(f"the archive has {member.name!a}, a link out of its bucket: {member.linkname!a}")
     link.symlink_to(member.linkname)
-    BucketFileTree(data.buckets).move_file_in(link, uri)
+    BucketTree(data.buckets).move_in(link, uri)
 
 
 def _require_new_uri(data: DataFolder, member: tarfile.TarInfo, is_folder: bool = False) -> str:
@@ -170,8 +167,8 @@ def _require_new_uri(data: DataFolder, member: tarfile.TarInfo, is_folder: bool 
     bucket, _, name = path.removeprefix(BUCKETS_PREFIX).partition("/")
     if not path.startswith(BUCKETS_PREFIX) or not (name or is_folder) or name.endswith("/"):
         raise SnapshotInvalid(f"the archive has {path!a}, which no export writes")
-    uri = build_object_uri(bucket, name)
-    if BucketFileTree(data.buckets).find_file_or_folder_stat(uri) is not None:
+    uri = join_uri(bucket, name)
+    if BucketTree(data.buckets).stat(uri) is not None:
         raise _build_double_error(member)
     return uri
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.gs_uri import is_utf8_encodable
-from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
+from vertex_emulator.gcs.files import ROOT, BucketTree, is_utf8
 from vertex_emulator.times import format_time
 
 MAX_LISTED = 1000
@@ -24,9 +23,9 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file, link or special, `size` in
     bytes, `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    tree = BucketFileTree(buckets_folder)
+    tree = BucketTree(buckets_folder)
     number = 0
-    with _translate_errors_to_api_errors(tree, uri, "folder"), tree.open_folder_scan(uri) as entries:
+    with _translate_errors_to_api_errors(tree, uri, "folder"), tree.scan(uri) as entries:
 
         def count_and_key(entry: os.DirEntry[str]) -> tuple[bool, str]:
             nonlocal number
@@ -38,7 +37,7 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
         rows = [_serialize_entry_unless_deleted(base, entry) for entry in shown]
         return {
             "uri": uri,
-            "path": str(tree.build_local_path(uri)),
+            "path": str(tree.path(uri)),
             "entries": [row for row in rows if row is not None],
             "left_out": number - len(shown),
         }
@@ -46,20 +45,20 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
 
 def open_bucket_file(buckets_folder: Path, uri: str) -> FileIO:
     """Open the file of a gs:// URI. Raises ApiError."""
-    tree = BucketFileTree(buckets_folder)
+    tree = BucketTree(buckets_folder)
     with _translate_errors_to_api_errors(tree, uri, "file"):
-        return tree.open_regular_file(uri)
+        return tree.open(uri)
 
 
 @contextlib.contextmanager
-def _translate_errors_to_api_errors(tree: BucketFileTree, uri: str, kind: str) -> Iterator[None]:
+def _translate_errors_to_api_errors(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
     """Raise ApiError for a URI that is invalid or names nothing of this kind."""
     try:
         yield
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
     except OSError as error:
-        message = f"There is no {kind} {uri} ({tree.build_local_path(uri)}): {error.strerror}."
+        message = f"There is no {kind} {uri} ({tree.path(uri)}): {error.strerror}."
         raise ApiError("NOT_FOUND", message) from error
 
 
@@ -74,7 +73,7 @@ def _serialize_entry_unless_deleted(base_uri: str, entry: os.DirEntry[str]) -> d
         return None
     return {
         "name": os.fsencode(entry.name).decode(errors="backslashreplace"),
-        "uri": f"{base_uri}{entry.name}" if is_utf8_encodable(entry.name) else "",
+        "uri": f"{base_uri}{entry.name}" if is_utf8(entry.name) else "",
         "kind": _KINDS.get(stat.S_IFMT(status.st_mode), "special"),
         "size": status.st_size,
         "modified": format_time(status.st_mtime_ns),

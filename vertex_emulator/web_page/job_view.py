@@ -11,7 +11,7 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resources import job_json, pipeline_json, time_fields
 from vertex_emulator.web_page.study_view import build_study_view
@@ -72,7 +72,7 @@ class JobViewBuilder:
         if job.kind == CUSTOM_JOB:
             folders |= get_output_directories_by_variable(spec)
         for label, uri in folders.items():
-            yield {"label": label, "uri": uri, "path": str(BucketFileTree(self.buckets).build_local_path(uri))}
+            yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).path(uri))}
 
     def _iterate_serialized_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
+from vertex_emulator.gcs.files import ROOT, BucketTree
 from vertex_emulator.http.open_file_response import OpenFileResponse
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, job_change_events, job_list
@@ -83,7 +83,7 @@ class Page:
         # Imported here, and in `_get_scalars`, because most jobs write no event files, and their messages take 20 MB.
         from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 
-        return CurveReaderCache(BucketFileTree(self.buckets))
+        return CurveReaderCache(BucketTree(self.buckets))
 
     def _get_scalars(self, request: Request) -> Response:
         from vertex_emulator.web_page.scalars_view import build_scalars_view

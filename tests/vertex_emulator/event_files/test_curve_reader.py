@@ -16,7 +16,7 @@ from vertex_emulator.event_files import curve_reader, curve_reader_cache, event_
 from vertex_emulator.event_files.curve_reader import CurveReader
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 from vertex_emulator.event_files.tfrecord_reader import MAX_RECORD_BYTES
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 
 NAME = "events.out.tfevents.1.host"
 
@@ -26,7 +26,7 @@ def loss(*steps: int) -> bytes:
 
 
 def new_reader(buckets: Path) -> CurveReader:
-    return CurveReader(BucketFileTree(buckets), LOG)
+    return CurveReader(BucketTree(buckets), LOG)
 
 
 def steps(reader: CurveReader, run: str = "", tag: str = "loss") -> Any:
@@ -102,7 +102,7 @@ def test_a_cache_reads_long_logs_in_parts(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("vertex_emulator.event_files.tfrecord_reader.MAX_RECORD_BYTES", 100)
     for begin in range(0, 100, 10):
         add_to_file(tmp_path, f"tfevents.{begin:02d}", loss(*range(begin, begin + 10)))
-    cache = CurveReaderCache(BucketFileTree(tmp_path))
+    cache = CurveReaderCache(BucketTree(tmp_path))
     counts: list[int] = []
     has_more = True
     while has_more:
@@ -121,7 +121,7 @@ def test_a_cache_holds_a_limited_number_of_curves(tmp_path: Path, monkeypatch: p
         for run in range(3):
             content = records(plain(f"tag {i}", 1, 0.5) for i in range(3))
             add_to_file(tmp_path, NAME, content, f"{number}/{run}")
-    cache = CurveReaderCache(BucketFileTree(tmp_path))
+    cache = CurveReaderCache(BucketTree(tmp_path))
     with cache.lock_and_update_readers([f"{LOG}/{number}" for number in range(3)]) as readers:
         assert [reader.curve_count for reader in readers] == [9, 3, 0]
         assert "too many runs and tags: those that came last are left out" in readers[1].problems
@@ -150,7 +150,7 @@ def test_a_log_folder_is_searched_to_a_limit(tmp_path: Path, monkeypatch: pytest
         for number in range(9):
             add_to_file(tmp_path, f"tfevents.{number}", b"", str(run))
     # 20 folders, and the files of the first ones.
-    assert len(event_file_search.list_event_files(BucketFileTree(tmp_path), LOG)) == 30
+    assert len(event_file_search.list_event_files(BucketTree(tmp_path), LOG)) == 30
 
 
 @pytest.mark.parametrize("begin", [struct.pack("<Q", 1 << 62), b"damaged!"], ids=["long", "damaged"])

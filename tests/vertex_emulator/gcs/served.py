@@ -14,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.routes.all_routes import open_stores_and_build_routes
-from vertex_emulator.gcs.routes.os_and_disconnect_errors import get_error_handlers
+from vertex_emulator.gcs import messages, routes
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:
@@ -27,8 +26,8 @@ class ServedStorage:
 
     def __init__(self, root: Path) -> None:
         app = Starlette(
-            routes=open_stores_and_build_routes(root / "gcs", root / "uploads", root / "objects.db"),
-            exception_handlers={ApiError: _refusal, **get_error_handlers()},
+            routes=routes.build(root / "gcs", root / "uploads", root / "objects.db"),
+            exception_handlers={ApiError: _refusal, **messages.ERROR_HANDLERS},
         )
         listener = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))

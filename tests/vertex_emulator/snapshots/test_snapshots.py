@@ -22,8 +22,7 @@ from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
-from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_records import ObjectMetadata
+from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.replicas.saved_logs import iterate_saved_log_or_none
 from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
@@ -78,8 +77,8 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     os.utime(file, ns=(GENERATION, GENERATION))
     (file.parent / "link").symlink_to("/etc/passwd")
     (emulator.data.buckets / "empty").mkdir()
-    metadata = ObjectMetadataDatabase(emulator.data.object_metadata)
-    metadata.set("models", "run/model.txt", GENERATION, ObjectMetadata({"contentType": "text/x-model"}))
+    metadata = MetadataDatabase(emulator.data.object_metadata)
+    metadata.set("models", "run/model.txt", GENERATION, Metadata({"contentType": "text/x-model"}))
     metadata.close()
     emulator.data.token.write_text("the token")
     emulator.data.secrets.write_text('{"p": {"s": "the secret"}}')
@@ -120,8 +119,8 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
     assert (model.read_text(), model.stat().st_mtime_ns) == ("42", GENERATION)
     assert names(model.parent) == ["checkpoints", "logs", "model", "model.txt"]
     assert names(after.data.buckets) == ["empty", "models"]
-    metadata = ObjectMetadataDatabase(after.data.object_metadata)
-    assert metadata.get_or_empty("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
+    metadata = MetadataDatabase(after.data.object_metadata)
+    assert metadata.get("models", "run/model.txt", GENERATION).fields == {"contentType": "text/x-model"}
     metadata.close()
     submit(after)
     after.run()

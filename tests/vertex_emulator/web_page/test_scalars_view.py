@@ -19,7 +19,7 @@ from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.errors import ApiError
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
 from vertex_emulator.event_files.tfrecord_reader import MAX_RECORD_BYTES
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.web_page import scalars_view
 
 __all__ = ["emulator"]
@@ -29,9 +29,9 @@ WORST = """
 import resource, sys, time
 from pathlib import Path
 from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs.files import BucketTree
 
-cache = CurveReaderCache(BucketFileTree(Path(sys.argv[1])))
+cache = CurveReaderCache(BucketTree(Path(sys.argv[1])))
 used, most = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with cache.lock_and_update_readers(["gs://logs/run"]) as (reader,):
     assert reader.has_files and not reader.problems, reader.problems
@@ -40,7 +40,7 @@ print(time.process_time() - used, (resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 
 def view(emulator: Emulator, job_id: str, *tags: str) -> dict[str, Any]:
-    cache = CurveReaderCache(BucketFileTree(emulator.data.buckets))
+    cache = CurveReaderCache(BucketTree(emulator.data.buckets))
     return scalars_view.build_scalars_view(emulator.database, cache, emulator.job(job_id), tags)
 
 

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.bucket_store import BucketStore
-from vertex_emulator.gcs.object_metadata_database import ObjectMetadataDatabase
-from vertex_emulator.gcs.object_store import ObjectStore
-from vertex_emulator.gcs.symlink_safe_bucket_files import BucketFileTree
+from vertex_emulator.gcs import files
+from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.metadata import MetadataDatabase
+from vertex_emulator.gcs.objects import BucketStore, ObjectStore
 
 NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
 
@@ -23,32 +22,30 @@ def objects(tmp_path: Path) -> ObjectStore:
             continue  # a folder here, because of the names below it
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if name.endswith("/") else path.write_text(name)
-    return ObjectStore(BucketStore(BucketFileTree(root), ObjectMetadataDatabase(tmp_path / "objects.db")))
+    return ObjectStore(BucketStore(BucketTree(root), MetadataDatabase(tmp_path / "objects.db")))
 
 
 def test_names_are_sorted_and_exclude_folders(objects: ObjectStore) -> None:
-    assert list(objects.iterate_object_names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
+    assert list(objects.names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
 
 
 @pytest.mark.parametrize("prefix", ["", "a", "a/", "a/b", "ä", "z/y/", "z/y/x/w", "nothing"])
 def test_prefix_selects_names_that_start_with_it(objects: ObjectStore, prefix: str) -> None:
-    everything = list(objects.iterate_object_names("bucket"))
-    assert list(objects.iterate_object_names("bucket", prefix)) == [
-        name for name in everything if name.startswith(prefix)
-    ]
+    everything = list(objects.names("bucket"))
+    assert list(objects.names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
 
 
 def test_large_folder_is_listed_in_batches(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = list(objects.iterate_object_names("bucket"))
-    monkeypatch.setattr(object_name_listing, "_FIRST_BATCH", 1)
-    monkeypatch.setattr(object_name_listing, "_MAX_BATCH", 2)
-    assert list(objects.iterate_object_names("bucket")) == everything
-    assert list(objects.iterate_object_names("bucket", "a")) == [name for name in everything if name.startswith("a")]
+    everything = list(objects.names("bucket"))
+    monkeypatch.setattr(files, "_FIRST_BATCH", 1)
+    monkeypatch.setattr(files, "_MAX_BATCH", 2)
+    assert list(objects.names("bucket")) == everything
+    assert list(objects.names("bucket", "a")) == [name for name in everything if name.startswith("a")]
 
 
 def test_folders_stand_for_their_objects(objects: ObjectStore) -> None:
     def prefixes(prefix: str, after: str = "") -> list[str]:
-        return list(objects.iterate_object_names("bucket", prefix, after, folders_as_prefixes=True))
+        return list(objects.names("bucket", prefix, after, folders_as_prefixes=True))
 
     assert prefixes("") == ["a b/", "a-/", "a.txt", "a/", "a0", "z/", "ä/"]
     assert prefixes("a/") == ["a/1", "a/b/"]
@@ -57,30 +54,30 @@ def test_folders_stand_for_their_objects(objects: ObjectStore) -> None:
 
 
 def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:
-    everything = list(objects.iterate_object_names("bucket"))
+    everything = list(objects.names("bucket"))
     for after in [*everything, "a/\U0010ffff", "a", "", "zz"]:
-        assert list(objects.iterate_object_names("bucket", "", after)) == [name for name in everything if name > after]
+        assert list(objects.names("bucket", "", after)) == [name for name in everything if name > after]
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
 def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.buckets.validate_object_name("bucket", name)
+        objects.buckets.check_name("bucket", name)
     assert raised.value.http == 400
 
 
 @pytest.mark.parametrize("bucket", ["..", "UPPER", "a/b", "", "bucket/../other"])
 def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
-        objects.buckets.create_new_bucket(bucket)
-    assert objects.buckets.find_bucket_folder_stat(bucket) is None
+        objects.buckets.create(bucket)
+    assert objects.buckets.find(bucket) is None
 
 
 def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
-    objects.buckets.create_new_bucket("empty")
+    objects.buckets.create("empty")
     (objects.buckets.tree.root / "empty" / "x" / "y").mkdir(parents=True)
-    objects.buckets.delete_bucket("empty")
-    assert objects.buckets.list_bucket_names() == ["bucket"]
+    objects.buckets.delete("empty")
+    assert objects.buckets.names() == ["bucket"]
 
 
 def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
@@ -93,20 +90,20 @@ def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
             Path("d").mkdir()
             os.chdir("d")
         Path("far").touch()
-    assert list(objects.iterate_object_names("bucket", "d/")) == names[:1]
-    assert list(objects.iterate_object_names("bucket", "d/", folders_as_prefixes=True)) == ["d/d/"]
-    found, file = objects.require_object_and_open_unless_folder("bucket", names[0])
+    assert list(objects.names("bucket", "d/")) == names[:1]
+    assert list(objects.names("bucket", "d/", folders_as_prefixes=True)) == ["d/d/"]
+    found, file = objects.open("bucket", names[0])
     with file:
         assert found.name == names[0]
     with pytest.raises(ApiError, match="has more than 100 parts"):
-        objects.require_object_and_open_unless_folder("bucket", names[1])
+        objects.open("bucket", names[1])
     with pytest.raises(ApiError, match="is not empty"):
-        objects.buckets.delete_bucket("bucket")
+        objects.buckets.delete("bucket")
 
 
 def test_file_in_place_of_bucket_is_no_object(objects: ObjectStore) -> None:
     (objects.buckets.tree.root / "plain").touch()
     for name in ("", "x"):
         with pytest.raises(ApiError) as error:
-            objects.require_object_and_open_unless_folder("plain", name)
+            objects.open("plain", name)
         assert error.value.status == "NOT_FOUND"

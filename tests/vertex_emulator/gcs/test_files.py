@@ -19,15 +19,13 @@ from tests.vertex_emulator.gcs.served import ServedStorage
 from tests.vertex_emulator.other_user import NOBODY, needs_root, reachable_folder
 from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs import object_name_listing
-from vertex_emulator.gcs.gs_uri import parse_gs_uri_parts
-from vertex_emulator.gcs.symlink_safe_bucket_files import ROOT, BucketFileTree
+from vertex_emulator.gcs.files import ROOT, BucketTree, split_uri
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> BucketFileTree:
+def tree(tmp_path: Path) -> BucketTree:
     (tmp_path / "gcs").mkdir()
-    return BucketFileTree(tmp_path / "gcs")
+    return BucketTree(tmp_path / "gcs")
 
 
 def count_descriptors() -> int:
@@ -58,32 +56,32 @@ def exchanged(first: Path, second: Path) -> Iterator[None]:
         thread.join()
 
 
-def test_uri_is_path_below_its_bucket(tree: BucketFileTree) -> None:
-    assert parse_gs_uri_parts("gs://my-bucket/run/1/") == ("my-bucket", "run", "1")
-    assert tree.build_local_path("gs://my-bucket/run/1/") == tree.root / "my-bucket" / "run" / "1"
-    assert tree.build_local_path(ROOT) == tree.root
+def test_uri_is_path_below_its_bucket(tree: BucketTree) -> None:
+    assert split_uri("gs://my-bucket/run/1/") == ("my-bucket", "run", "1")
+    assert tree.path("gs://my-bucket/run/1/") == tree.root / "my-bucket" / "run" / "1"
+    assert tree.path(ROOT) == tree.root
 
 
-def test_made_folders_are_open_to_every_user(tree: BucketFileTree) -> None:
-    tree.make_writable_folder("gs://my-bucket/run/model/")
+def test_made_folders_are_open_to_every_user(tree: BucketTree) -> None:
+    tree.mkdir("gs://my-bucket/run/model/")
     made = tree.root / "my-bucket/run/model"
     assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
 
 
-def test_folders_left_private_by_killed_process_are_opened(tree: BucketFileTree) -> None:
+def test_folders_left_private_by_killed_process_are_opened(tree: BucketTree) -> None:
     made = tree.root / "my-bucket/run/model"
     made.parent.mkdir(parents=True, mode=0o700)
     for _ in range(2):
-        tree.make_writable_folder("gs://my-bucket/run/model/")
+        tree.mkdir("gs://my-bucket/run/model/")
         assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
 
 
 @pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
-def test_file_in_place_of_folder_is_named(tree: BucketFileTree, uri: str) -> None:
+def test_file_in_place_of_folder_is_named(tree: BucketTree, uri: str) -> None:
     (tree.root / "my-bucket").mkdir()
     (tree.root / "my-bucket" / "run").touch()
     with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
-        tree.make_writable_folder(uri)
+        tree.mkdir(uri)
 
 
 @pytest.mark.parametrize(
@@ -106,20 +104,20 @@ def test_file_in_place_of_folder_is_named(tree: BucketFileTree, uri: str) -> Non
         f"gs://my-bucket/{'a/' * 513}",
     ],
 )
-def test_invalid_uri_is_rejected_by_every_method(tree: BucketFileTree, uri: str) -> None:
+def test_invalid_uri_is_rejected_by_every_method(tree: BucketTree, uri: str) -> None:
     for method in (
-        tree.raise_unless_uri_is_storable,
-        tree.open_regular_file,
-        tree.make_writable_folder,
-        tree.remove_file,
-        tree.remove_empty_folder,
+        tree.check,
+        tree.open,
+        tree.mkdir,
+        tree.unlink,
+        tree.rmdir,
     ):
         with pytest.raises(InvalidBucketUri):
             method(uri)
     assert list(tree.root.iterdir()) == []
 
 
-def test_link_is_followed_by_no_method(tree: BucketFileTree, tmp_path: Path) -> None:
+def test_link_is_followed_by_no_method(tree: BucketTree, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o700)
     (outside / "x").write_text("of the host")
@@ -130,14 +128,14 @@ def test_link_is_followed_by_no_method(tree: BucketFileTree, tmp_path: Path) -> 
     new.touch()
     for uri in ("gs://my-bucket/out/x", "gs://my-bucket/inside/out/x"):
         for method in (
-            tree.raise_unless_uri_is_storable,
-            tree.find_file_or_folder_stat,
-            tree.open_regular_file,
-            tree.make_writable_folder,
-            tree.remove_file,
-            tree.remove_empty_folder,
-            lambda uri: tree.move_file_in(new, uri),
-            lambda uri: tree.open_folder_scan(uri).__enter__(),
+            tree.check,
+            tree.stat,
+            tree.open,
+            tree.mkdir,
+            tree.unlink,
+            tree.rmdir,
+            lambda uri: tree.move_in(new, uri),
+            lambda uri: tree.scan(uri).__enter__(),
         ):
             with pytest.raises(InvalidBucketUri, match="symbolic link"):
                 method(uri)
@@ -146,7 +144,7 @@ def test_link_is_followed_by_no_method(tree: BucketFileTree, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two paths")
-def test_swapped_folder_leads_nowhere_else(tree: BucketFileTree, tmp_path: Path) -> None:
+def test_swapped_folder_leads_nowhere_else(tree: BucketTree, tmp_path: Path) -> None:
     outside, new = tmp_path / "outside", tmp_path / "new"
     (outside / "model").mkdir(parents=True)
     outside.chmod(0o700)
@@ -162,11 +160,11 @@ def test_swapped_folder_leads_nowhere_else(tree: BucketFileTree, tmp_path: Path)
         while attempts < 2000 or (not refused and time.monotonic() < deadline):
             attempts += 1
             try:
-                tree.make_writable_folder("gs://my-bucket/run/model")
+                tree.mkdir("gs://my-bucket/run/model")
                 new.touch()
-                tree.move_file_in(new, "gs://my-bucket/run/new")
-                tree.remove_file("gs://my-bucket/run/new")
-                tree.open_regular_file("gs://my-bucket/run/secret").close()
+                tree.move_in(new, "gs://my-bucket/run/new")
+                tree.unlink("gs://my-bucket/run/new")
+                tree.open("gs://my-bucket/run/secret").close()
             except InvalidBucketUri:
                 refused += 1
             except FileNotFoundError:
@@ -178,7 +176,7 @@ def test_swapped_folder_leads_nowhere_else(tree: BucketFileTree, tmp_path: Path)
     assert sorted(path.name for path in outside.iterdir()) == ["model", "secret"]
 
 
-def test_what_is_no_regular_file_is_never_opened(tree: BucketFileTree) -> None:
+def test_what_is_no_regular_file_is_never_opened(tree: BucketTree) -> None:
     bucket = tree.root / "my-bucket"
     bucket.mkdir()
     os.mkfifo(bucket / "pipe")
@@ -186,26 +184,26 @@ def test_what_is_no_regular_file_is_never_opened(tree: BucketFileTree) -> None:
         listener.bind(str(bucket / "socket"))
     for name, kind in (("pipe", "a named pipe"), ("socket", "a socket"), ("", "a folder")):
         with pytest.raises(FileNotFoundError, match=f"it is {kind}, not a regular file"):
-            tree.open_regular_file(f"gs://my-bucket/{name}")
+            tree.open(f"gs://my-bucket/{name}")
 
 
-def test_no_descriptor_stays_open(tree: BucketFileTree) -> None:
+def test_no_descriptor_stays_open(tree: BucketTree) -> None:
     (tree.root / "my-bucket").mkdir()
     (tree.root / "my-bucket/link").symlink_to("/etc")
     os.mkfifo(tree.root / "my-bucket/pipe")
     before = count_descriptors()
     for name in ("link", "pipe", "none", "pipe/x", "a/b"):
         with suppress(InvalidBucketUri, OSError):
-            tree.open_regular_file(f"gs://my-bucket/{name}")
+            tree.open(f"gs://my-bucket/{name}")
         with suppress(InvalidBucketUri, OSError):
-            tree.make_writable_folder(f"gs://my-bucket/{name}")
-        with suppress(InvalidBucketUri, OSError), tree.open_folder_scan(f"gs://my-bucket/{name}"):
+            tree.mkdir(f"gs://my-bucket/{name}")
+        with suppress(InvalidBucketUri, OSError), tree.scan(f"gs://my-bucket/{name}"):
             pass
     assert count_descriptors() == before
 
 
 @pytest.fixture
-def ordinary_user() -> Iterator[BucketFileTree]:
+def ordinary_user() -> Iterator[BucketTree]:
     """Run as an ordinary user, in a bucket folder where a container's root has closed a folder."""
     with reachable_folder(0o777) as folder:
         closed = folder / "my-bucket/closed"
@@ -215,25 +213,25 @@ def ordinary_user() -> Iterator[BucketFileTree]:
         closed.chmod(0o700)
         os.seteuid(NOBODY)
         try:
-            yield BucketFileTree(folder)
+            yield BucketTree(folder)
         finally:
             os.seteuid(0)
 
 
 @needs_root
-def test_closed_folder_is_permission_error(ordinary_user: BucketFileTree) -> None:
+def test_closed_folder_is_permission_error(ordinary_user: BucketTree) -> None:
     tree, uri = ordinary_user, "gs://my-bucket/closed/model"
-    for method in (tree.find_file_or_folder_stat, tree.open_regular_file, tree.make_writable_folder, tree.remove_file):
+    for method in (tree.stat, tree.open, tree.mkdir, tree.unlink):
         with pytest.raises(PermissionError):
             method(uri)
-    tree.raise_unless_uri_is_storable(uri)
-    assert object_name_listing.has_objects(tree, "gs://my-bucket/closed")
-    assert [*object_name_listing.iterate_object_names(tree, "my-bucket", folders_as_prefixes=True)] == ["closed/"]
-    tree.make_writable_folder("gs://my-bucket/open/model")
+    tree.check(uri)
+    assert tree.has_objects("gs://my-bucket/closed")
+    assert [*tree.names("my-bucket", folders_as_prefixes=True)] == ["closed/"]
+    tree.mkdir("gs://my-bucket/open/model")
     assert modes(tree.root / "my-bucket/open/model") == [0o777]
 
 
-def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketFileTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketTree, monkeypatch: pytest.MonkeyPatch) -> None:
     make_folder, removals = os.mkdir, iter(range(7))
 
     def make_and_lose(name: str, *, dir_fd: int) -> None:
@@ -242,22 +240,22 @@ def test_folders_that_vanish_meanwhile_are_made_again(tree: BucketFileTree, monk
             os.rmdir(name, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "mkdir", make_and_lose)
-    tree.make_writable_folder("gs://my-bucket/run/model")
+    tree.mkdir("gs://my-bucket/run/model")
     assert (tree.root / "my-bucket/run/model").is_dir()
     assert next(removals, None) is None
 
 
-def test_folders_that_always_vanish_are_one_error(tree: BucketFileTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_always_vanish_are_one_error(tree: BucketTree, monkeypatch: pytest.MonkeyPatch) -> None:
     new = tree.root.parent / "new"
     new.touch()
     monkeypatch.setattr(os, "mkdir", lambda name, *, dir_fd: None)
-    for create in (tree.make_writable_folder, lambda uri: tree.move_file_in(new, uri)):
+    for create in (tree.mkdir, lambda uri: tree.move_in(new, uri)):
         with pytest.raises(InvalidBucketUri, match='run/new" cannot be created: its folders are removed'):
             create("gs://my-bucket/run/new")
     assert new.exists()
 
 
-def test_a_lease_on_a_file_keeps_nobody_waiting(tree: BucketFileTree) -> None:
+def test_a_lease_on_a_file_keeps_nobody_waiting(tree: BucketTree) -> None:
     """Linux lets an opener wait for 45 s for a lease that its holder keeps, and a container can take it again."""
     path = tree.root / "my-bucket" / "leased"
     path.parent.mkdir()
@@ -273,7 +271,7 @@ def test_a_lease_on_a_file_keeps_nobody_waiting(tree: BucketFileTree) -> None:
     try:
         assert os.read(reader, 4) == b"held"
         with pytest.raises(BlockingIOError):
-            tree.open_regular_file("gs://my-bucket/leased")
+            tree.open("gs://my-bucket/leased")
         with ServedStorage(tree.root.parent) as storage:
             reply = storage.ask("GET", "/storage/v1/b/my-bucket/o/leased?alt=media")
         assert (reply.status_code, reply.json()["error"]["status"]) == (503, "UNAVAILABLE")
@@ -282,4 +280,4 @@ def test_a_lease_on_a_file_keeps_nobody_waiting(tree: BucketFileTree) -> None:
         os.waitpid(child, 0)
         os.close(reader)
         os.close(writer)
-    tree.open_regular_file("gs://my-bucket/leased").close()
+    tree.open("gs://my-bucket/leased").close()

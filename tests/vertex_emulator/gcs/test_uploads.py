@@ -1,4 +1,4 @@
-"""Uploads over HTTP, as clients send them when something goes wrong."""
+"""Uploads over HTTP, as clients send them when something goes wrong, and the parser of multipart bodies."""
 
 import os
 import time
@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.vertex_emulator.gcs.served import ServedStorage
-from vertex_emulator.gcs import upload_sessions
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs import uploads
 
 URL = "/upload/storage/v1/b/bucket/o"
 
@@ -103,7 +104,7 @@ def ids(root: Path) -> set[str]:
     return {path.stem for path in (root / "uploads").iterdir()}
 
 
-def make_idle(root: Path, *addresses: str, by: float = upload_sessions.IDLE_SECONDS + 60) -> None:
+def make_idle(root: Path, *addresses: str, by: float = uploads.IDLE_SECONDS + 60) -> None:
     """Make as if the last bytes of uploads had come longer ago, those of the first the longest."""
     for place, address in enumerate(addresses):
         at = time.time() - by - 60 * (len(addresses) - place)
@@ -114,7 +115,7 @@ def make_idle(root: Path, *addresses: str, by: float = upload_sessions.IDLE_SECO
 def test_uploads_beyond_the_most_are_refused(
     client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload_sessions, "MAX_UPLOADS", 3)
+    monkeypatch.setattr(uploads, "MAX_UPLOADS", 3)
     for _ in range(3):
         begun(client)
     reply = client.ask("POST", f"{URL}?uploadType=resumable&name=x", json={})
@@ -128,7 +129,7 @@ def test_uploads_beyond_the_most_are_refused(
 def test_finished_then_oldest_idle_uploads_make_room(
     client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload_sessions, "MAX_UPLOADS", 3)
+    monkeypatch.setattr(uploads, "MAX_UPLOADS", 3)
     older, old, finished = (begun(client) for _ in range(3))
     sent(client, finished, b"0", "0-0/1")
     make_idle(root, older, old)
@@ -148,14 +149,14 @@ def test_idle_uploads_hold_no_more_than_the_disk_has_left(
     for address in (older, old, new):
         sent(client, address, bytes(1000), "0-999/2000")
     make_idle(root, older, old)
-    monkeypatch.setattr(upload_sessions.Uploads, "_get_free_bytes", lambda _: 1500)
+    monkeypatch.setattr(uploads.Uploads, "_free_bytes", lambda _: 1500)
     begun(client)
     assert [sent(client, each, b"", "*/1").status_code for each in (older, old, new)] == [404, 308, 308]
 
 
 def test_expired_uploads_go_while_the_emulator_runs(client: ServedStorage, root: Path) -> None:
     expired = begun(client)
-    make_idle(root, expired, by=upload_sessions.EXPIRY_SECONDS)
+    make_idle(root, expired, by=uploads.EXPIRY_SECONDS)
     kept = begun(client)
     assert ids(root) == {kept.rpartition("=")[2]}
 
@@ -164,7 +165,7 @@ def test_bytes_of_an_upload_that_was_removed_are_too(
     client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when one is removed to make room while its client sends."""
-    monkeypatch.setattr(upload_sessions, "MAX_UPLOADS", 1)
+    monkeypatch.setattr(uploads, "MAX_UPLOADS", 1)
     (root / "uploads" / f"{'0' * 32}.partial").write_bytes(b"0123")
     make_idle(root, "=" + "0" * 32)
     begun(client)
@@ -177,7 +178,7 @@ def test_full_disk_is_reported_and_leaves_nothing(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(upload_sessions.Upload, "append", full)
+    monkeypatch.setattr(uploads.Upload, "append", full)
     reply = client.ask("POST", f"{URL}?uploadType=media&name=x", data=b"0123")
     assert (reply.status_code, reply.json()["error"]["status"]) == (507, "RESOURCE_EXHAUSTED")
     assert list((root / "uploads").iterdir()) == []
@@ -205,3 +206,72 @@ def test_bad_upload_is_rejected_with_reason(client: ServedStorage, root: Path, p
 def test_a_range_that_is_none_is_refused(client: ServedStorage, header: str) -> None:
     reply = client.ask("PUT", begun(client), data=b"x", headers={"content-range": header})
     assert (reply.status_code, "Content-Range" in reply.text) == (400, True)
+
+
+HEADER = 'multipart/related; boundary="==b=="'
+META = b'--==b==\r\ncontent-type: application/json\r\n\r\n{"name": "n"}\r\n'
+MEDIA = b"--==b==\r\ncontent-type: text/plain\r\n\r\n"
+
+
+def body(content: bytes) -> bytes:
+    return META + MEDIA + content + b"\r\n--==b==--"
+
+
+def received(data: bytes, size: int, header: str = HEADER) -> bytes:
+    related = uploads.MultipartParser(header)
+    media = b"".join(related.feed(data[at : at + size]) for at in range(0, len(data), size))
+    media += related.finish()
+    assert related.metadata == {"name": "n"}
+    return media
+
+
+@pytest.mark.parametrize("content", [b"", b"\r\n", b"x", b"--==b=", b"\r\n--==b\r\n\r\n", bytes(range(256)) * 3])
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 10_000])
+def test_content_does_not_depend_on_chunk_boundaries(content: bytes, size: int) -> None:
+    assert received(body(content), size) == content
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"x\n\ny"])
+def test_parser_accepts_gcloud_line_feeds_and_single_quotes(content: bytes) -> None:
+    head = b'--==b==\nContent-Type: application/json\nMIME-Version: 1.0\n\n{"name": "n"}\n--==b==\n'
+    data = head + b"Content-Type: text/plain\nContent-Transfer-Encoding: binary\n\n" + content + b"\n--==b==--\n"
+    for size in (1, 5, 1000):
+        assert received(data, size, "multipart/related; boundary='==b=='") == content
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "before its closing boundary"),
+        (META, "before its closing boundary"),
+        (META + MEDIA + b"cut off", "before its closing boundary"),
+        (body(b"x").replace(b'{"name"', b"{name"), "Invalid JSON"),
+        (body(b"x").replace(b'{"name": "n"}', b"[]"), "must be an object"),
+        (body(b"x").replace(b"text/plain", b"text/plain\r\ncontent-transfer-encoding: base64"), "base64"),
+        (b"x" * (2 << 20), "first MiB"),
+    ],
+)
+def test_a_malformed_body_is_refused_with_its_fault(data: bytes, reason: str) -> None:
+    with pytest.raises(ApiError, match=reason):
+        received(data, 1 << 16)
+
+
+@pytest.mark.parametrize("header", ["", "application/json", "multipart/related", "multipart/mixed; boundary=b"])
+def test_a_type_without_a_boundary_is_refused(header: str) -> None:
+    with pytest.raises(ApiError, match="Content-Type"):
+        uploads.MultipartParser(header)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [b"--b\n" * (1 << 18), b"--b\nx: y" * (1 << 17), b"\n--b " * (1 << 17), b"--b" + b" " * (1 << 20)],
+    ids=["boundaries", "headers", "marks", "spaces"],
+)
+@pytest.mark.parametrize("size", [1, 1 << 16])
+def test_a_head_without_end_takes_linear_time(lines: bytes, size: int) -> None:
+    """Each byte is looked at once, in pieces of a byte too: a quadratic search would take an hour."""
+    data = (b"--b\n\n{}\n" + lines)[: 1 << 17 if size == 1 else None]
+    before = time.process_time()
+    with pytest.raises(ApiError, match="Malformed multipart body"):
+        received(data, size, "multipart/related; boundary=b")
+    assert time.process_time() - before < 10

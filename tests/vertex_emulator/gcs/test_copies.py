@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.gcs.served import ServedStorage
-from vertex_emulator.gcs import object_store
-from vertex_emulator.gcs.preconditions import raise_unless_preconditions_hold
-from vertex_emulator.gcs.routes.copy_compose_move_routes import CopyCall, parse_copy_call_or_none
+from vertex_emulator.gcs import objects
+from vertex_emulator.gcs.copies import Call
+from vertex_emulator.gcs.objects import check_preconditions
 
 OBJECTS = "/storage/v1/b/bucket/o"
 ONE = {"name": "y.txt"}
@@ -49,19 +49,19 @@ def posted(client: ServedStorage, call: str, body: Any = None, **query: Any) -> 
 @pytest.mark.parametrize(
     ("path", "call"),
     [
-        ("b%2Fc/compose", CopyCall("bucket", "b/c", "compose", "bucket", "b/c")),
-        ("x/copyTo/b/other/o/y%20z", CopyCall("bucket", "x", "copyTo", "other", "y z")),
-        ("x%2FcopyTo%2Fb%2Fc%2Fo%2Fd/moveTo/o/y", CopyCall("bucket", "x/copyTo/b/c/o/d", "moveTo", "bucket", "y")),
-        ("x/rewriteTo/b/other/o/y%2Fcompose", CopyCall("bucket", "x", "rewriteTo", "other", "y/compose")),
-        ("a/b/compose", CopyCall("bucket", "a/b", "compose", "bucket", "a/b")),
+        ("b%2Fc/compose", Call("bucket", "b/c", "compose", "bucket", "b/c")),
+        ("x/copyTo/b/other/o/y%20z", Call("bucket", "x", "copyTo", "other", "y z")),
+        ("x%2FcopyTo%2Fb%2Fc%2Fo%2Fd/moveTo/o/y", Call("bucket", "x/copyTo/b/c/o/d", "moveTo", "bucket", "y")),
+        ("x/rewriteTo/b/other/o/y%2Fcompose", Call("bucket", "x", "rewriteTo", "other", "y/compose")),
+        ("a/b/compose", Call("bucket", "a/b", "compose", "bucket", "a/b")),
         ("x", None),
         ("x/restore", None),
         ("x/rewriteTo/b/other", None),
         ("compose", None),
     ],
 )
-def test_names_with_slashes_do_not_confuse_calls(path: str, call: CopyCall | None) -> None:
-    assert parse_copy_call_or_none(f"{OBJECTS}/{path}") == call
+def test_names_with_slashes_do_not_confuse_calls(path: str, call: Call | None) -> None:
+    assert Call.parse(f"{OBJECTS}/{path}") == call
 
 
 def test_a_copy_does_not_share_changes_with_its_source(client: ServedStorage, bucket: Path) -> None:
@@ -164,10 +164,10 @@ def test_one_of_many_conditional_writers_wins(
     client: ServedStorage, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check_slowly(*arguments: Any) -> None:
-        raise_unless_preconditions_hold(*arguments)
+        check_preconditions(*arguments)
         time.sleep(0.005)  # so that others, if they may, do the same before this one writes
 
-    monkeypatch.setattr(object_store, "raise_unless_preconditions_hold", check_slowly)
+    monkeypatch.setattr(objects, "check_preconditions", check_slowly)
     url = "/upload/storage/v1/b/bucket/o?uploadType=media&name=lock"
     generation = client.ask("POST", url, data=b"0").json()["generation"]
 

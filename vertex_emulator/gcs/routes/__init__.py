@@ -1,1 +1,0 @@
-"""Cloud Storage over HTTP: its routes, and the forms of requests and replies."""
