@@ -51,10 +51,10 @@ def _add_job_with_log_and_get_id(data: Path) -> str:
     folder = DataFolder.open(data)
     database = Database(folder.database)
     begin = now_ns()
-    with database.write_transaction() as transaction:
+    with database.write() as transaction:
         location = Location("benchmark", "us-central1")
-        job = transaction.add_job_and_consume_fault(new_id(), CUSTOM_JOB, location, _JOB)
-        transaction.end_job_and_log_outcome(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
+        job = transaction.jobs.add(new_id(), CUSTOM_JOB, location, _JOB)
+        transaction.jobs.end(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
     logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
     database.close()

@@ -99,15 +99,13 @@ def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[st
 def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
     """Measure the processor time of steps of a long study with early stopping."""
     database = Database(data.database)
-    with database.write_transaction() as transaction:
+    with database.write() as transaction:
         study = _add_and_get_study(transaction, STUDY_TRIALS + PARALLEL, {"medianAutomatedStoppingSpec": {}})
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
         for number in range(STUDY_TRIALS + 1, STUDY_TRIALS + PARALLEL + 1):
-            job = transaction.add_job_and_consume_fault(
-                new_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number
-            )
-            transaction.update_and_get_job(job, state=RUNNING, started=job.created)
-            transaction.add_trial(Trial(study.id, number, "ACTIVE", {"x": 0.5}, job.id))
+            job = transaction.jobs.add(new_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number)
+            transaction.jobs.update(job, state=RUNNING, started=job.created)
+            transaction.trials.add(Trial(study.id, number, "ACTIVE", {"x": 0.5}, job.id))
     reconciler = StudyReconciler(database, data, wake=lambda _: None)
     times = []
     for _ in range(1 + REPEATS):
@@ -139,16 +137,16 @@ def _measure_milliseconds_of_each_page(emulator: Emulator, kind: Kind) -> list[f
 def _add_jobs_and_get_long_study_id(data: Path) -> str:
     """Add all jobs, and return the id of the long study, which is in another project."""
     database = Database(DataFolder.open(data).database)
-    with database.write_transaction() as transaction:
+    with database.write() as transaction:
         for kind, spec in _SPECS.items():
             for number in range(JOBS[kind]):
                 labelled = {**spec, "labels": {"number": str(number)}}
-                job = transaction.add_job_and_consume_fault(new_id(), kind, _LOCATION, labelled)
-                transaction.update_and_get_job(job, state=SUCCEEDED)
+                job = transaction.jobs.add(new_id(), kind, _LOCATION, labelled)
+                transaction.jobs.update(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job, TRIALS, 1)
         study = _add_and_get_study(transaction, STUDY_TRIALS, {})
-        transaction.update_and_get_job(study, state=SUCCEEDED)
+        transaction.jobs.update(study, state=SUCCEEDED)
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
     database.close()
     return study.id
@@ -162,15 +160,15 @@ def _add_and_get_study(transaction: Transaction, max_trial_count: int, stopping_
         "parallelTrialCount": PARALLEL,
     }
     location = Location("other", "us-central1")
-    return transaction.add_job_and_consume_fault(new_id(), HYPERPARAMETER_TUNING_JOB, location, spec)
+    return transaction.jobs.add(new_id(), HYPERPARAMETER_TUNING_JOB, location, spec)
 
 
 def _add_trials(transaction: Transaction, study: Job, count: int, measurements: int) -> None:
     spec = _SPECS[CUSTOM_JOB]
     for number in range(1, count + 1):
-        job = transaction.add_job_and_consume_fault(new_id(), CUSTOM_JOB, study.location, spec, study.id, number)
-        transaction.update_and_get_job(job, state=SUCCEEDED)
+        job = transaction.jobs.add(new_id(), CUSTOM_JOB, study.location, spec, study.id, number)
+        transaction.jobs.update(job, state=SUCCEEDED)
         values = ({"x": number / count}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,) * measurements, _MEASUREMENT)
         trial = Trial(study.id, number, "SUCCEEDED", *values)
-        transaction.add_trial(trial)
-        transaction.update_trial(trial)
+        transaction.trials.add(trial)
+        transaction.trials.update(trial)

@@ -26,7 +26,7 @@ from vertex_emulator.api.unserved_path_errors import (
     build_unimplemented_or_not_found_error,
 )
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database, sqlite_errors
+from vertex_emulator.database import Database, connection
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs import messages as gcs_messages
 from vertex_emulator.gcs import routes as gcs_routes
@@ -114,19 +114,19 @@ class App:
 
     def _try_database_and_executor_and_respond_with_readiness(self, _request: Request) -> Response:
         try:
-            with self.database.write_transaction() as transaction:
-                transaction.set_setting("ready", format_time(now_ns()))
+            with self.database.write() as transaction:
+                transaction.settings.set("ready", format_time(now_ns()))
             self.executor.ping()
         except (sqlite3.Error, EmulatorError) as error:
-            reason = sqlite_errors.describe_database_error(error) if isinstance(error, sqlite3.Error) else str(error)
+            reason = connection.describe(error) if isinstance(error, sqlite3.Error) else str(error)
             return JSONResponse({"status": "unavailable", "reason": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
 
 
 def _log_and_respond_with_database_error(request: Request, error: sqlite3.Error) -> Response:
     _log.error("%s %a: %s", request.method, request.url.path, error)
-    message = f"{sqlite_errors.describe_database_error(error)}. Nothing was changed."
-    if sqlite_errors.is_disk_full(error):
+    message = f"{connection.describe(error)}. Nothing was changed."
+    if connection.is_disk_full(error):
         return build_error_response(ApiError("RESOURCE_EXHAUSTED", message, http=507))
     return build_error_response(ApiError("UNAVAILABLE", message))
 

@@ -19,7 +19,7 @@ def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
     body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": api_state(job)}
     body |= job_times(job)
-    if job.is_terminal and job.ending is not None and (error := job.ending.error_if_failed_or_cancelled) is not None:
+    if job.is_terminal and job.ending is not None and (error := job.ending.error) is not None:
         body["error"] = error
     if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [trial_json(trial) for trial in trials]):
         body["trials"] = trial_bodies

@@ -192,8 +192,8 @@ def _stop_on_signals_in_block(server: uvicorn.Server) -> Iterator[None]:
 
 def _open_listener_and_store_port(host: str, port: int | None, database: Database) -> Listener:
     """Open a socket on the requested port, else on the last one (so that links stay valid), else on a free one."""
-    with database.read_transaction() as transaction:
-        remembered = transaction.find_setting("port")
+    with database.read() as transaction:
+        remembered = transaction.settings.get("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in candidates:
@@ -209,8 +209,8 @@ def _open_listener_and_store_port(host: str, port: int | None, database: Databas
     # connection that is kept alive waits 40 ms for the client's acknowledgement of its headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        with database.write_transaction() as transaction:
-            transaction.set_setting("port", str(listener.getsockname()[1]))
+        with database.write() as transaction:
+            transaction.settings.set("port", str(listener.getsockname()[1]))
     except sqlite3.Error as error:
         listener.close()
         raise StartError(f"the database cannot be written: {error}") from error
@@ -230,17 +230,17 @@ def _build_reachable_url(listen_host: str, port: int) -> str:
 
 def _merge_and_store_container_settings(database: Database, given: Mapping[str, Any]) -> ContainerSettings:
     """Return the settings of containers: what is given, else those of the last start, else the defaults."""
-    with database.write_transaction() as transaction:
-        options = {**json.loads(transaction.find_setting("containers") or "{}"), **given}
-        transaction.set_setting("containers", json.dumps(options))
+    with database.write() as transaction:
+        options = {**json.loads(transaction.settings.get("containers") or "{}"), **given}
+        transaction.settings.set("containers", json.dumps(options))
     return ContainerSettings(**options)
 
 
 def _get_or_create_emulator_id(database: Database) -> str:
     """Return the id that labels the containers of this data folder, and create it at the first start."""
-    with database.write_transaction() as transaction:
-        emulator_id = transaction.find_setting("emulator")
+    with database.write() as transaction:
+        emulator_id = transaction.settings.get("emulator")
         if emulator_id is None:
             emulator_id = token_hex(6)
-            transaction.set_setting("emulator", emulator_id)
+            transaction.settings.set("emulator", emulator_id)
     return emulator_id

@@ -13,14 +13,7 @@ import pytest
 from tests.vertex_emulator.jobs import IMAGE
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import (
-    Database,
-    Transaction,
-    job_queue_statements,
-    job_statements,
-    model_statements,
-    operation_statements,
-)
+from vertex_emulator.database import Database, Transaction, jobs, models
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
@@ -209,9 +202,9 @@ class FusedDatabase(Database):
         self._fuse = fuse
 
     @contextmanager
-    def write_transaction(self) -> Iterator[Transaction]:
+    def write(self) -> Iterator[Transaction]:
         self._fuse.step()
-        with super().write_transaction() as transaction:
+        with super().write() as transaction:
             yield transaction
         self._fuse.step()
 
@@ -257,8 +250,8 @@ class Emulator:
         self.queue.add("resync")
 
     def job(self, job_id: str) -> Job:
-        with self.database.read_transaction() as transaction:
-            found = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            found = transaction.jobs.get(job_id)
         assert found is not None
         return found
 
@@ -284,8 +277,8 @@ class Emulator:
 
 
 def _all_ended(emulator: Emulator) -> bool:
-    with emulator.database.read_transaction() as transaction:
-        return not transaction.list_unfinished_job_ids()
+    with emulator.database.read() as transaction:
+        return not transaction.jobs.unfinished()
 
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,9 +289,9 @@ def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         pipeline_reconciler,
         study_reconciler,
         custom_job_deadlines,
-        job_statements,
-        job_queue_statements,
-        model_statements,
-        operation_statements,
+        jobs,
+        jobs,
+        models,
+        models,
     ):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

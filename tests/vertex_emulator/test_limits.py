@@ -51,23 +51,21 @@ def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: Smal
     database = Database(data.database)
     scheduler = Scheduler(database, docker_on_a_small_machine, data, WorkQueue(), 4)
     job_id = new_id()
-    with database.write_transaction() as transaction:
-        transaction.add_job_and_consume_fault(
-            job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY))
-        )
+    with database.write() as transaction:
+        transaction.jobs.add(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)))
 
     def ended() -> Job | None:
         scheduler.wake(job_id)
         while scheduler.try_to_process_next_key(timeout=0):
             pass
-        with database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with database.read() as transaction:
+            job = transaction.jobs.get(job_id)
         assert job is not None
         return job if job.is_terminal else None
 
     job = until(ended, "the job's end")
-    with database.read_transaction() as transaction:
-        warnings = [line.text for line in transaction.list_service_messages(job_id) if line.severity == "WARNING"]
+    with database.read() as transaction:
+        warnings = [line.text for line in transaction.jobs.messages(job_id) if line.severity == "WARNING"]
     database.close()
     assert job is not None
     assert job.ending is not None

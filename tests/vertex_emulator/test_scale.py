@@ -14,7 +14,8 @@ from tests.vertex_emulator.scheduling.steps import reports, submit_study
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
-from vertex_emulator.database import Database, job_statements, trial_statements
+from vertex_emulator.database import Database, jobs
+from vertex_emulator.database import trials as trial_table
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.scheduling import study_and_trial_stopping
 from vertex_emulator.web_page.job_list import build_job_list_reply, parse_job_query
@@ -24,11 +25,11 @@ FEW, MANY = 300, 3000
 
 def filled(path: Path, count: int) -> Database:
     database = Database(path)
-    with database.write_transaction() as transaction:
+    with database.write() as transaction:
         for number in range(count):
             spec = custom_job_spec() | {"labels": {"number": f"n{number}"}}
-            job = transaction.add_job_and_consume_fault(str(number), CUSTOM_JOB, LOCATION, spec)
-            transaction.update_and_get_job(job, state=SUCCEEDED)
+            job = transaction.jobs.add(str(number), CUSTOM_JOB, LOCATION, spec)
+            transaction.jobs.update(job, state=SUCCEEDED)
     return database
 
 
@@ -79,7 +80,7 @@ def test_a_page_costs_the_same_among_many_jobs(
 def test_a_search_parses_only_jobs_that_may_match(
     few_and_many: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    parsed = count_calls(monkeypatch, "_parse_job")
+    parsed = count_calls(monkeypatch, "_parse")
     assert api_page(few_and_many[1], filter=text) == (["n5"] if "n5" in text else [])
     assert len(parsed) < 10
 
@@ -87,10 +88,10 @@ def test_a_search_parses_only_jobs_that_may_match(
 def test_counts_and_leftovers_parse_no_job(
     few_and_many: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed = count_calls(monkeypatch, "_parse_job")
-    with few_and_many[1].read_transaction() as transaction:
-        assert transaction.count_non_trial_jobs_by_state() == {SUCCEEDED: MANY}
-        assert transaction.find_ids_without_job(["1", "gone"]) == {"gone"}
+    parsed = count_calls(monkeypatch, "_parse")
+    with few_and_many[1].read() as transaction:
+        assert transaction.jobs.count_by_state() == {SUCCEEDED: MANY}
+        assert transaction.jobs.missing(["1", "gone"]) == {"gone"}
     assert parsed == []
 
 
@@ -112,7 +113,7 @@ def test_a_study_reads_each_trial_a_few_times(
         use_clock(clock, monkeypatch)
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
-            parsed = count_calls(patch, "_parse_trial", trial_statements)
+            parsed = count_calls(patch, "_parse", trial_table)
             curves = count_calls(patch, "build_learning_curves_of_trial", study_and_trial_stopping)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
@@ -122,7 +123,7 @@ def test_a_study_reads_each_trial_a_few_times(
     assert reads[1] < 1.2 * reads[0] < 30
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch, name: str, module: ModuleType = job_statements) -> list[object]:
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str, module: ModuleType = jobs) -> list[object]:
     """The arguments with which a function of a module is called from now on."""
     calls: list[object] = []
     function = getattr(module, name)

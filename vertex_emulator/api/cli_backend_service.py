@@ -11,7 +11,7 @@ from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import Job, list_requested_replicas
+from vertex_emulator.database.records import Job, requested_replicas
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
 from vertex_emulator.event_files.event_file_folders import list_event_file_folders
 from vertex_emulator.event_files.event_file_search import list_event_files
@@ -40,12 +40,12 @@ class CliBackendService:
 
     def get_emulator_status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), replicas, what they reach, schedules, and faults."""
-        with self.database.read_transaction() as transaction:
-            counts = transaction.count_non_trial_jobs_by_state()
-            active = len(transaction.list_unfinished_job_ids())
-            slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
-            faults = transaction.injected_faults.list_remaining_job_counts_and_faults()
-            schedules = transaction.schedules.count_schedules_by_paused()
+        with self.database.read() as transaction:
+            counts = transaction.jobs.count_by_state()
+            active = len(transaction.jobs.unfinished())
+            slots = sum(transaction.queue.occupied().values())
+            faults = transaction.faults.pending()
+            schedules = transaction.schedules.count_by_paused()
             clock = short_time(read_clock(transaction)) if is_clock_set(transaction) else None
         return {
             "data": str(self.data.root),
@@ -64,13 +64,13 @@ class CliBackendService:
         to its study, and a pipeline to its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError
         NOT_FOUND.
         """
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
-            progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
+            progress = transaction.pipelines.get(job_id)
             if job is None:
                 raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
-            logged_id = progress.job if progress else job.study_or_own_kind_and_id[1]
-            logged_job = transaction.get_job(logged_id)
+            logged_id = progress.job if progress else job.owner[1]
+            logged_job = transaction.jobs.get(logged_id)
             if logged_job is not None and logged_job.kind == TRAINING_PIPELINE:
                 logged_job = None  # its job does not exist yet
         error = job.ending.message if job.is_terminal and job.ending else ""
@@ -91,8 +91,8 @@ class CliBackendService:
 
         A study has one for each trial, with the trial's name. Raises ApiError NOT_FOUND.
         """
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
             if job is None:
                 raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
             folders = list_event_file_folders(transaction, job)
@@ -131,8 +131,8 @@ class CliBackendService:
 
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""
-        with self.database.write_transaction() as transaction:
-            cleared = transaction.injected_faults.delete_all_and_count()
+        with self.database.write() as transaction:
+            cleared = transaction.faults.clear()
         self.request_faults.reload_from_database()
         return {"cleared": cleared}
 
@@ -146,17 +146,17 @@ class CliBackendService:
             raise ApiError("INVALID_ARGUMENT", str(error)) from error
         except DebuggerUnavailable as error:
             raise ApiError("FAILED_PRECONDITION", str(error)) from error
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             # The creation of a job looks at all of them.
-            if len(transaction.injected_faults.list_remaining_job_counts_and_faults()) >= MAX_PENDING_FAULTS:
+            if len(transaction.faults.pending()) >= MAX_PENDING_FAULTS:
                 message = f"{MAX_PENDING_FAULTS} faults are pending, which is the most: remove them with --clear"
                 raise ApiError("FAILED_PRECONDITION", message)
-            transaction.injected_faults.add(fault)
+            transaction.faults.add(fault)
         self.request_faults.reload_from_database()
         return {"fault": fault.to_json()}
 
 
 def _list_task_names_in_log(job: Job) -> list[str]:
     """List the tasks that write to the log of a custom job or a study."""
-    replicas = list_requested_replicas(CUSTOM_JOB, {"jobSpec": job.spec.get("jobSpec") or job.spec["trialJobSpec"]})
+    replicas = requested_replicas(CUSTOM_JOB, {"jobSpec": job.spec.get("jobSpec") or job.spec["trialJobSpec"]})
     return ["service", *(replica.task_name for replica in replicas)]

@@ -18,8 +18,8 @@ def consume_quota_fault_and_get_message_or_none(database: Database, kind: Kind, 
 
     The emulator itself has no quotas.
     """
-    with database.write_transaction() as transaction:
-        fault = transaction.injected_faults.consume_fault_of_kind_or_none("quota", spec["displayName"])
+    with database.write() as transaction:
+        fault = transaction.faults.take("quota", spec["displayName"])
     if fault is None:
         return None
     metrics = ", ".join(list_quota_metrics_named_in_error(CanonicalSpec(kind, spec).backing_spec_or_self.job_spec))

@@ -23,8 +23,8 @@ class InjectedRequestFaults:
 
     def reload_from_database(self) -> None:
         """Read the pending faults, after they have changed."""
-        with self._database.read_transaction() as transaction:
-            pending = [fault for _, fault in transaction.injected_faults.list_remaining_job_counts_and_faults()]
+        with self._database.read() as transaction:
+            pending = [fault for _, fault in transaction.faults.pending()]
         self._kinds = frozenset(fault.kind for fault in pending) & {*REQUEST_FAULT_KINDS}
         self._rate_limit.limit_per_minute = min(
             (fault.per_minute for fault in pending if fault.per_minute), default=None
@@ -56,7 +56,7 @@ class InjectedRequestFaults:
     def _consume_fault_or_none(self, kind: str, display_name: str) -> Any:
         if kind not in self._kinds:
             return None
-        with self._database.write_transaction() as transaction:
-            fault = transaction.injected_faults.consume_fault_of_kind_or_none(kind, display_name)
+        with self._database.write() as transaction:
+            fault = transaction.faults.take(kind, display_name)
         self.reload_from_database()
         return fault

@@ -16,8 +16,8 @@ def get_job_state_and_replicas(database: Database, executor: Executor, job_id: s
     A replica has the custom `job` that it belongs to, the number of its `trial` or None, its `task`, and its
     `container` if that runs, else None. Trials that have ended are not among them. Raises ApiError.
     """
-    with database.read_transaction() as transaction:
-        job = transaction.get_job(job_id)
+    with database.read() as transaction:
+        job = transaction.jobs.get(job_id)
         if job is None:
             raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         custom_jobs = list(_iterate_own_backing_or_unfinished_trial_jobs(transaction, job))
@@ -33,11 +33,11 @@ def get_job_state_and_replicas(database: Database, executor: Executor, job_id: s
 
 
 def _iterate_own_backing_or_unfinished_trial_jobs(transaction: Transaction, job: Job) -> Iterator[Job]:
-    progress = transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id)
-    backing = transaction.get_job(progress.job) if progress is not None else None
+    progress = transaction.pipelines.get(job.id)
+    backing = transaction.jobs.get(progress.job) if progress is not None else None
     job = backing or job
     if job.kind == HYPERPARAMETER_TUNING_JOB:
-        yield from transaction.get_jobs_of_unfinished_trials_by_job_id(job.id).values()
+        yield from transaction.jobs.running_trials(job.id).values()
     else:
         yield job
 

@@ -69,8 +69,8 @@ def raise_if_folders_nest_with_unfinished_jobs(transaction: Transaction, kind: K
     own = list(_iterate_shared_folders(kind, spec))
     if not own:
         return
-    for job_id in transaction.list_unfinished_job_ids():
-        job = transaction.get_job(job_id)
+    for job_id in transaction.jobs.unfinished():
+        job = transaction.jobs.get(job_id)
         if job is None:
             continue
         for other in _iterate_shared_folders(job.kind, job.spec):

@@ -71,13 +71,13 @@ class JobService:
         if quota_message is not None and kind != TRAINING_PIPELINE:
             raise ApiError("RESOURCE_EXHAUSTED", quota_message)
         job_id = new_id()
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             _raise_if_model_upload_would_fail(transaction, location, spec)
             raise_if_folders_nest_with_unfinished_jobs(transaction, kind, spec)
             job = enqueue_job(transaction, job_id, kind, location, spec)
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
-                job = transaction.update_and_get_job(job, ending=ending)
+                job = transaction.jobs.update(job, ending=ending)
             on_created(transaction, job)
             admitted_ids = admit_jobs_and_get_ids(transaction, self.capacity)
         for changed_id in dict.fromkeys([job_id, *admitted_ids]):
@@ -90,7 +90,7 @@ class JobService:
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Return a job. Raises ApiError NOT_FOUND."""
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             return self._serialize_jobs(transaction, kind, [self._require_job(transaction, kind, location, job_id)])[0]
 
     def list_jobs(self, kind: Kind, location: Location, list_request: ListRequest) -> dict[str, Any]:
@@ -100,10 +100,10 @@ class JobService:
         condition = list_request.parse_and_validate_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
         mask = parse_read_mask(list_request.mask, kind.typed_dict)
         before = list_request.decode_page_token_or_none(int)
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             matching = (
                 job
-                for job in transaction.iterate_non_trial_jobs(
+                for job in transaction.jobs.created(
                     kind,
                     location,
                     before,
@@ -118,7 +118,7 @@ class JobService:
 
     def cancel_unless_ended(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
             stop_request_recording.request_cancellation_if_undecided(transaction, job_id)
         self.wake(job_id)
@@ -129,19 +129,19 @@ class JobService:
 
         Deleting a pipeline keeps its job and its model. Its job cannot be deleted before the pipeline has ended.
         """
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             job = self._require_job_outside_study(transaction, kind, location, job_id, "delete")
-            pipeline_id = transaction.pipelines.find_pipeline_id_of_backing_job(job_id)
-            for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
+            pipeline_id = transaction.pipelines.of_job(job_id)
+            for owner in (job, transaction.jobs.get(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
                     raise ApiError(
                         "FAILED_PRECONDITION",
                         f"The {owner.kind.type} {owner.name} is in state {api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
-            deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.list_trial_jobs(job_id))]
-            transaction.delete_job_with_trials(job)
-            operation = transaction.operations.add_finished(location.name, "DeleteOperationMetadata")
+            deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.jobs.of_study(job_id))]
+            transaction.jobs.delete(job.id)
+            operation = transaction.operations.add(location.name, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:
             self.wake(deleted_id)
         return operation_json(operation)
@@ -150,12 +150,12 @@ class JobService:
         self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
     ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
-            progress = transaction.pipelines.get_progress_of_started_pipelines([job.id for job in jobs])
+            progress = transaction.pipelines.progress([job.id for job in jobs])
             return [pipeline_json(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
             bodies = []
             for job in jobs:
-                trials = transaction.list_trials_omitting_measurements(job.id)
+                trials = transaction.trials.summaries(job.id)
                 body = job_json(job, trials)
                 add_web_access_to_running_trials(body, job, trials, self.page_url)
                 bodies.append(body)
@@ -165,7 +165,7 @@ class JobService:
     def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
         if not (job_id.isascii() and job_id.isdigit()):
             raise build_malformed_name_error(kind.type)
-        job = transaction.get_job(job_id)
+        job = transaction.jobs.get(job_id)
         name = f"{location.name}/{kind.collection}/{job_id}"
         if job is None or job.name != name:
             raise build_not_found_error(kind.type, name)
@@ -184,7 +184,7 @@ class JobService:
 def _raise_if_model_upload_would_fail(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
-        transaction.models.require_or_generate_id(location, spec)
+        transaction.models.choose_id(location, spec)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
 

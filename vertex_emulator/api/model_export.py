@@ -34,7 +34,7 @@ class ModelExportService:
         )
         if problems:
             raise build_invalid_argument_error(problems)
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             _, version = require_all_versions_and_named_one(transaction, location, model)
         if "artifactUri" not in version.spec:
             raise ApiError("FAILED_PRECONDITION", f"{version.model_name} has no artifactUri, so nothing to export.")
@@ -45,8 +45,8 @@ class ModelExportService:
             raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
         if not count:
             raise ApiError("FAILED_PRECONDITION", f"There are no files in {version.spec['artifactUri']} to export.")
-        with self.database.write_transaction() as transaction:
-            operation = transaction.operations.add_finished(
+        with self.database.write() as transaction:
+            operation = transaction.operations.add(
                 version.model_name,
                 "ExportModelOperationMetadata",
                 {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.ExportModelResponse"},

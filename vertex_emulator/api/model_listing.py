@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_snake
 from vertex_api import types
 from vertex_emulator.api.field_masks import apply_read_mask, parse_read_mask
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
-from vertex_emulator.database.model_statements import DEFAULT_ALIAS
+from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters.expression_tree import matches

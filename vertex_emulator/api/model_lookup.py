@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from vertex_emulator.database import Transaction
-from vertex_emulator.database.model_statements import DEFAULT_ALIAS
+from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.invalid_request_errors import build_malformed_name_error, build_not_found_error
@@ -18,7 +18,7 @@ def require_all_versions_and_named_one(
 ) -> tuple[list[ModelVersion], ModelVersion]:
     """Return all versions of a model, and that of `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
     model_id, _, alias = model.partition("@")
-    versions = transaction.models.list_versions(location, model_id)
+    versions = transaction.models.versions(location, model_id)
     version = find_version_or_none(versions, alias or DEFAULT_ALIAS)
     if version is None:
         raise build_model_not_found_or_malformed_name_error(location, model)

@@ -18,7 +18,7 @@ from vertex_emulator.api.model_lookup import (
     require_all_versions_and_named_one,
 )
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.model_statements import DEFAULT_ALIAS
+from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadRejected
 from vertex_emulator.gcs.files import BucketTree
@@ -50,7 +50,7 @@ class ModelService:
             raise build_invalid_argument_error(problems)
         if uri := request["model"].get("artifactUri"):
             self._raise_unless_artifact_folder_has_files(uri)
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             return _store_version_and_operation_and_build_reply(
                 transaction, "UploadModel", location, request, request["model"]
             )
@@ -75,7 +75,7 @@ class ModelService:
         if parsed is None or parsed[0].project_number != location.project_number:
             message = f'source_model: "{request["sourceModel"]}" is no model of this project'
             raise ApiError("INVALID_ARGUMENT", message, [("source_model", message)])
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             _, source = require_all_versions_and_named_one(transaction, *parsed)
             spec = {**source.spec, "originalModelInfo": {"model": f"{source.model_name}@{source.version}"}}
             if "encryptionSpec" in request:
@@ -84,7 +84,7 @@ class ModelService:
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             versions, version = require_all_versions_and_named_one(transaction, location, model)
         body = model_json(version, versions)
         # The SDK's ModelRegistry.update_version patches the model of this name, which must mean the version then.
@@ -92,26 +92,26 @@ class ModelService:
 
     def list_models(self, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
-        with self.database.read_transaction() as transaction:
-            versions = transaction.models.list_versions(location)
+        with self.database.read() as transaction:
+            versions = transaction.models.versions(location)
         return build_model_list_reply(versions, list_request)
 
     def list_versions(self, location: Location, model: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
-        with self.database.read_transaction() as transaction:
-            versions = transaction.models.list_versions(location, model)
+        with self.database.read() as transaction:
+            versions = transaction.models.versions(location, model)
         if not versions:
             raise build_model_not_found_or_malformed_name_error(location, model)
         return build_version_list_reply(versions, list_request)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
-        with self.database.write_transaction() as transaction:
-            versions = transaction.models.list_versions(location, model)
+        with self.database.write() as transaction:
+            versions = transaction.models.versions(location, model)
             if not versions:
                 raise build_model_not_found_or_malformed_name_error(location, model)
-            transaction.models.delete_model(location, model)
-            operation = transaction.operations.add_finished(location.name, "DeleteOperationMetadata")
+            transaction.models.delete(location, model)
+            operation = transaction.operations.add(location.name, "DeleteOperationMetadata")
         return operation_json(operation)
 
     def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class ModelService:
         if problems:
             raise build_invalid_argument_error(problems)
         fields = parse_update_mask(update_mask, types.Model)
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             versions, version = require_all_versions_and_named_one(transaction, location, model.removesuffix("@-"))
             is_of_version = "@" in model.removesuffix("@-")
             _raise_unless_fields_are_updatable(fields, is_of_version)
@@ -148,16 +148,16 @@ class ModelService:
         if DEFAULT_ALIAS in removed:
             message = f'version_aliases: "{DEFAULT_ALIAS}" cannot be removed; add it to another version instead.'
             raise ApiError("FAILED_PRECONDITION", message, [("version_aliases", message)])
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             _, version = require_all_versions_and_named_one(transaction, location, model)
             aliases = [alias for alias in dict.fromkeys([*version.aliases, *added]) if alias not in removed]
-            transaction.models.set_aliases_and_remove_from_siblings(version, aliases)
+            transaction.models.set_aliases(version, aliases)
             return _reload_and_serialize(transaction, version)
 
     def delete_version(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a version that is neither the only nor the default one; return a done operation. Raises ApiError."""
         _raise_unless_name_has_version(model)
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             versions, version = require_all_versions_and_named_one(transaction, location, model)
             name = f"{version.model_name}@{version.version}"
             if len(versions) == 1:
@@ -166,7 +166,7 @@ class ModelService:
                 message = f'{name} is the default version: give the alias "{DEFAULT_ALIAS}" to another one first.'
                 raise ApiError("FAILED_PRECONDITION", message)
             transaction.models.delete_version(version)
-            operation = transaction.operations.add_finished(location.name, "DeleteOperationMetadata")
+            operation = transaction.operations.add(location.name, "DeleteOperationMetadata")
         return operation_json(operation)
 
 
@@ -185,7 +185,7 @@ def _store_version_and_operation_and_build_reply(
 ) -> dict[str, Any]:
     """Store a version as the request of a method says; return the method's done operation. Raises ApiError."""
     try:
-        version = transaction.models.add_uploaded_version(location, request, spec, None)
+        version = transaction.models.upload(location, request, spec, None)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
     response = {
@@ -193,9 +193,7 @@ def _store_version_and_operation_and_build_reply(
         "model": version.model_name,
         "modelVersionId": str(version.version),
     }
-    return operation_json(
-        transaction.operations.add_finished(version.model_name, f"{method}OperationMetadata", response)
-    )
+    return operation_json(transaction.operations.add(version.model_name, f"{method}OperationMetadata", response))
 
 
 def _raise_unless_fields_are_updatable(fields: list[str], is_of_version: bool) -> None:
@@ -225,7 +223,7 @@ def _raise_unless_name_has_version(model: str) -> None:
 
 
 def _reload_and_serialize(transaction: Transaction, version: ModelVersion) -> dict[str, Any]:
-    versions = transaction.models.list_versions(version.location, version.id)
+    versions = transaction.models.versions(version.location, version.id)
     current = find_version_or_none(versions, str(version.version))
     assert current is not None
     return model_json(current, versions)

@@ -22,7 +22,7 @@ class OperationService:
 
     def get(self, name: str) -> dict[str, Any]:
         """Return an operation by its full name. Raises ApiError NOT_FOUND."""
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             operation = transaction.operations.get(name)
         if operation is None:
             raise _build_operation_not_found_error(name)
@@ -32,10 +32,10 @@ class OperationService:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
         condition = list_request.parse_and_validate_filter(_FILTERABLE_FIELDS)
         before = list_request.decode_page_token_or_none(str)
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             matching = (
                 operation
-                for operation in transaction.operations.iterate_under_parent(parent)
+                for operation in transaction.operations.under(parent)
                 if (before is None or _get_page_position(operation) < before)
                 and matches(condition, partial(_get_field_text_or_none, operation))
             )
@@ -49,8 +49,8 @@ class OperationService:
 
     def delete(self, name: str) -> dict[str, Any]:
         """Delete an operation. Raises ApiError NOT_FOUND."""
-        with self.database.write_transaction() as transaction:
-            if not transaction.operations.delete_if_exists(name):
+        with self.database.write() as transaction:
+            if not transaction.operations.delete(name):
                 raise _build_operation_not_found_error(name)
         return {}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_emulator.database.records import RUNNING, Job, Trial, list_requested_replicas
+from vertex_emulator.database.records import RUNNING, Job, Trial, requested_replicas
 
 _FIELD = "webAccessUris"
 
@@ -31,5 +31,5 @@ def add_web_access_to_running_trials(
 
 
 def _build_uris_by_task(job_id: str, job_spec: Mapping[str, Any], page_url: str) -> dict[str, str]:
-    tasks = [replica.task_name for replica in list_requested_replicas(CUSTOM_JOB, {"jobSpec": job_spec})]
+    tasks = [replica.task_name for replica in requested_replicas(CUSTOM_JOB, {"jobSpec": job_spec})]
     return {task: f"{page_url}/jobs/{CUSTOM_JOB.collection}/{job_id}/shell/{task}" for task in tasks}

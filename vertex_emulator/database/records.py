@@ -1,4 +1,4 @@
-"""The records of the database: jobs, replicas, trials, models, operations and service messages."""
+"""What the tables hold, as values: jobs, replicas, trials, models, operations, service messages, schedules and runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,6 +8,7 @@ from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
+from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 from vertex_emulator.faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.names import Location
 
@@ -19,6 +20,7 @@ SUCCEEDED = "JOB_STATE_SUCCEEDED"
 FAILED = "JOB_STATE_FAILED"
 CANCELLED = "JOB_STATE_CANCELLED"
 
+RunState = Literal["RUNNING", "SUCCEEDED", "FAILED", "SKIPPED"]
 TrialState = Literal["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
 
 
@@ -36,7 +38,7 @@ class Ending:
     at: int
 
     @property
-    def error_if_failed_or_cancelled(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, Any] | None:
         """The job's `error`, which only failed and cancelled jobs have."""
         return {"code": self.code, "message": self.message} if self.state in (FAILED, CANCELLED) else None
 
@@ -55,7 +57,7 @@ class Replica:
         return f"workerpool{self.pool}-{self.index}"
 
     @property
-    def at_first_attempt(self) -> "Replica":
+    def first_attempt(self) -> "Replica":
         """The same place at attempt 0."""
         return replace(self, attempt=0)
 
@@ -115,20 +117,20 @@ class Job:
         return self.state in TERMINAL_STATES
 
     @property
-    def is_succeeding_study_awaiting_last_trials(self) -> bool:
+    def is_stopped_study(self) -> bool:
         """Whether this is a study that has stopped and waits until its last trials end."""
         stopped = self.ending is not None and self.ending.state == SUCCEEDED
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
 
     @property
-    def study_or_own_kind_and_id(self) -> tuple[Kind, str]:
+    def owner(self) -> tuple[Kind, str]:
         """Kind and id of the resource that users see: for a trial's job, the tuning job; else the job itself."""
         return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
     @property
     def requested_replicas(self) -> list[Replica]:
         """The replicas of a custom job's spec, at attempt 0; none for other jobs."""
-        return list_requested_replicas(self.kind, self.spec)
+        return requested_replicas(self.kind, self.spec)
 
     @property
     def current_replicas(self) -> list[Replica]:
@@ -138,18 +140,18 @@ class Job:
         ]
 
     @property
-    def replicas_of_all_attempts(self) -> list[Replica]:
+    def all_replicas(self) -> list[Replica]:
         """Every container that the job may have had: each replica at every attempt so far."""
-        replicas = self.current_replicas
-        return [replace(replica, attempt=attempt) for replica in replicas for attempt in range(replica.attempt + 1)]
+        current = self.current_replicas
+        return [replace(replica, attempt=attempt) for replica in current for attempt in range(replica.attempt + 1)]
 
     @property
-    def custom_job_scheduling(self) -> Mapping[str, Any]:
+    def scheduling(self) -> Mapping[str, Any]:
         """The Scheduling of a custom job, `{}` by default; other jobs have none of their own."""
         return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
 
 
-def list_requested_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
+def requested_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
     """List the replicas of a custom job's spec; none for other jobs.
 
     A Reduction Server pool has none here: it only helps GPUs, and its image is not available outside Google Cloud.
@@ -159,7 +161,7 @@ def list_requested_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica
     return [Replica(number, index) for number, pool in started for index in range(pool.get("replicaCount", 1))]
 
 
-def get_custom_job_machine_types_or_empty(kind: Kind, spec: Mapping[str, Any]) -> set[str]:
+def machine_types(kind: Kind, spec: Mapping[str, Any]) -> set[str]:
     """Return the machine types of a custom job's spec; none for other jobs."""
     pools = spec["jobSpec"]["workerPoolSpecs"] if kind == CUSTOM_JOB else ()
     return {pool.get("machineSpec", {}).get("machineType", "") for pool in pools if pool}
@@ -245,3 +247,46 @@ class ServiceMessage:
     sequence: int
     severity: str
     text: str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule. Times are ns since 1970; each of its times up to `handled_until` has its run, or needs none."""
+
+    sequence: int
+    location: Location
+    request: ScheduleRequest
+    created: int
+    handled_until: int
+
+    @property
+    def name(self) -> str:
+        """The resource name, with the project's number."""
+        return f"{self.location.name}/schedules/{self.request.id}"
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """A job of a run: its resource name, and once it has succeeded, where its model is, if anywhere."""
+
+    resource_name: str
+    has_succeeded: bool = False
+    model_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class ScheduleRun:
+    """A run of a schedule at a `time` (ns since 1970).
+
+    `jobs` are those of the schedule when the run began, none once it has ended. `submitted` has jobs by their names in
+    the schedule. A run that failed or was skipped has a `reason`.
+    """
+
+    sequence: int
+    schedule: int
+    run_id: str
+    time: int
+    state: RunState
+    reason: str | None = None
+    jobs: tuple[ScheduledJob, ...] = ()
+    submitted: Mapping[str, SubmittedJob] = field(default_factory=dict)

@@ -1,4 +1,4 @@
--- Any change of this file needs another SCHEMA_VERSION in database.py.
+-- Any change of this file needs another SCHEMA_VERSION in connection.py.
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -71,8 +71,8 @@ class DebugPortForwarding:
 
     def reopen_ports_of_running_jobs(self) -> None:
         """Open the ports of the jobs that run already, after a restart of the emulator."""
-        with self.database.read_transaction() as transaction:
-            jobs = [transaction.get_job(job_id) for job_id in transaction.list_unfinished_job_ids()]
+        with self.database.read() as transaction:
+            jobs = [transaction.jobs.get(job_id) for job_id in transaction.jobs.unfinished()]
         for job in jobs:
             if job is not None and job.state == RUNNING:
                 self.open_ports_and_log_addresses(job)
@@ -121,8 +121,8 @@ class DebugPortForwarding:
             client.close()
 
     def _log_service_message(self, job_id: str, text: str) -> None:
-        with self.database.write_transaction() as transaction:
-            transaction.log_service_message(job_id, text)
+        with self.database.write() as transaction:
+            transaction.jobs.log(job_id, text)
 
 
 def _listen_on_first_free_port(first_port: int) -> socket.socket:

@@ -26,11 +26,11 @@ def list_event_file_folders(transaction: Transaction, job: Job) -> list[EventFil
     There are none without a base output directory, and before a pipeline has a job.
     """
     if job.kind == TRAINING_PIPELINE:
-        progress = transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id)
-        backing_job = transaction.get_job(progress.job) if progress else None
+        progress = transaction.pipelines.get(job.id)
+        backing_job = transaction.jobs.get(progress.job) if progress else None
         return list_event_file_folders(transaction, backing_job) if backing_job else []
     if job.kind == HYPERPARAMETER_TUNING_JOB:
-        numbers = [trial.number for trial in transaction.list_trials_omitting_measurements(job.id)]
+        numbers = [trial.number for trial in transaction.trials.summaries(job.id)]
         spec = job.spec["trialJobSpec"]
         return [
             folder for number in numbers for folder in _list_at_most_one_folder(spec, f"trial-{number}", str(number))

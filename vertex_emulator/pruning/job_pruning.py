@@ -47,15 +47,15 @@ def prune_jobs_and_get_report(
     go with `removes_outputs`, unless a model or a remaining job refers to them. `on_deleted` gets the id of each job
     that is gone, trials' jobs too. A dry run removes nothing and reports the same.
     """
-    with database.read_transaction() as transaction:
-        job_ids = transaction.pruning.list_old_job_ids(before_ns)
-        all_ids = transaction.pruning.list_given_and_trial_job_ids(job_ids)
-        operations = transaction.pruning.count_old_operations(before_ns)
+    with database.read() as transaction:
+        job_ids = transaction.jobs.old(before_ns)
+        all_ids = transaction.jobs.with_trials(job_ids)
+        operations = transaction.operations.count_old(before_ns)
         outputs, kept = list[str](), list[str]()
         if removes_outputs:
-            old_jobs = (transaction.get_job(job_id) for job_id in job_ids)
+            old_jobs = (transaction.jobs.get(job_id) for job_id in job_ids)
             uris = (find_base_output_uri_or_none(job.spec) for job in old_jobs if job is not None)
-            others = transaction.pruning.iterate_json_specs_of_models_schedules_and_other_jobs(set(job_ids))
+            others = transaction.rows.specs(set(job_ids))
             outputs, kept = split_into_unreferenced_and_referenced_uris(
                 (uri for uri in uris if uri is not None), others
             )
@@ -72,15 +72,15 @@ def _delete_jobs_operations_and_files(
 ) -> None:
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):
         some = job_ids[start : start + _JOBS_AT_ONCE]
-        with database.write_transaction() as transaction:
-            all_ids = transaction.pruning.list_given_and_trial_job_ids(some)
-            transaction.pruning.delete_jobs_with_trials(some)
+        with database.write() as transaction:
+            all_ids = transaction.jobs.with_trials(some)
+            transaction.jobs.delete(*some)
         for job_id in all_ids:
             data.remove_job(job_id)
             on_deleted(job_id)
-    with database.write_transaction() as transaction:
-        transaction.pruning.delete_old_operations(before_ns)
-    database.shrink_file()
+    with database.write() as transaction:
+        transaction.operations.delete_old(before_ns)
+    database.shrink()
 
 
 def _compute_folder_bytes(folder: Path) -> int:

@@ -27,7 +27,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     replicas = job.requested_replicas
     environment = {
         "CLOUD_ML_JOB": _build_cloud_ml_job_json(job, replica),
-        "CLOUD_ML_JOB_ID": job.study_or_own_kind_and_id[1],
+        "CLOUD_ML_JOB_ID": job.owner[1],
         "CLOUD_ML_PROJECT_ID": job.location.project_number,
         "CLOUD_ML_REGION": job.location.region,
         "CLUSTER_SPEC": json.dumps({**_build_cluster_spec(job, replica, _POOLS), "open_ports": [TRAINING_PORT]}),

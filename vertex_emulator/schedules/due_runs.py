@@ -6,7 +6,7 @@ from itertools import islice, takewhile
 from secrets import token_hex
 
 from vertex_emulator.database import Transaction
-from vertex_emulator.database.schedule_records import RunState, Schedule
+from vertex_emulator.database.records import RunState, Schedule
 from vertex_emulator.errors import TooManyScheduleTimes
 from vertex_emulator.schedules.schedule_times import convert_to_datetime, iterate_times_of_schedule
 from vertex_emulator.times import short_time
@@ -45,9 +45,7 @@ def add_due_runs_and_skip_missed_times(transaction: Transaction, schedule: Sched
     missed = _find_missed_times_or_none(schedule, on_time_after)
     if missed is not None:
         _log.warning("the schedule %s has %s", schedule.request.id, missed.reason)
-        transaction.schedules.add_run_unless_exists_and_delete_oldest(
-            schedule, generate_run_id(missed.last), missed.last, "SKIPPED", missed.reason
-        )
+        transaction.schedules.add_run(schedule, generate_run_id(missed.last), missed.last, "SKIPPED", missed.reason)
     due = [*takewhile(lambda time: time <= now, iterate_times_of_schedule(schedule, on_time_after))]
     _add_runs_at_times(transaction, schedule, due)
     if missed is not None or due:
@@ -82,7 +80,7 @@ def describe_overlap_or_none(transaction: Transaction, schedule: Schedule) -> st
     """Describe why the schedule's overlap lets no run begin now; None if one may."""
     if schedule.request.overlap == "allow":
         return None
-    run = transaction.schedules.find_oldest_unfinished_run(schedule)
+    run = transaction.schedules.current_run(schedule)
     return None if run is None else f"the run {run.run_id} is still under way (overlap: skip)"
 
 
@@ -96,6 +94,4 @@ def _add_runs_at_times(transaction: Transaction, schedule: Schedule, times: list
     for time in times:
         reason = describe_overlap_or_none(transaction, schedule)
         state: RunState = "RUNNING" if reason is None else "SKIPPED"
-        transaction.schedules.add_run_unless_exists_and_delete_oldest(
-            schedule, generate_run_id(time), time, state, reason
-        )
+        transaction.schedules.add_run(schedule, generate_run_id(time), time, state, reason)

@@ -7,7 +7,7 @@ from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.job_results.result_names_and_values import build_job_results
 from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
-from vertex_emulator.database.schedule_records import ScheduleRun
+from vertex_emulator.database.records import ScheduleRun
 from vertex_emulator.names import Location
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 

@@ -8,8 +8,7 @@ from vertex_api.job_states import SUCCEEDED_STATES, strip_state_prefix
 from vertex_api.resource_names import ResourceName
 from vertex_api.schedules.schedule_request_types import ScheduledJob
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import Job
-from vertex_emulator.database.schedule_records import RunState, Schedule, ScheduleRun, SubmittedJob
+from vertex_emulator.database.records import Job, RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.errors import ApiError, ScheduleRunEnded
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 from vertex_emulator.schedules.result_reference_values import collect_values_by_result, find_model_dir_or_none
@@ -27,9 +26,9 @@ class RunAdvancer:
     def advance_and_get_awaited_job_id_or_none(self, run_sequence: int) -> str | None:
         """Submit what a run can submit; return the id of the job that it then waits for, None if it has ended."""
         while True:
-            with self.database.read_transaction() as transaction:
+            with self.database.read() as transaction:
                 run = transaction.schedules.get_run(run_sequence)
-                schedule = None if run is None else transaction.schedules.get_schedule_of_run(run)
+                schedule = None if run is None else transaction.schedules.of_run(run)
             if run is None or schedule is None or run.state != "RUNNING":
                 return None
             unfinished = (job for job in run.jobs if not _has_succeeded(run, job))
@@ -53,7 +52,7 @@ class RunAdvancer:
             current = transaction.schedules.get_run(run.sequence)
             if current is None or current.state != "RUNNING" or job.name in current.submitted:
                 raise ScheduleRunEnded(f"the run {run.run_id} needs no {job.name} any more")
-            transaction.schedules.set_submitted_job(current, job.name, SubmittedJob(created.name))
+            transaction.schedules.set_submitted(current, job.name, SubmittedJob(created.name))
 
         try:
             body = copy_with_run_id(job.body, run.run_id)
@@ -73,8 +72,8 @@ class RunAdvancer:
         """Store how a submitted job of a run has ended; return its id if it has not."""
         submitted = run.submitted[name]
         job_id = ResourceName.parse(submitted.resource_name).id
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
         if job is None:
             self._end_run(run, "FAILED", f"{name} was deleted")
         elif not job.is_terminal:
@@ -84,13 +83,13 @@ class RunAdvancer:
             self._end_run(run, "FAILED", f"{name} is {strip_state_prefix(job.state)}{message}")
         else:
             model_dir = find_model_dir_or_none(self.jobs, submitted.resource_name)
-            with self.database.write_transaction() as transaction:
+            with self.database.write() as transaction:
                 ended = replace(submitted, has_succeeded=True, model_dir=model_dir)
-                transaction.schedules.set_submitted_job(run, name, ended)
+                transaction.schedules.set_submitted(run, name, ended)
         return None
 
     def _end_run(self, run: ScheduleRun, state: RunState, reason: str | None = None) -> None:
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             transaction.schedules.end_run(run, state, reason)
         if reason:
             _log.warning("the run %s has failed: %s", run.run_id, reason)

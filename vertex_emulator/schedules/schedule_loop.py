@@ -35,11 +35,11 @@ class ScheduleLoop:
 
     def start_if_needed(self) -> None:
         """Start the thread if there are schedules."""
-        with self._database.read_transaction() as transaction:
-            has_schedules = bool(transaction.schedules.count_schedules_by_paused())
+        with self._database.read() as transaction:
+            has_schedules = bool(transaction.schedules.count_by_paused())
         with self._starting:
             if has_schedules and self._thread is None:
-                self._database.changes.add_listener(self._wake_if_job_is_awaited)
+                self._database.changes.listen(self._wake_if_job_is_awaited)
                 self._thread = threading.Thread(target=self._run_until_stopped, daemon=True, name="schedules")
                 self._thread.start()
 
@@ -62,16 +62,16 @@ class ScheduleLoop:
         if self._add_due_runs_and_return_whether_any():
             awaited, is_complete = self._advance_runs_and_get_awaited_ids_and_success()
         self._awaited_job_ids = awaited
-        with self._database.read_transaction() as transaction:
-            schedules = [] if is_clock_set(transaction) else transaction.schedules.list_schedules()
+        with self._database.read() as transaction:
+            schedules = [] if is_clock_set(transaction) else transaction.schedules.all()
         times = [time for schedule in schedules if (time := get_next_time_or_none(schedule)) is not None]
         return min([*times, *([] if is_complete else [now_ns() + _RETRY_NS])], default=None)
 
     def _advance_runs_and_get_awaited_ids_and_success(self) -> tuple[frozenset[str], bool]:
         """Advance all runs; return the ids of the jobs that they wait for, and whether no run raised an error."""
         awaited, is_complete = set[str](), True
-        with self._database.read_transaction() as transaction:
-            sequences = [run.sequence for run in transaction.schedules.list_unfinished_runs()]
+        with self._database.read() as transaction:
+            sequences = [run.sequence for run in transaction.schedules.unfinished_runs()]
         for sequence in sequences:
             try:
                 job_id = self._run_advancer.advance_and_get_awaited_job_id_or_none(sequence)
@@ -83,13 +83,13 @@ class ScheduleLoop:
         return frozenset(awaited), is_complete
 
     def _add_due_runs_and_return_whether_any(self) -> bool:
-        with self._database.read_transaction() as transaction:
-            now, schedules = read_clock(transaction), transaction.schedules.list_schedules()
+        with self._database.read() as transaction:
+            now, schedules = read_clock(transaction), transaction.schedules.all()
         is_due = any((time := get_next_time_or_none(schedule)) is not None and time <= now for schedule in schedules)
         if is_due:
-            with self._database.write_transaction() as transaction:
+            with self._database.write() as transaction:
                 now = read_clock(transaction)
-                for schedule in transaction.schedules.list_schedules():
+                for schedule in transaction.schedules.all():
                     add_due_runs_and_skip_missed_times(transaction, schedule, now)
         return is_due
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.schedule_records import Schedule, ScheduleRun
+from vertex_emulator.database.records import Schedule, ScheduleRun
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.invalid_request_errors import build_not_found_error
 from vertex_emulator.names import Location
@@ -35,30 +35,30 @@ class ScheduleService:
     def put(self, location: Location, schedule: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create a schedule, or change the one with its id, and return it. Raises ApiError."""
         request = parse_schedule_request(self.jobs, location, require_schedule_id(schedule), body)
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             now = read_clock(transaction)
             existing = transaction.schedules.get(location, schedule)
             if existing is not None:
                 add_due_runs_and_skip_missed_times(transaction, existing, now)
-            transaction.schedules.create_or_update(location, request, now)
+            transaction.schedules.put(location, request, now)
             reply = _serialize_schedule(transaction, _require_schedule(transaction, location, schedule))
         self.wake()
         return reply
 
     def get(self, location: Location, schedule: str) -> dict[str, Any]:
         """Return a schedule with its next times and its last runs. Raises ApiError NOT_FOUND."""
-        with self.database.read_transaction() as transaction:
+        with self.database.read() as transaction:
             return _serialize_schedule(transaction, _require_schedule(transaction, location, schedule))
 
     def list_schedules(self, location: Location | None = None) -> dict[str, Any]:
         """Return the schedules of a location, or all."""
-        with self.database.read_transaction() as transaction:
-            schedules = transaction.schedules.list_schedules(location)
+        with self.database.read() as transaction:
+            schedules = transaction.schedules.all(location)
             return {"schedules": [_serialize_schedule(transaction, schedule) for schedule in schedules]}
 
     def delete(self, location: Location, schedule: str) -> dict[str, Any]:
         """Delete a schedule with its runs; jobs that they have submitted go on. Raises ApiError NOT_FOUND."""
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             transaction.schedules.delete(_require_schedule(transaction, location, schedule))
         return {}
 
@@ -67,15 +67,13 @@ class ScheduleService:
 
         Raises ApiError, also while a run is under way that this one must not overlap.
         """
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             found = _require_schedule(transaction, location, schedule)
             reason = describe_overlap_or_none(transaction, found)
             if reason is not None:
                 raise ApiError("FAILED_PRECONDITION", f"{schedule} was not fired: {reason}")
             now = read_clock(transaction)
-            transaction.schedules.add_run_unless_exists_and_delete_oldest(
-                found, generate_run_id(now), now, "RUNNING", is_fired_by_user=True
-            )
+            transaction.schedules.add_run(found, generate_run_id(now), now, "RUNNING", is_fired_by_user=True)
             reply = _serialize_schedule(transaction, found)
         self.wake()
         return reply
@@ -89,7 +87,7 @@ class ScheduleService:
         return self._set_paused_and_get_schedule(location, schedule, False)
 
     def _set_paused_and_get_schedule(self, location: Location, schedule: str, paused: bool) -> dict[str, Any]:
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             now = read_clock(transaction)
             found = _require_schedule(transaction, location, schedule)
             add_due_runs_and_skip_missed_times(transaction, found, now)
@@ -108,7 +106,7 @@ def _require_schedule(transaction: Transaction, location: Location, schedule_id:
 
 def _serialize_schedule(transaction: Transaction, schedule: Schedule) -> dict[str, Any]:
     times = [] if schedule.request.paused else iterate_times_of_schedule(schedule, schedule.handled_until)
-    runs = transaction.schedules.list_runs(schedule, _SHOWN_RUNS)
+    runs = transaction.schedules.runs(schedule, _SHOWN_RUNS)
     return {
         "name": schedule.name,
         **schedule.request.build_json_fields_without_id(),

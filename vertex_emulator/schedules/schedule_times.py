@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from vertex_emulator.database.schedule_records import Schedule
+from vertex_emulator.database.records import Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -28,7 +28,7 @@ def compute_queue_deadline_or_none(job: Job) -> int | None:
 
     Only a FLEX_START job gives up: after maxWaitDuration, by default a day; 0 means no limit.
     """
-    if job.custom_job_scheduling.get("strategy") != "FLEX_START":
+    if job.scheduling.get("strategy") != "FLEX_START":
         return None
-    wait = parse_seconds(job.custom_job_scheduling.get("maxWaitDuration", _DEFAULT_QUEUE_WAIT))
+    wait = parse_seconds(job.scheduling.get("maxWaitDuration", _DEFAULT_QUEUE_WAIT))
     return job.created + int(wait * 10**9) if wait else None

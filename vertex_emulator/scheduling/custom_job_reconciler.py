@@ -11,8 +11,8 @@ from functools import partial
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
+from vertex_emulator.database.jobs import LAUNCH_TEXTS
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
-from vertex_emulator.database.service_message_texts import LAUNCH_TEXTS
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import docker_log_size_counter
 from vertex_emulator.replicas import saved_logs as logs
@@ -63,20 +63,20 @@ class CustomJobReconciler:
 
     def get_or_record_ending_unless_ended(self, job: Job, ending: Ending) -> Ending | None:
         """Record how a job ends unless that is recorded already; return its ending, None if it ended or is deleted."""
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(job.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(job.id)
             if current is None or current.is_terminal:
                 return None
-            return current.ending or transaction.update_and_get_job(current, ending=ending).ending
+            return current.ending or transaction.jobs.update(current, ending=ending).ending
 
     def _end_overdue_queued_job_or_get_delay(self, job: Job) -> float | None:
         queue_deadline = custom_job_deadlines.compute_queue_deadline_or_none(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(job.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(job.id)
             if current is not None and current.state == QUEUED:
-                transaction.end_job_and_log_outcome(current, ending_or_restart.build_stockout_ending(job, now_ns()))
+                transaction.jobs.end(current, ending_or_restart.build_stockout_ending(job, now_ns()))
         return None
 
     def _advance_launch_and_get_delay(self, job: Job) -> float | None:
@@ -117,17 +117,17 @@ class CustomJobReconciler:
         except ReplicaCannotStart as error:
             text = failure_messages.render_failed_start_message(job, replica, str(error))
             return self._record_and_end_or_get_delay(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(job.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
                 if current.state == PENDING:
-                    transaction.log_service_message(job.id, "Job is running.")
+                    transaction.jobs.log(job.id, "Job is running.")
                 if current.started is None:
                     for text in render_shortfall_warnings(job.spec["jobSpec"]["workerPoolSpecs"], host):
-                        transaction.log_service_message(job.id, text, "WARNING")
+                        transaction.jobs.log(job.id, text, "WARNING")
                 restarts = replace(current.restarts, restarting_since=None)
                 started = current.started or now_ns()
-                transaction.update_and_get_job(current, state=RUNNING, started=started, restarts=restarts)
+                transaction.jobs.update(current, state=RUNNING, started=started, restarts=restarts)
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
@@ -138,7 +138,7 @@ class CustomJobReconciler:
         self, job: Job, replica: Replica, host: HostResources, metric_id: str | None
     ) -> ReplicaSpec:
         # Every attempt of a replica has the same spec.
-        spec = make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id)
+        spec = make_folders_and_build_replica_spec(job, replica.first_attempt, self.data, host, metric_id)
         environment = {**spec.environment, **self.build_secret_environment(job)}
         return add_debugger_to_spec_if_injected(job, replace(spec, replica=replica, environment=environment), self.data)
 
@@ -165,16 +165,16 @@ class CustomJobReconciler:
         return failure_messages.shorten_last_traceback_or_empty(line.text for line in lines if line.stream == "e")
 
     def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(job.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(job.id)
             if current is None or current.ending is not None or current.restarts != job.restarts:
                 return
-            transaction.log_service_message(job.id, plan.log_message, "WARNING")
+            transaction.jobs.log(job.id, plan.log_message, "WARNING")
             if plan.whole_job:
                 for text in LAUNCH_TEXTS:
-                    transaction.log_service_message(job.id, text)
+                    transaction.jobs.log(job.id, text)
             state = PENDING if plan.whole_job else RUNNING
-            transaction.update_and_get_job(current, state=state, restarts=plan.restarts)
+            transaction.jobs.update(current, state=state, restarts=plan.restarts)
         self.wake(job.id)
 
     def _record_and_end_or_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
@@ -190,11 +190,11 @@ class CustomJobReconciler:
         delay = self._signal_replicas_and_get_delay(job, ending_or_restart.select_running_replicas(statuses), ending.at)
         if delay is not None:
             return delay
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(job.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(job.id)
             if current is not None and not current.is_terminal:
                 replicas = [{**asdict(replica), **asdict(status)} for replica, status in sorted(statuses.items())]
-                transaction.end_job_and_log_outcome(current, current.ending or ending, replica_outcomes=replicas)
+                transaction.jobs.end(current, current.ending or ending, replica_outcomes=replicas)
         # Other jobs may start now; the next step saves the logs and removes the containers.
         self.wake(job.id)
         if job.study is not None:
@@ -225,8 +225,8 @@ class CustomJobReconciler:
         limit = self.executor.get_log_limit_bytes_or_none(job.id, replica)
         if limit is not None and counter.counted_bytes >= limit:
             text = docker_log_size_counter.render_log_limit_warning(replica.task_name, limit)
-            with self.database.write_transaction() as transaction:
-                transaction.log_service_message(job.id, text, "WARNING")
+            with self.database.write() as transaction:
+                transaction.jobs.log(job.id, text, "WARNING")
 
     def _signal_replicas_and_get_delay(self, job: Job, running: set[Replica], stopping_since: int) -> float | None:
         """Signal replicas: SIGTERM, or SIGKILL after the grace period from `stopping_since` (ns); return the delay."""
@@ -244,6 +244,6 @@ class CustomJobReconciler:
     def _get_first_metric_id_or_none(self, job: Job) -> str | None:
         if job.study is None:
             return None
-        with self.database.read_transaction() as transaction:
-            study = transaction.get_job(job.study)
+        with self.database.read() as transaction:
+            study = transaction.jobs.get(job.study)
         return study.spec["studySpec"]["metrics"][0]["metricId"] if study is not None else None

@@ -80,7 +80,7 @@ def _decide_outcome_of_exits_or_none(
             failure = _build_failed_exit_ending(job, replica, status, now, read_traceback)
             restart = fault_simulation.plan_injected_second_start_or_none(job, replica, status, failure)
             return restart or failure
-        if replica.at_first_attempt == PRIMARY:
+        if replica.first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
 

@@ -6,9 +6,8 @@ from typing import Any
 from vertex_api.catalog.job_spec_defaults import copy_with_boot_disks
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
-from vertex_emulator.database.job_queue_statements import QueuedJob
+from vertex_emulator.database.jobs import LAUNCH_TEXTS, PROVISIONING_TEXTS, QueuedJob
 from vertex_emulator.database.records import PENDING, Job
-from vertex_emulator.database.service_message_texts import LAUNCH_TEXTS, PROVISIONING_TEXTS
 from vertex_emulator.names import Location
 from vertex_emulator.scheduling.unsupported_fields import render_approximation_warnings
 
@@ -27,13 +26,13 @@ def enqueue_job(
     """
     if kind != TRAINING_PIPELINE:
         spec = {**spec, kind.spec_field: copy_with_boot_disks(spec[kind.spec_field])}
-    job = transaction.add_job_and_consume_fault(job_id, kind, location, spec)
-    transaction.log_service_message(job_id, "Waiting for job to be provisioned.")
+    job = transaction.jobs.add(job_id, kind, location, spec)
+    transaction.jobs.log(job_id, "Waiting for job to be provisioned.")
     if kind == HYPERPARAMETER_TUNING_JOB:
-        transaction.log_service_message(job_id, "Vertex AI is setting up this job.")
+        transaction.jobs.log(job_id, "Vertex AI is setting up this job.")
     notes = render_approximation_warnings(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:
-        transaction.log_service_message(job_id, text, "WARNING")
+        transaction.jobs.log(job_id, text, "WARNING")
     return job
 
 
@@ -43,17 +42,17 @@ def admit_jobs_and_get_ids(transaction: Transaction, capacity: int) -> list[str]
     `capacity` is the maximum number of running replicas.
     """
     admitted = select_admissible_jobs(
-        transaction.queue.list_admission_candidates(capacity),
-        transaction.queue.count_admitted_replicas_by_study_or_job(),
+        transaction.queue.candidates(capacity),
+        transaction.queue.occupied(),
         capacity,
     )
     for queued_job in admitted:
-        job = transaction.get_job(queued_job.id)
+        job = transaction.jobs.get(queued_job.id)
         assert job is not None
-        transaction.queue.store_admission_time_of_study_or_job(job)
-        transaction.update_and_get_job(job, state=PENDING)
+        transaction.queue.record_admission(job)
+        transaction.jobs.update(job, state=PENDING)
         for text in (*PROVISIONING_TEXTS, *LAUNCH_TEXTS):
-            transaction.log_service_message(job.id, text)
+            transaction.jobs.log(job.id, text)
     return [queued_job.id for queued_job in admitted]
 
 

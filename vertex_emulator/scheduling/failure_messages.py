@@ -18,7 +18,7 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # a shell's exit codes for a command tha
 
 def build_console_log_url(job: Job) -> str:
     """Return the page of a job's log in Google Cloud's console. Tools find the job's id in it, by `job_id%2F`."""
-    _, job_id = job.study_or_own_kind_and_id
+    _, job_id = job.owner
     log_filter = quote(f'resource.type="ml_job"\nresource.labels.job_id="{job_id}"', safe=".")
     return (
         f"https://console.cloud.google.com/logs/viewer?project={job.location.project_number}"

@@ -43,10 +43,10 @@ class PipelineReconciler:
         """Take the next step; each change of the pipeline's job schedules another one."""
         if pipeline.is_terminal:
             return
-        with self.database.read_transaction() as transaction:
-            progress = transaction.pipelines.get_progress_of_started_pipelines([pipeline.id]).get(pipeline.id)
-            job = transaction.get_job(progress.job) if progress is not None else None
-            trials_of_job = transaction.list_trials(job.id) if job is not None and job.is_terminal else []
+        with self.database.read() as transaction:
+            progress = transaction.pipelines.get(pipeline.id)
+            job = transaction.jobs.get(progress.job) if progress is not None else None
+            trials_of_job = transaction.trials.all(job.id) if job is not None and job.is_terminal else []
         if job is None:
             self._enqueue_backing_job_or_end_if_cancelled(pipeline)
         elif not job.is_terminal:
@@ -64,36 +64,36 @@ class PipelineReconciler:
             data = build_input_variables_and_warnings(pipeline.spec["inputDataConfig"], self.data.buckets)
             spec[kind.spec_field] = copy_with_input_variables(spec[kind.spec_field], data)
             warnings += data.warnings
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(pipeline.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(pipeline.id)
             if current is None or current.is_terminal:
                 return
             if current.ending is not None:
-                transaction.end_job_and_log_outcome(current, current.ending)
+                transaction.jobs.end(current, current.ending)
                 return
             job = enqueue_job(transaction, new_id(), kind, pipeline.location, spec, warnings)
-            transaction.pipelines.add_backing_job(pipeline.id, job.id)
-            transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
+            transaction.pipelines.add(pipeline.id, job.id)
+            transaction.jobs.log(pipeline.id, f"The pipeline's task is {job.name}.")
         self.wake(job.id)
 
     def _forward_cancellation_or_copy_start(self, pipeline: Job, job: Job) -> None:
-        with self.database.write_transaction() as transaction:
-            current, current_job = transaction.get_job(pipeline.id), transaction.get_job(job.id)
+        with self.database.write() as transaction:
+            current, current_job = transaction.jobs.get(pipeline.id), transaction.jobs.get(job.id)
             if current is None or current_job is None:
                 return
             must_cancel = current.ending is not None and current_job.ending is None
             if must_cancel:
                 request_cancellation_if_undecided(transaction, job.id)
             elif current.ending is None and current_job.started is not None and current.state == PENDING:
-                transaction.update_and_get_job(current, state=RUNNING, started=current_job.started)
+                transaction.jobs.update(current, state=RUNNING, started=current_job.started)
         if must_cancel:
             self.wake(job.id)
 
     def _upload_model_if_any_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
         best_trial = _find_best_trial_or_none(job, trials_of_job)
         artifact_uri = self._get_model_directory_or_none(job, best_trial)
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(pipeline.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(pipeline.id)
             if current is None or current.is_terminal:
                 return
             assert job.ending is not None
@@ -101,9 +101,9 @@ class PipelineReconciler:
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
                 ending = self._upload_model_or_get_failed_ending(transaction, pipeline, artifact_uri) or ending
             if best_trial is not None:
-                transaction.pipelines.set_best_trial_job(pipeline.id, best_trial.job)
+                transaction.pipelines.set_best_trial(pipeline.id, best_trial.job)
             started = current.started or job.started
-            transaction.end_job_and_log_outcome(current, ending, **({} if started is None else {"started": started}))
+            transaction.jobs.end(current, ending, **({} if started is None else {"started": started}))
 
     def _upload_model_or_get_failed_ending(
         self, transaction: Transaction, pipeline: Job, artifact_uri: str | None
@@ -116,10 +116,10 @@ class PipelineReconciler:
         elif uri == artifact_uri and not BucketTree(self.data.buckets).has_objects(uri):
             return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
-            version = transaction.models.add_uploaded_version(pipeline.location, pipeline.spec, model, pipeline.name)
+            version = transaction.models.upload(pipeline.location, pipeline.spec, model, pipeline.name)
         except ModelUploadRejected as error:
             return _build_failed_ending(_STATUS_CODES[error.status], str(error))
-        transaction.pipelines.set_uploaded_model(pipeline.id, version.model_name)
+        transaction.pipelines.set_model(pipeline.id, version.model_name)
         return None
 
     def _get_model_directory_or_none(self, job: Job, best_trial: Trial | None) -> str | None:

@@ -48,7 +48,7 @@ def was_killed_from_outside(status: ReplicaStatus) -> bool:
 def plan_job_retry_or_none(job: Job, cause: str, now: int) -> RestartPlan | None:
     """Plan a restart of the whole job after a transient error; None if retries are disabled or used up."""
     restarts = job.restarts
-    if job.custom_job_scheduling.get("disableRetries") or restarts.retries >= MAX_RETRIES:
+    if job.scheduling.get("disableRetries") or restarts.retries >= MAX_RETRIES:
         return None
     count = restarts.retries + 1
     history = replace(restarts, retries=count, workers={})
@@ -59,7 +59,7 @@ def plan_replica_or_job_restart_or_none(
     job: Job, lost: Collection[Replica], cause: str, now: int
 ) -> RestartPlan | None:
     """Plan a restart of lost replicas, with the same host names, or of the whole job; None if none is left."""
-    if job.custom_job_scheduling.get("disableRetries"):
+    if job.scheduling.get("disableRetries"):
         return None
     counts = {**job.restarts.workers}
     for replica in lost:
@@ -68,7 +68,7 @@ def plan_replica_or_job_restart_or_none(
         return plan_job_retry_or_none(job, cause, now)
     history = replace(job.restarts, workers=counts)
     restart = max(counts[replica.task_name] for replica in lost)
-    if job.custom_job_scheduling.get("restartJobOnWorkerRestart"):
+    if job.scheduling.get("restartJobOnWorkerRestart"):
         log_message = f"{cause} The job is restarted with it: restart {restart} of {MAX_WORKER_RESTARTS}."
         return _build_job_restart_plan(job, history, log_message, now)
     log_message = f"{cause} The replica is restarted: restart {restart} of {MAX_WORKER_RESTARTS}."
@@ -78,9 +78,7 @@ def plan_replica_or_job_restart_or_none(
 def plan_preempted_spot_restart_or_none(job: Job, cause: str, now: int) -> RestartPlan | None:
     """Plan a restart of a preempted SPOT job; None for other jobs, and if preemption restarts are used up."""
     restarts = job.restarts
-    is_spot = job.custom_job_scheduling.get("strategy") == "SPOT" and not job.custom_job_scheduling.get(
-        "disableRetries"
-    )
+    is_spot = job.scheduling.get("strategy") == "SPOT" and not job.scheduling.get("disableRetries")
     if not is_spot or restarts.preemptions >= MAX_PREEMPTIONS:
         return None
     count = restarts.preemptions + 1

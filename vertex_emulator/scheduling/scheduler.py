@@ -90,9 +90,9 @@ class Scheduler:
 
     def wake_unfinished_and_leftover_jobs(self) -> None:
         """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
-        with self.database.read_transaction() as transaction:
-            unfinished = transaction.list_unfinished_job_ids()
-            deleted = transaction.find_ids_without_job(self.data.job_ids())
+        with self.database.read() as transaction:
+            unfinished = transaction.jobs.unfinished()
+            deleted = transaction.jobs.missing(self.data.job_ids())
         for key in [_ADMISSION, *unfinished, *self.executor.list_ids_of_jobs_with_containers_or_network(), *deleted]:
             self.queue.add(key)
 
@@ -132,9 +132,9 @@ class Scheduler:
         if key == _RESYNC:
             self.wake_unfinished_and_leftover_jobs()
             return _RESYNC_SECONDS
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(key)
-            pipeline = transaction.pipelines.find_pipeline_id_of_backing_job(key)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(key)
+            pipeline = transaction.pipelines.of_job(key)
         if job is None:
             self.executor.remove_containers_and_network(key)
             self.data.remove_job(key)
@@ -149,7 +149,7 @@ class Scheduler:
         return delay
 
     def _admit_and_wake_jobs(self) -> None:
-        with self.database.write_transaction() as transaction:
+        with self.database.write() as transaction:
             admitted_ids = admit_jobs_and_get_ids(transaction, self.capacity)
         for job_id in admitted_ids:
             self.queue.add(job_id)
@@ -159,19 +159,19 @@ class Scheduler:
         return failures
 
     def _record_internal_error_if_undecided(self, job_id: str, error: Exception) -> None:
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
             self._custom_jobs.get_or_record_ending_unless_ended(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
             self.wake(job_id)
 
     def _log_service_message_unless_repeated(self, job_id: str, message: str) -> None:
-        with self.database.write_transaction() as transaction:
-            if transaction.get_job(job_id) is not None:
-                lines = transaction.list_service_messages(job_id)
+        with self.database.write() as transaction:
+            if transaction.jobs.get(job_id) is not None:
+                lines = transaction.jobs.messages(job_id)
                 if not lines or lines[-1].text != message:
-                    transaction.log_service_message(job_id, message, "WARNING")
+                    transaction.jobs.log(job_id, message, "WARNING")
 
     def _clear_failures_and_wake_jobs(self) -> None:
         self._failures.clear()

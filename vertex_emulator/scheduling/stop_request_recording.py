@@ -27,12 +27,12 @@ def try_to_request_early_stop(transaction: Transaction, trial_job_id: str) -> bo
 
 
 def _try_to_request_ending_or_end_if_queued(transaction: Transaction, job_id: str, ending: Ending) -> bool:
-    job = transaction.get_job(job_id)
-    if job is None or job.is_terminal or not (job.ending is None or job.is_succeeding_study_awaiting_last_trials):
+    job = transaction.jobs.get(job_id)
+    if job is None or job.is_terminal or not (job.ending is None or job.is_stopped_study):
         return False
     # A custom job in the queue has no containers yet.
     if job.state == QUEUED and job.kind == CUSTOM_JOB:
-        transaction.end_job_and_log_outcome(job, ending)
+        transaction.jobs.end(job, ending)
     else:
-        transaction.update_and_get_job(job, state=CANCELLING, ending=ending)
+        transaction.jobs.update(job, state=CANCELLING, ending=ending)
     return True

@@ -58,9 +58,9 @@ class StudyReconciler:
             self._known_trials_by_study.pop(study.id, None)
             return None
         known = self._known_trials_by_study.setdefault(study.id, _KnownTrials())
-        with self.database.read_transaction() as transaction:
-            others = transaction.list_trials(study.id, except_numbers=known.ended)
-            jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
+        with self.database.read() as transaction:
+            others = transaction.trials.all(study.id, without=known.ended)
+            jobs = transaction.jobs.running_trials(study.id)
         others = self._refresh_and_store_trials(study, others, jobs)
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
         known.add_ended_trials(study, [trial for trial in others if trial.has_ended])
@@ -85,20 +85,20 @@ class StudyReconciler:
         ]
         changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
         if changed:
-            with self.database.write_transaction() as transaction:
+            with self.database.write() as transaction:
                 for trial in changed:
-                    transaction.update_trial(trial)
+                    transaction.trials.update(trial)
         return refreshed
 
     def _mark_running_if_trial_started(self, study: Job, trials: Sequence[Trial]) -> None:
         start_times = [trial.started for trial in trials if trial.started is not None]
         if study.state != PENDING or not start_times:
             return
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(study.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(study.id)
             if current is not None and current.ending is None:
-                transaction.log_service_message(study.id, "Job is running.")
-                transaction.update_and_get_job(current, state=RUNNING, started=min(start_times))
+                transaction.jobs.log(study.id, "Job is running.")
+                transaction.jobs.update(current, state=RUNNING, started=min(start_times))
 
     def _start_trials_or_get_ending(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
@@ -124,12 +124,12 @@ class StudyReconciler:
     def _get_ending_or_record_success_unless_deleted(self, study: Job, stopping_reason: str) -> Ending | None:
         """Decide that a study gets no further trials; only a cancellation changes that."""
         ending = Ending(SUCCEEDED, 0, "", now_ns())
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(study.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(study.id)
             if current is None or current.ending is not None:
                 return None if current is None else current.ending
-            transaction.log_service_message(study.id, f"The study is stopped: {stopping_reason}.")
-            transaction.update_and_get_job(current, ending=ending)
+            transaction.jobs.log(study.id, f"The study is stopped: {stopping_reason}.")
+            transaction.jobs.update(current, ending=ending)
         return ending
 
     def _is_waiting_for_trials(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
@@ -140,9 +140,9 @@ class StudyReconciler:
         self, study: Job, trials: Sequence[Trial], completed: Sequence[CurvesByObjective]
     ) -> None:
         for trial, reason in iterate_trials_to_stop_early_with_reasons(study, trials, completed):
-            with self.database.write_transaction() as transaction:
+            with self.database.write() as transaction:
                 if stop_request_recording.try_to_request_early_stop(transaction, trial.job):
-                    transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
+                    transaction.jobs.log(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
     def _add_trial_with_job_or_none(self, study: Job, trial_number: int, parameters: Values) -> Trial | None:
@@ -153,25 +153,25 @@ class StudyReconciler:
             "jobSpec": build_trial_job_spec(study, trial_number, parameters),
         }
         trial = Trial(study.id, trial_number, "REQUESTED", parameters, new_id())
-        with self.database.write_transaction() as transaction:
-            current = transaction.get_job(study.id)
+        with self.database.write() as transaction:
+            current = transaction.jobs.get(study.id)
             if current is None or current.ending is not None:
                 return None
-            transaction.add_job_and_consume_fault(trial.job, CUSTOM_JOB, study.location, spec, study.id, trial_number)
-            transaction.add_trial(trial)
+            transaction.jobs.add(trial.job, CUSTOM_JOB, study.location, spec, study.id, trial_number)
+            transaction.trials.add(trial)
         self.wake(trial.job)
         return trial
 
     def _end_trials_or_study_or_get_delay(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> float | None:
-        with self.database.write_transaction() as transaction:
-            active_jobs = [job for job in transaction.list_trial_jobs(study.id) if not job.is_terminal]
-            current = transaction.get_job(study.id)
+        with self.database.write() as transaction:
+            active_jobs = [job for job in transaction.jobs.of_study(study.id) if not job.is_terminal]
+            current = transaction.jobs.get(study.id)
             if current is None or current.is_terminal:
                 return None
             ending = current.ending or ending
             if active_jobs:
                 if current.ending is None:
-                    transaction.update_and_get_job(current, ending=ending)
+                    transaction.jobs.update(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
                         stop_request_recording.try_to_request_early_stop(transaction, job.id)
@@ -180,7 +180,7 @@ class StudyReconciler:
             elif not all(trial.has_ended for trial in trials):
                 return 0.0  # a trial's job has ended since the trial was updated from it
             else:
-                transaction.end_job_and_log_outcome(current, ending)
+                transaction.jobs.end(current, ending)
         for job in active_jobs:
             self.wake(job.id)
         if active_jobs and all(job.state == QUEUED for job in active_jobs):

@@ -64,8 +64,8 @@ class SecretServerForContainers:
 
     def start_serving_on_earlier_address_if_any(self) -> None:
         """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""
-        with self.database.read_transaction() as transaction:
-            address = transaction.find_setting(_SETTING)
+        with self.database.read() as transaction:
+            address = transaction.settings.get(_SETTING)
         if address and self.values.file.exists():
             with self._lock:
                 self._address = self._serve_and_store_address_or_none(address.rpartition(":")[0])
@@ -76,8 +76,8 @@ class SecretServerForContainers:
         """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""
         if host is None:
             return None
-        with self.database.read_transaction() as transaction:
-            known_host, _, known_port = (transaction.find_setting(_SETTING) or "").rpartition(":")
+        with self.database.read() as transaction:
+            known_host, _, known_port = (transaction.settings.get(_SETTING) or "").rpartition(":")
         for port in (int(known_port), 0) if known_host == host else (0,):
             try:
                 listener = socket.create_server((host, port))
@@ -85,8 +85,8 @@ class SecretServerForContainers:
                 _log.warning("secrets are not served on %s, port %s: %s", host, port or "any", error.strerror)
                 continue
             address = host, int(listener.getsockname()[1])
-            with self.database.write_transaction() as transaction:
-                transaction.set_setting(_SETTING, f"{host}:{address[1]}")
+            with self.database.write() as transaction:
+                transaction.settings.set(_SETTING, f"{host}:{address[1]}")
             _start_thread_serving_secrets(self._access_secret_version_with_key, listener)
             return address
         return None

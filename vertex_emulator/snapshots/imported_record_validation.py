@@ -19,25 +19,25 @@ def validate_records(transaction: Transaction, report: ReportProgress) -> None:
 
     Ids become names of folders, and a job that has not ended would run as soon as the emulator starts.
     """
-    for number, row in enumerate(transaction.rows.iterate_rows("jobs"), 1):
+    for number, row in enumerate(transaction.rows.read("jobs"), 1):
         _raise_unless_job_id_is_numeric(row["id"])
         report("checking jobs", number, 0)
-        job = transaction.get_job(row["id"])
+        job = transaction.jobs.get(row["id"])
         if job is None or not job.is_terminal:
             raise SnapshotInvalid(f"the job {row['id']} of the archive has not ended; only ended jobs can be imported")
         _validate_spec_trials_and_outcomes(transaction, job)
-    for row in transaction.rows.iterate_rows("trials"):
+    for row in transaction.rows.read("trials"):
         _raise_unless_job_id_is_numeric(row["job"])
-    for row in transaction.rows.iterate_rows("pipelines"):
+    for row in transaction.rows.read("pipelines"):
         _raise_unless_job_id_is_numeric(row["job"])
-    for message in transaction.rows.iterate_rows("service_messages"):
+    for message in transaction.rows.read("service_messages"):
         if (type(message["at"]), type(message["severity"]), type(message["text"])) != (int, str, str):
             raise SnapshotInvalid("a message of the archive is not one")
-    for row in transaction.rows.iterate_rows("operations"):
+    for row in transaction.rows.read("operations"):
         operation = transaction.operations.get(row["name"])
         assert operation is not None
         operation_json(operation)
-    for version in transaction.models.iterate_all_versions():
+    for version in transaction.models.iterate():
         # The one field of a model that no client sets, and that is stored: a copy's.
         sent = {field: value for field, value in version.spec.items() if field != "originalModelInfo"}
         _validate_shape(types.Model, sent, f"the model {version.id}")
@@ -50,10 +50,10 @@ def validate_records(transaction: Transaction, report: ReportProgress) -> None:
 def _validate_spec_trials_and_outcomes(transaction: Transaction, job: Job) -> None:
     _validate_shape(job.kind.typed_dict, job.spec, f"the job {job.id}")
     if job.kind == TRAINING_PIPELINE:
-        pipeline_json(job, transaction.pipelines.get_progress_of_started_pipelines([job.id]).get(job.id))
+        pipeline_json(job, transaction.pipelines.get(job.id))
     else:
         job_json(job)
-        for trial in transaction.iterate_trials(job.id):  # a stranger's study has any number of them
+        for trial in transaction.trials.iterate(job.id):  # a stranger's study has any number of them
             trial_json(trial)
             if not trial.has_ended:
                 raise SnapshotInvalid(f"a trial of the job {job.id} of the archive has not ended")

@@ -12,7 +12,7 @@ from typing import Any
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.database.snapshot_table_statements import TABLES
+from vertex_emulator.database.tables import SNAPSHOT
 from vertex_emulator.errors import EmulatorError, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.gcs.metadata import MetadataDatabase
@@ -44,10 +44,10 @@ def export_snapshot_and_iterate_report_lines(
         closing(Database(data.database)) as database,
         closing(MetadataDatabase(data.object_metadata)) as metadata,
         contextlib.ExitStack() as files,
-        database.read_transaction() as transaction,
+        database.read() as transaction,
     ):
-        jobs = [*transaction.iterate_non_trial_jobs()]
-        schedules = len(transaction.schedules.list_schedules())
+        jobs = [*transaction.jobs.created()]
+        schedules = len(transaction.schedules.all())
         _raise_unless_ended_with_saved_logs(transaction, data)
         buckets = BucketArchiveEntries(BucketTree(data.buckets), report)
         try:
@@ -74,13 +74,13 @@ def export_snapshot_and_iterate_report_lines(
 
 
 def _raise_unless_ended_with_saved_logs(transaction: Transaction, data: DataFolder) -> None:
-    jobs = [job for id_ in transaction.list_unfinished_job_ids() if (job := transaction.get_job(id_)) is not None]
+    jobs = [job for id_ in transaction.jobs.unfinished() if (job := transaction.jobs.get(id_)) is not None]
     if jobs:
         raise EmulatorError(
             f"jobs have not ended: {_join_first_job_names_and_count_rest(jobs)}; start the emulator, wait until they "
             "end or cancel them, and stop it: only ended jobs can be exported"
         )
-    ended = (_get_existing_job(transaction, row["id"]) for row in transaction.rows.iterate_rows("jobs"))
+    ended = (_get_existing_job(transaction, row["id"]) for row in transaction.rows.read("jobs"))
     unsaved = [job for job in ended if not _are_logs_saved(data, job)]
     if unsaved:
         raise EmulatorError(
@@ -90,7 +90,7 @@ def _raise_unless_ended_with_saved_logs(transaction: Transaction, data: DataFold
 
 
 def _get_existing_job(transaction: Transaction, job_id: str) -> Job:
-    job = transaction.get_job(job_id)
+    job = transaction.jobs.get(job_id)
     assert job is not None
     return job
 
@@ -112,8 +112,8 @@ def _join_first_and_count_rest(texts: Sequence[str]) -> str:
 def _iterate_archive_entries_of_tables(
     transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack
 ) -> Iterator[ArchiveEntry]:
-    for table in TABLES:
-        rows = transaction.rows.iterate_rows(table)
+    for table in SNAPSHOT:
+        rows = transaction.rows.read(table)
         if redacts_env:
             rows = map(_copy_row_redacting_env, rows)
         yield _write_temporary_file_and_build_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)

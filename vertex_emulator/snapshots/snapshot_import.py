@@ -12,7 +12,7 @@ from typing import IO
 
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database
-from vertex_emulator.database.snapshot_table_statements import TABLES
+from vertex_emulator.database.tables import SNAPSHOT
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
 from vertex_emulator.gcs.files import ROOT, BucketTree, join_uri
 from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase, parse
@@ -76,10 +76,10 @@ def import_snapshot_and_describe(
 
 
 def _raise_unless_data_folder_empty(data: DataFolder) -> None:
-    with closing(Database(data.database)) as database, database.read_transaction() as transaction:
-        jobs = sum(transaction.count_non_trial_jobs_by_state().values())
-        has_models = next(transaction.rows.iterate_rows("models"), None) is not None
-        has_schedules = bool(transaction.schedules.count_schedules_by_paused())
+    with closing(Database(data.database)) as database, database.read() as transaction:
+        jobs = sum(transaction.jobs.count_by_state().values())
+        has_models = next(transaction.rows.read("models"), None) is not None
+        has_schedules = bool(transaction.schedules.count_by_paused())
     has_buckets = any(data.buckets.iterdir())
     kinds = {f"{jobs} jobs": bool(jobs), "models": has_models, "schedules": has_schedules, "buckets": has_buckets}
     if found := [kind for kind, is_there in kinds.items() if is_there]:
@@ -99,7 +99,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
     ):
         space = FreeSpaceCheck(data.root, archive.name)
         space.raise_unless_totals_fit(manifest)
-        with database.write_transaction() as transaction:
+        with database.write() as transaction:
             try:
                 for member, content in members:
                     space.add_member_inodes_or_raise(member.name)
@@ -111,8 +111,8 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
                         BucketTree(data.buckets).mkdir(uri)
                     elif member.name in read:
                         raise _build_double_error(member)
-                    elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in TABLES:
-                        transaction.rows.insert_rows(table, iterate_rows(content))
+                    elif member.name == f"{DATABASE_PREFIX}{table}.jsonl" and table in SNAPSHOT:
+                        transaction.rows.insert(table, iterate_rows(content))
                         read.add(member.name)
                     elif member.name == OBJECTS:
                         _store_object_metadata(metadata, content)
@@ -129,7 +129,7 @@ def _unpack_validate_and_count(archive: Path, data: DataFolder, report: ReportPr
             except (*_DAMAGE, InvalidBucketUri, ApiError) as error:
                 reason = _escape(f"{type(error).__name__}: {error}")
                 raise SnapshotInvalid(f"{archive.name} is damaged: {reason}") from error
-            jobs = sum(transaction.count_non_trial_jobs_by_state().values())
+            jobs = sum(transaction.jobs.count_by_state().values())
     return jobs, objects
 
 

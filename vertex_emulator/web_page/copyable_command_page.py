@@ -57,8 +57,8 @@ class CopyableCommandPage:
 
     def _serve_page(self, request: Request) -> Response:
         job_id, task = request.path_params["id"], request.path_params["task"]
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
         if job is None or task not in [replica.task_name for replica in job.requested_replicas]:
             raise ApiError("NOT_FOUND", f"There is no task {task} of a job customJobs/{job_id} here.")
         return HTMLResponse(render_shell_or_logs_command_page(job, task, self.data_root), headers=FRAME_HEADERS)

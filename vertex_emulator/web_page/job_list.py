@@ -50,11 +50,11 @@ def build_job_list_reply(database: Database, query: JobQuery) -> dict[str, Any]:
     """Return `jobs`, the newest first, and `next`, the `before` of the next page, null if there is none."""
     summaries: list[dict[str, Any]] = []
     last = None
-    with database.read_transaction() as transaction:
+    with database.read() as transaction:
         if query.ids:
             jobs = _iterate_non_trial_jobs(transaction, query.ids)
         else:
-            jobs = transaction.iterate_non_trial_jobs(before_sequence=query.before)
+            jobs = transaction.jobs.created(before_sequence=query.before)
         for job in islice(jobs, _MAX_SCANNED):
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break
@@ -67,7 +67,7 @@ def build_job_list_reply(database: Database, query: JobQuery) -> dict[str, Any]:
 
 
 def _iterate_non_trial_jobs(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
-    return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
+    return (job for id_ in ids if (job := transaction.jobs.get(id_)) is not None and job.study is None)
 
 
 def _matches_state_group_and_text(job: Job, query: JobQuery) -> bool:
@@ -91,5 +91,5 @@ def _serialize_job_summary(transaction: Transaction, job: Job) -> dict[str, Any]
         **time_fields(createTime=job.created, startTime=job.started, endTime=job.ended),
     }
     if job.kind == HYPERPARAMETER_TUNING_JOB:
-        summary["trials"] = {"ended": transaction.count_ended_trials(job.id), "most": job.spec["maxTrialCount"]}
+        summary["trials"] = {"ended": transaction.trials.count_ended(job.id), "most": job.spec["maxTrialCount"]}
     return summary

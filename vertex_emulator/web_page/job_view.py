@@ -36,13 +36,13 @@ class JobViewBuilder:
         (`collection`, `id`, `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model`
         or null).
         """
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
             trials = self.trials.list_thinned_trials(transaction, job_id) if _is_study(job) else []
-            progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
+            progress = transaction.pipelines.get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
-        kind, visible_id = job.study_or_own_kind_and_id
+        kind, visible_id = job.owner
         tasks = [replica.task_name for replica in job.requested_replicas]
         body = job_json(job) if job.kind != TRAINING_PIPELINE else pipeline_json(job, progress)
         view: dict[str, Any] = {

@@ -52,8 +52,8 @@ class Page:
         return _build_page_html_response()
 
     def _serve_job_page(self, request: Request) -> Response:
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(request.path_params["id"])
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(request.path_params["id"])
         has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
         return _build_page_html_response(200 if has_job else 404)
 
@@ -89,8 +89,8 @@ class Page:
         from vertex_emulator.web_page.scalars_view import build_scalars_view
 
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             raise _build_no_job_error(collection, job_id)
         tags = request.query_params.getlist("tag")

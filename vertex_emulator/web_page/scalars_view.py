@@ -28,7 +28,7 @@ def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, ta
     """
     if len(tags) > MAX_TAGS_PER_REQUEST:
         raise ApiError("INVALID_ARGUMENT", f"tag is given {len(tags)} times; at most {MAX_TAGS_PER_REQUEST} are read")
-    with database.read_transaction() as transaction:
+    with database.read() as transaction:
         folders = list_event_file_folders(transaction, job)
     shown = folders[-MAX_TRIALS:]
     with cache.lock_and_update_readers([folder.uri for folder in shown]) as readers:

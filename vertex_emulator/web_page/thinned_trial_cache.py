@@ -39,7 +39,7 @@ class ThinnedTrials:
 
     def list_thinned_trials(self, transaction: Transaction, study_id: str) -> list[ThinnedTrial]:
         """Return the trials of a study by number, thinned as their number demands."""
-        trials = transaction.list_trials_omitting_measurements(study_id)
+        trials = transaction.trials.summaries(study_id)
         key = (study_id, compute_max_points_per_trial(len(trials)))
         known_key, ended = self._latest
         if known_key != key:
@@ -49,7 +49,7 @@ class ThinnedTrials:
         for trial in trials:
             shown = ended.get(trial.number)
             if shown is None:
-                measurements = transaction.list_trial_measurements(study_id, trial.number)
+                measurements = transaction.trials.measurements(study_id, trial.number)
                 shown = build_thinned_trial(replace(trial, measurements=measurements), key[1])
                 if trial.has_ended:
                     ended[trial.number] = shown

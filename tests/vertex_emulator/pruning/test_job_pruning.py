@@ -52,8 +52,8 @@ def spec(name: str, **container: Any) -> dict[str, Any]:
 
 
 def ids(emulator: Emulator) -> list[str]:
-    with emulator.database.read_transaction() as transaction:
-        return [row["id"] for row in transaction.rows.iterate_rows("jobs")]
+    with emulator.database.read() as transaction:
+        return [row["id"] for row in transaction.rows.read("jobs")]
 
 
 def test_old_jobs_go_with_trials_logs_and_operations(emulator: Emulator) -> None:
@@ -101,8 +101,8 @@ def test_a_pipeline_goes_with_its_job_and_leaves_its_model(emulator: Emulator) -
     emulator.machine.clock.advance(2 * DAY)
     report = prune(emulator, outputs=True)
     assert (report.jobs, report.objects, report.kept_outputs) == (2, 0, ["gs://runs/model"])
-    with emulator.database.read_transaction() as transaction:
-        assert len([*transaction.models.iterate_all_versions()]) == 1
+    with emulator.database.read() as transaction:
+        assert len([*transaction.models.iterate()]) == 1
 
 
 def test_outputs_stay_unless_asked_and_unreferenced(emulator: Emulator) -> None:
@@ -126,10 +126,10 @@ def old_job(tmp_path: Path) -> Path:
     """A data folder with a job that ended long ago."""
     data = DataFolder.open(tmp_path / "data")
     database = Database(data.database)
-    with database.write_transaction() as transaction:
-        job = transaction.add_job_and_consume_fault("1", CUSTOM_JOB, LOCATION, custom_job_spec())
-        transaction.update_and_get_job(job, state="JOB_STATE_SUCCEEDED")
-        transaction._connection.execute("UPDATE jobs SET ended = 1")
+    with database.write() as transaction:
+        job = transaction.jobs.add("1", CUSTOM_JOB, LOCATION, custom_job_spec())
+        transaction.jobs.update(job, state="JOB_STATE_SUCCEEDED")
+        transaction.rows._connection.execute("UPDATE jobs SET ended = 1")
     database.close()
     return data.root
 

@@ -40,16 +40,16 @@ class SchedulingEmulator(Emulator):
         self.schedule_clock.set_time_and_begin_passed_runs({"time": time})
 
     def let_clock_pass_while_down(self, time: str) -> None:
-        with self.database.write_transaction() as transaction:
-            transaction.set_setting("schedules_clock", str(parse_time(time)))
+        with self.database.write() as transaction:
+            transaction.settings.set("schedules_clock", str(parse_time(time)))
 
     def finish_runs(self) -> None:
         """Let all runs come to their ends."""
         while True:
             self.loop.advance_and_get_next_time_or_none()
             self.run_jobs()
-            with self.database.read_transaction() as transaction:
-                if not transaction.schedules.list_unfinished_runs():
+            with self.database.read() as transaction:
+                if not transaction.schedules.unfinished_runs():
                     return
 
     def run_jobs(self) -> None:
@@ -58,8 +58,8 @@ class SchedulingEmulator(Emulator):
 
     def all_jobs(self) -> list[Job]:
         """All jobs but those of trials, the oldest first."""
-        with self.database.read_transaction() as transaction:
-            return [*transaction.iterate_non_trial_jobs()][::-1]
+        with self.database.read() as transaction:
+            return [*transaction.jobs.created()][::-1]
 
 
 def nights(first: int, last: int) -> list[tuple[str, str]]:

@@ -78,9 +78,9 @@ def test_an_edited_schedule_keeps_runs_and_begins_anew(emulator: SchedulingEmula
 def test_only_the_last_hundred_ended_runs_are_kept(emulator: SchedulingEmulator) -> None:
     emulator.put(cron="* * * * *")
     emulator.move_clock("2026-11-22T02:30:00Z")
-    with emulator.database.read_transaction() as transaction:
-        (schedule,) = transaction.schedules.list_schedules()
-        states = [run.state for run in transaction.schedules.list_runs(schedule, 1000)]
+    with emulator.database.read() as transaction:
+        (schedule,) = transaction.schedules.all()
+        states = [run.state for run in transaction.schedules.runs(schedule, 1000)]
     assert states == [*["SKIPPED"] * 100, "RUNNING"]
 
 

@@ -40,6 +40,6 @@ def test_an_archive_has_no_schedules_and_replaces_none(emulator: SchedulingEmula
         import_snapshot_and_describe(emulator.data.root, archive, None)
     import_snapshot_and_describe(tmp_path / "other", archive, None)
     imported = Database(tmp_path / "other" / "emulator.db")
-    with imported.read_transaction() as transaction:
-        assert transaction.schedules.list_schedules() == []
+    with imported.read() as transaction:
+        assert transaction.schedules.all() == []
     imported.close()

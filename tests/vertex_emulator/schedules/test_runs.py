@@ -239,8 +239,8 @@ def test_a_time_has_one_run_whatever_asks_for_it_again(emulator: SchedulingEmula
     emulator.put(overlap="allow")
     emulator.move_clock("2026-11-24T02:00:00Z")
     before = emulator.get()["runs"]
-    with emulator.database.write_transaction() as transaction:
-        (schedule,) = transaction.schedules.list_schedules()
+    with emulator.database.write() as transaction:
+        (schedule,) = transaction.schedules.all()
         earlier = schedule.handled_until - 3 * DAY_NS
         add_all_runs_until(transaction, replace(schedule, handled_until=earlier), schedule.handled_until)
     assert emulator.get()["runs"] == before

@@ -42,15 +42,15 @@ def crashes_once(spec: ReplicaSpec) -> int:
 
 
 def inject(emulator: Emulator, kind: str, **fields: Any) -> None:
-    with emulator.database.write_transaction() as transaction:
-        transaction.injected_faults.add(InjectedFault.parse({"kind": kind, **fields}))
+    with emulator.database.write() as transaction:
+        transaction.faults.add(InjectedFault.parse({"kind": kind, **fields}))
 
 
 def trials(emulator: Emulator, study: str) -> list[tuple[int, str]]:
-    with emulator.database.read_transaction() as transaction:
-        return [(trial.number, trial.state) for trial in transaction.list_trials(study)]
+    with emulator.database.read() as transaction:
+        return [(trial.number, trial.state) for trial in transaction.trials.all(study)]
 
 
 def log_texts(emulator: Emulator, job: str) -> list[str]:
-    with emulator.database.read_transaction() as transaction:
-        return [line.text for line in transaction.list_service_messages(job)]
+    with emulator.database.read() as transaction:
+        return [line.text for line in transaction.jobs.messages(job)]

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from vertex_emulator.database.job_queue_statements import QueuedJob
+from vertex_emulator.database.jobs import QueuedJob
 from vertex_emulator.scheduling.enqueuing_and_admission import select_admissible_jobs
 
 

@@ -103,13 +103,13 @@ def a_job_deleted(emulator: Emulator) -> list[str]:
 
 def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
     """All that must not depend on when the process was killed."""
-    with emulator.database.read_transaction() as transaction:
-        found = [transaction.get_job(job) for job in jobs]
+    with emulator.database.read() as transaction:
+        found = [transaction.jobs.get(job) for job in jobs]
         studies = [
-            [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in transaction.list_trials(job)]
+            [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in transaction.trials.all(job)]
             for job in jobs
         ]
-        orphans = transaction.list_unfinished_job_ids()
+        orphans = transaction.jobs.unfinished()
     return [
         [(job.state, job.ending.code if job.ending else None) for job in found if job is not None],
         studies,

@@ -14,8 +14,8 @@ def test_a_study_starts_with_a_trial_that_has_ended(
     reconcile = StudyReconciler.reconcile_and_get_delay
 
     def reconcile_unless_trial_runs(reconciler: StudyReconciler, study: Job) -> float | None:
-        with reconciler.database.read_transaction() as transaction:
-            jobs = transaction.list_trial_jobs(study.id)
+        with reconciler.database.read() as transaction:
+            jobs = transaction.jobs.of_study(study.id)
         return reconcile(reconciler, study) if all(job.is_terminal for job in jobs) else 1.0
 
     monkeypatch.setattr(StudyReconciler, "reconcile_and_get_delay", reconcile_unless_trial_runs)
@@ -23,7 +23,7 @@ def test_a_study_starts_with_a_trial_that_has_ended(
     study = submit_study(emulator, trials=1, parallel=1)
     emulator.run()
     job = emulator.job(study)
-    with emulator.database.read_transaction() as transaction:
-        (trial,) = transaction.list_trials(study)
+    with emulator.database.read() as transaction:
+        (trial,) = transaction.trials.all(study)
     assert (job.state, job.started) == (SUCCEEDED, trial.started)
     assert "Job is running." in log_texts(emulator, study)

@@ -65,8 +65,8 @@ def backing(emulator: Emulator, pipeline: str) -> str:
 
 
 def models(emulator: Emulator) -> list[tuple[str, int, str | None]]:
-    with emulator.database.read_transaction() as transaction:
-        found = transaction.models.list_versions(LOCATION)
+    with emulator.database.read() as transaction:
+        found = transaction.models.versions(LOCATION)
     return [(each.spec["displayName"], each.version, each.spec.get("artifactUri")) for each in found]
 
 
@@ -130,13 +130,9 @@ def test_models_with_own_or_no_artifact_are_uploaded(
     emulator.run()
     assert {shown(emulator, each)["state"] for each in (elsewhere, nowhere)} == {"PIPELINE_STATE_SUCCEEDED"}
     assert models(emulator) == [("a model", 1, "gs://elsewhere/model"), ("a model", 1, None)]
-    with emulator.database.read_transaction() as transaction:
+    with emulator.database.read() as transaction:
         warned = [
-            [
-                line.text
-                for line in transaction.list_service_messages(backing(emulator, each))
-                if "no artifact" in line.text
-            ]
+            [line.text for line in transaction.jobs.messages(backing(emulator, each)) if "no artifact" in line.text]
             for each in (elsewhere, nowhere)
         ]
     assert [len(lines) for lines in warned] == [0, 1]
@@ -150,8 +146,8 @@ def test_a_tuning_pipeline_uploads_the_best_model(emulator: Emulator) -> None:
     study = emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, backing(emulator, pipeline))
     values = {trial["id"]: trial["finalMeasurement"]["metrics"][0]["value"] for trial in study["trials"]}
     best = max(values, key=lambda number: values[number])
-    with emulator.database.read_transaction() as transaction:
-        jobs = {str(trial.number): trial.job for trial in transaction.list_trials(backing(emulator, pipeline))}
+    with emulator.database.read() as transaction:
+        jobs = {str(trial.number): trial.job for trial in transaction.trials.all(backing(emulator, pipeline))}
     assert done["trainingTaskMetadata"]["bestTrialBackingCustomJob"].endswith(f"/customJobs/{jobs[best]}")
     assert models(emulator) == [("a model", 1, f"gs://my-bucket/run/{best}/model/")]
     assert len(set(values.values())) == 3
@@ -235,8 +231,8 @@ def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
     done = shown(emulator, pipeline)
     assert done["state"] == "PIPELINE_STATE_CANCELLED"
     assert "trainingTaskMetadata" not in done
-    with emulator.database.read_transaction() as transaction:
-        assert [job.kind for job in transaction.iterate_non_trial_jobs()] == [TRAINING_PIPELINE]
+    with emulator.database.read() as transaction:
+        assert [job.kind for job in transaction.jobs.created()] == [TRAINING_PIPELINE]
 
 
 def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
@@ -315,11 +311,9 @@ def a_pipeline_cancelled_while_it_runs(emulator: Emulator) -> str:
 
 def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
     """All that must not depend on when the process was killed."""
-    with emulator.database.read_transaction() as transaction:
-        jobs = [
-            (job.kind.type, job.state, job.ending and job.ending.code) for job in transaction.iterate_non_trial_jobs()
-        ]
-        unfinished = transaction.list_unfinished_job_ids()
+    with emulator.database.read() as transaction:
+        jobs = [(job.kind.type, job.state, job.ending and job.ending.code) for job in transaction.jobs.created()]
+        unfinished = transaction.jobs.unfinished()
     found = shown(emulator, pipeline)
     counts = sorted(emulator.machine.started.values())
     uploaded = [(name, version, bool(uri)) for name, version, uri in models(emulator)]

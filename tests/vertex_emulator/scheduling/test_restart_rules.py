@@ -179,4 +179,4 @@ def test_an_injected_exit_counts_like_a_real_one() -> None:
 def test_all_attempts_include_replaced_containers() -> None:
     losing = job()
     losing = restarted(losing, judged(losing, worker=None))
-    assert losing.replicas_of_all_attempts == [CHIEF, WORKER, replace(WORKER, attempt=1), OTHER]
+    assert losing.all_replicas == [CHIEF, WORKER, replace(WORKER, attempt=1), OTHER]

@@ -30,10 +30,10 @@ def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> Non
     emulator.run_ready_steps()
     ended = emulator.job(job)
     assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
-    assert set(emulator.machine.started) == {(job, replica) for replica in ended.replicas_of_all_attempts}
+    assert set(emulator.machine.started) == {(job, replica) for replica in ended.all_replicas}
     assert [
         len(list(logs.iterate_saved_log_or_none(emulator.data.logs, job, replica) or ()))
-        for replica in ended.replicas_of_all_attempts
+        for replica in ended.all_replicas
     ] == [1] * 4
     texts = log_texts(emulator, job)
     assert [text.partition(".")[0] for text in texts[-8:]] == [
@@ -123,8 +123,8 @@ def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
         (0, ""),
         (8, "Replicas low on memory: workerpoo"),
     ]
-    with emulator.database.read_transaction() as transaction:
-        assert transaction.injected_faults.list_remaining_job_counts_and_faults() == []
+    with emulator.database.read() as transaction:
+        assert transaction.faults.pending() == []
 
 
 def test_a_fault_strikes_a_trial_like_any_job(emulator: Emulator) -> None:
@@ -146,8 +146,8 @@ def test_an_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> 
         assert (refused.value.http, refused.value.status) == (429, "RESOURCE_EXHAUSTED")
         assert refused.value.message.endswith(f"exceed quota limits: aiplatform.googleapis.com/{metric}")
     submit(emulator)
-    with emulator.database.read_transaction() as transaction:
-        assert len(transaction.list_unfinished_job_ids()) == 1
+    with emulator.database.read() as transaction:
+        assert len(transaction.jobs.unfinished()) == 1
 
 
 def test_a_stockout_fails_jobs_with_that_machine_type(emulator: Emulator) -> None:

@@ -58,9 +58,9 @@ def test_a_create_answers_pending_even_without_room(emulator: Emulator) -> None:
 def test_trials_have_the_boot_disk_of_their_study(emulator: Emulator) -> None:
     study = submit_study(emulator)
     emulator.run_ready_steps()
-    with emulator.database.read_transaction() as transaction:
+    with emulator.database.read() as transaction:
         specs = [emulator.job(study).spec["trialJobSpec"]]
-        specs += [job.spec["jobSpec"] for job in transaction.list_trial_jobs(study)]
+        specs += [job.spec["jobSpec"] for job in transaction.jobs.of_study(study)]
     disks = [pool.get("diskSpec") for spec in specs for pool in spec["workerPoolSpecs"]]
     assert disks == [{"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}] * 3
 
@@ -78,8 +78,8 @@ def test_a_failure_is_logged_line_by_line_before_the_end(emulator: Emulator) -> 
     inject(emulator, "fail", code=13, message="first\n\nsecond")
     job = submit(emulator)
     emulator.run()
-    with emulator.database.read_transaction() as transaction:
-        lines = transaction.list_service_messages(job)[-4:]
+    with emulator.database.read() as transaction:
+        lines = transaction.jobs.messages(job)[-4:]
     assert [(line.severity, line.text) for line in lines] == [
         ("ERROR", "first"),
         ("ERROR", "second"),
@@ -254,8 +254,8 @@ def test_a_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -
     assert emulator.machine.most_at_once == 2
     shown = emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, study)["trials"][0]
     assert shown["finalMeasurement"]["metrics"] == [{"metricId": "acc", "value": 0.5}]
-    with emulator.database.read_transaction() as transaction:
-        assert all(len(trial.measurements) == 1 for trial in transaction.list_trials(study))
+    with emulator.database.read() as transaction:
+        assert all(len(trial.measurements) == 1 for trial in transaction.trials.all(study))
 
 
 def test_a_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:

@@ -167,6 +167,6 @@ def test_an_emulator_that_was_down_starts_it_late(emulator: Emulator) -> None:
 
 def test_restarts_of_an_earlier_checkout_are_read(emulator: Emulator) -> None:
     job = submit(emulator)
-    with emulator.database.write_transaction() as transaction:
-        transaction._connection.execute("UPDATE jobs SET restarts = ?", ('{"retries": 1, "attempts": {}}',))
+    with emulator.database.write() as transaction:
+        transaction.rows._connection.execute("UPDATE jobs SET restarts = ?", ('{"retries": 1, "attempts": {}}',))
     assert emulator.job(job).restarts == RestartHistory(retries=1)

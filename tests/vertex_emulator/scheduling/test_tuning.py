@@ -62,8 +62,8 @@ def states(emulator: Emulator, study: str) -> list[str]:
 
 
 def lines(emulator: Emulator, study: str, part: str) -> list[tuple[str, str]]:
-    with emulator.database.read_transaction() as transaction:
-        return [(line.severity, line.text) for line in transaction.list_service_messages(study) if part in line.text]
+    with emulator.database.read() as transaction:
+        return [(line.severity, line.text) for line in transaction.jobs.messages(study) if part in line.text]
 
 
 def cancel(emulator: Emulator, study: str) -> None:
@@ -157,7 +157,7 @@ def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     emulator.run_ready_steps()
     emulator.machine.clock.advance(2)
     emulator.run(lambda emulator: bool(lines(emulator, study, "is stopped")))
-    assert emulator.job(study).is_succeeding_study_awaiting_last_trials
+    assert emulator.job(study).is_stopped_study
     cancel(emulator, study)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"
@@ -173,8 +173,8 @@ def test_a_cancelled_study_waits_for_its_trials_states(start: Any, monkeypatch: 
         """The trial's job ends once the trial has been updated from it, and before the study looks at its jobs."""
         updated = build_updated_trial(study, trial, job, metric_text)
         if study.ending is not None and not job.is_terminal:
-            with emulator.database.write_transaction() as transaction:
-                transaction.end_job_and_log_outcome(job, study.ending)
+            with emulator.database.write() as transaction:
+                transaction.jobs.end(job, study.ending)
         return updated
 
     monkeypatch.setattr(study_reconciler, "build_updated_trial", build_and_end_job)

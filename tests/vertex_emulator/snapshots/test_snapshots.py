@@ -67,10 +67,10 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     emulator.jobs.create(TRAINING_PIPELINE, LOCATION, {**pipeline, "modelToUpload": model})
     emulator.run()
     emulator.run_ready_steps()
-    with emulator.database.write_transaction() as transaction:
-        (version,) = transaction.models.iterate_all_versions()
+    with emulator.database.write() as transaction:
+        (version,) = transaction.models.iterate()
         copied = {**version.spec, "originalModelInfo": {"model": f"{version.model_name}@1"}}
-        transaction.models.add_version_and_move_aliases("a-copy", LOCATION, copied, [], None)
+        transaction.models.upload(LOCATION, {"modelId": "a-copy"}, copied, None)
     emulator.database.close()
     file = emulator.data.buckets / "models" / "run" / "model.txt"
     file.write_text("42")
@@ -103,14 +103,14 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
 ) -> None:
     assert "imported 4 jobs and 2 objects" in import_snapshot_and_describe(tmp_path / "other", archive, None)
     before, after = start(), start("other")
-    with before.database.read_transaction() as transaction:
-        ids = [row["id"] for row in transaction.rows.iterate_rows("jobs")]
+    with before.database.read() as transaction:
+        ids = [row["id"] for row in transaction.rows.read("jobs")]
     assert [after.job(id_) for id_ in ids] == [before.job(id_) for id_ in ids]
     study = after.job(ids[1]).id
     assert trials(after, study) == [(1, "SUCCEEDED"), (2, "SUCCEEDED")]
-    with before.database.read_transaction() as old, after.database.read_transaction() as new:
-        models = [*new.models.iterate_all_versions()]
-        assert models == [*old.models.iterate_all_versions()]
+    with before.database.read() as old, after.database.read() as new:
+        models = [*new.models.iterate()]
+        assert models == [*old.models.iterate()]
         assert [("originalModelInfo" in model.spec) for model in models] == [False, True]
     assert log_texts(after, ids[0]) == log_texts(before, ids[0])
     lines = iterate_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))

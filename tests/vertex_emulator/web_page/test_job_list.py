@@ -23,12 +23,12 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def add(database: Database, *names: str, state: str | None = None) -> None:
-    with database.write_transaction() as transaction:
+    with database.write() as transaction:
         for name in names:
             spec = {**custom_job_spec(), "displayName": name}
-            job = transaction.add_job_and_consume_fault(name, CUSTOM_JOB, LOCATION, spec)
+            job = transaction.jobs.add(name, CUSTOM_JOB, LOCATION, spec)
             if state:
-                transaction.update_and_get_job(job, state=state)
+                transaction.jobs.update(job, state=state)
 
 
 def ask(database: Database, query: str = "") -> dict[str, Any]:
@@ -86,15 +86,11 @@ def test_jobs_requested_by_id_must_match_filters(database: Database) -> None:
 
 
 def test_study_counts_ended_trials_and_hides_their_jobs(database: Database) -> None:
-    with database.write_transaction() as transaction:
-        transaction.add_job_and_consume_fault(
-            "7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9}
-        )
+    with database.write() as transaction:
+        transaction.jobs.add("7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9})
         for number, state in enumerate(("SUCCEEDED", "INFEASIBLE", "ACTIVE"), 1):
-            transaction.add_job_and_consume_fault(
-                f"7{number}", CUSTOM_JOB, LOCATION, custom_job_spec(), study="7", trial=number
-            )
-            transaction.add_trial(Trial("7", number, state, {}, f"7{number}"))  # type: ignore[arg-type]
+            transaction.jobs.add(f"7{number}", CUSTOM_JOB, LOCATION, custom_job_spec(), study="7", trial=number)
+            transaction.trials.add(Trial("7", number, state, {}, f"7{number}"))  # type: ignore[arg-type]
     assert [(job["id"], job["trials"]) for job in ask(database)["jobs"]] == [("7", {"ended": 2, "most": 9})]
     assert ask(database, "id=71")["jobs"] == []
 

@@ -12,7 +12,7 @@ from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.database.records import RUNNING, Replica
-from vertex_emulator.database.trial_statements import TrialStatements
+from vertex_emulator.database.trials import Trials
 from vertex_emulator.web_page.job_view import JobViewBuilder
 
 
@@ -100,7 +100,7 @@ def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypa
     assert curves() == [[]]  # it runs
     emulator.run()
     assert curves() == [[0.5], [0.5], [0.5]]
-    monkeypatch.delattr(TrialStatements, "list_trial_measurements")
+    monkeypatch.delattr(Trials, "measurements")
     assert curves() == [[0.5], [0.5], [0.5]]
 
 

@@ -49,7 +49,7 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
         "logName": f"projects/{project}/logs/{'ml.googleapis.com%2F' if task == SERVICE_TASK else ''}{task}",
         "resource": {
             "type": "ml_job",
-            "labels": {"job_id": job.study_or_own_kind_and_id[1], "task_name": task, "project_id": project},
+            "labels": {"job_id": job.owner[1], "task_name": task, "project_id": project},
         },
         "timestamp": f"{format_time(at)[:19]}.{at % 10**9:09d}Z",
         "severity": default_severity,

@@ -84,14 +84,14 @@ class LogEntryListingService:
         until = find_earliest_or_latest_matching_time(condition, ("<=", "<", "="), max) or _END_OF_TIME
         if after_key is not None:
             since, until = (since, min(until, after_key[0])) if is_newest_first else (max(since, after_key[0]), until)
-        with self.database.read_transaction() as transaction:
-            job = transaction.get_job(job_id)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
             if job is None or job.study is not None:
                 return
-            jobs = [job, *transaction.list_trial_jobs(job_id)]
+            jobs = [job, *transaction.jobs.of_study(job_id)]
             # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
             jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
-            messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
+            messages = [(job, message) for job in jobs for message in transaction.jobs.messages(job.id)]
         service_entries = (build_key_and_service_entry(job, message) for job, message in messages)
         sources: list[Iterable[KeyAndEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
         read = (
@@ -100,7 +100,7 @@ class LogEntryListingService:
             else self._iterate_keys_and_entries_oldest_first
         )
         bound = until if is_newest_first else since
-        sources += [read(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
+        sources += [read(job, replica, bound) for job in jobs for replica in job.all_replicas]
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
             if key[0] > until if not is_newest_first else key[0] < since:
                 return

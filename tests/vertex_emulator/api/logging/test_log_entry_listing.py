@@ -52,11 +52,11 @@ class Log:
         self.begin = now_ns()
 
     def add(self, job_id: str, lines: list[LogLine], saved: bool = True, **trial: Any) -> None:
-        with self.database.write_transaction() as transaction:
-            job = transaction.add_job_and_consume_fault(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), **trial)
+        with self.database.write() as transaction:
+            job = transaction.jobs.add(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), **trial)
             if saved:
                 ending = Ending(SUCCEEDED, 0, "", now_ns())
-                transaction.update_and_get_job(
+                transaction.jobs.update(
                     job, state=SUCCEEDED, started=job.created, ended=self.begin + 10**15, ending=ending
                 )
         if saved:
@@ -121,8 +121,8 @@ def test_paging_reads_each_line_few_times(log: Log, monkeypatch: pytest.MonkeyPa
 
 
 def test_simultaneous_lines_of_different_trials_stay_distinct(log: Log) -> None:
-    with log.database.write_transaction() as transaction:
-        transaction.add_job_and_consume_fault("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec())
+    with log.database.write() as transaction:
+        transaction.jobs.add("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec())
     for trial in (1, 2, 3):
         log.add(f"1{trial}", log.lines(10), study="1", trial=trial)
     found = [line for page in log.pages(CONTAINERS) for line in page]

@@ -1,4 +1,4 @@
--- Since version 5 of the schema. Any change of this file needs another SCHEMA_VERSION in database.py.
+-- Since version 5 of the schema. Any change of this file needs another SCHEMA_VERSION in connection.py.
 CREATE TABLE schedules (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL,

@@ -18,20 +18,20 @@ BEGIN SELECT job_changed(id), job_changed(study) FROM jobs WHERE id = NEW.job; E
 """
 
 
-def create_live_set_of_changed_job_ids(connection: sqlite3.Connection) -> set[str]:
+def watch(connection: sqlite3.Connection) -> set[str]:
     """Return a set to which every statement on the connection adds the ids of the jobs that it changes."""
-    changed_ids: set[str] = set()
+    changed: set[str] = set()
 
-    def add_id(job_id: str | None) -> None:
+    def add(job_id: str | None) -> None:
         if job_id is not None:
-            changed_ids.add(job_id)
+            changed.add(job_id)
 
-    connection.create_function("job_changed", 1, add_id)
+    connection.create_function("job_changed", 1, add)
     connection.executescript(_TRIGGERS)
-    return changed_ids
+    return changed
 
 
-class JobChangeNotifier:
+class Changes:
     """Notifies subscribers of the ids of changed jobs; a trial's job changes its study too.
 
     A slow subscriber gets all that it missed as one set, which never has more ids than there are jobs.
@@ -43,13 +43,13 @@ class JobChangeNotifier:
         self._listeners: list[Callable[[frozenset[str]], object]] = []
         self._closed = False
 
-    def add_listener(self, listener: Callable[[frozenset[str]], object]) -> None:
+    def listen(self, listener: Callable[[frozenset[str]], object]) -> None:
         """Call a function with the ids of changed jobs, in the thread that changes them; it must return at once."""
         with self._lock:
             self._listeners.append(listener)
 
     @contextlib.contextmanager
-    def open_subscription(self) -> "Iterator[Subscription]":
+    def subscribe(self) -> "Iterator[Subscription]":
         """Subscribe the running event loop to changes until the block is left."""
         subscription = Subscription(asyncio.get_running_loop())
         with self._lock:
@@ -64,13 +64,13 @@ class JobChangeNotifier:
 
     def publish(self, job_ids: Iterable[str]) -> None:
         """Notify every subscriber; may be called from any thread."""
-        changed_jobs = frozenset(job_ids)
-        if changed_jobs:
+        changed = frozenset(job_ids)
+        if changed:
             with self._lock:
                 for subscription in self._subscriptions:
-                    subscription.notify(changed_jobs)
+                    subscription.notify(changed)
                 for listener in self._listeners:
-                    listener(changed_jobs)
+                    listener(changed)
 
     def close(self) -> None:
         """End all subscriptions, also later ones."""
@@ -91,13 +91,13 @@ class Subscription:
         self._closed = False
 
     def notify(self, job_ids: Iterable[str], closed: bool = False) -> None:
-        """Add jobs to the result of the next `wait_for_changed_ids_or_close`."""
+        """Add jobs to the result of the next `wait`."""
         with self._lock:
             self._jobs.update(job_ids)
             self._closed = self._closed or closed
         self._loop.call_soon_threadsafe(self._notified.set)
 
-    async def wait_for_changed_ids_or_close(self, timeout_seconds: float) -> frozenset[str] | None:
+    async def wait(self, timeout_seconds: float) -> frozenset[str] | None:
         """Return the jobs changed since the last call, none after `timeout_seconds`; None at the end."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
