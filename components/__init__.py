@@ -20,7 +20,7 @@ if _typing.TYPE_CHECKING:
     )
     from .preview.cost_and_needed_quota_table import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
-    from .runtime.foundation_protocol import Foundation as Foundation
+    from .runtime.foundation import Foundation as Foundation
     from .schedules.schedule_component import JobTemplate as JobTemplate
     from .schedules.schedule_component import Schedule as Schedule
     from .settings.settings import Settings as Settings
@@ -36,7 +36,7 @@ _MODULES = {
     "Completion": ".jobs.completion_resource",
     "CustomJob": ".jobs.job_resources",
     "CustomJobArgs": ".jobs.job_resources",
-    "Foundation": ".runtime.foundation_protocol",
+    "Foundation": ".runtime.foundation",
     "HyperparameterTuningJob": ".jobs.job_resources",
     "HyperparameterTuningJobArgs": ".jobs.job_resources",
     "Images": ".stack.images_and_packages",

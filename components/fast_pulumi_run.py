@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pulumi
 
-from .runtime import pulumi_debug_message_silencing
+from .runtime import engine
 
 
 def run_program(program: Callable[[], None]) -> None:
@@ -14,7 +14,7 @@ def run_program(program: Callable[[], None]) -> None:
 
     Call it once, as the last statement of `__main__.py`. Measured with pulumi 3.259 and Python 3.11.
     """
-    pulumi_debug_message_silencing.drop_sdk_debug_messages_unless_requested()
+    engine.silence_debug_messages()
     gc.disable()  # a program of seconds has little to collect, and with 1,000 jobs it costs a tenth of a preview
 
     async def run_and_let_registrations_begin() -> None:

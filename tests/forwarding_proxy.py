@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vertex_training.runtime.emulator_discovery import MARKER_HEADER
+from vertex_training.runtime.emulator import MARKER_HEADER
 
 # Past the proxies that are set for the internet.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.runtime import emulator_discovery
+from vertex_training.runtime import emulator
 from vertex_training.schema import shapes
 
 from tests.vertex_api.jobs import custom_job, edited
@@ -75,21 +75,21 @@ def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkey
         asked.append((url, token))
         return "1.2.3"
 
-    monkeypatch.setattr(emulator_discovery, "_fetch_version_or_none_if_no_emulator", fetch)
+    monkeypatch.setattr(emulator, "_fetch_version", fetch)
     data = DataFolder.open(tmp_path)
     data.token.write_text("t0ken\n")
     endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
     endpoint.write(data.endpoint)
-    assert emulator_discovery.find_running_endpoint_or_none(tmp_path) is None
+    assert emulator.find(tmp_path) is None
     with pytest.raises(EmulatorNotRunning):
         require_endpoint(tmp_path)
     assert asked == []
     with acquire_lock(data.lock):
-        found = emulator_discovery.find_running_endpoint_or_none(tmp_path)
+        found = emulator.find(tmp_path)
         assert require_endpoint(tmp_path) == endpoint
     assert found is not None
     assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token()) == asked[0]
 
 
 def test_both_sides_know_the_marker_header() -> None:
-    assert emulator_discovery.MARKER_HEADER == VERSION_HEADER
+    assert emulator.MARKER_HEADER == VERSION_HEADER

@@ -13,7 +13,7 @@ from vertex_api.calls.log_entry_pages import collect_log_entries
 from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.client_errors import Unavailable
 
-from ..runtime import engine_cancellation
+from ..runtime import engine
 
 Build = Mapping[str, Any]
 BUILD_ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBUILD"
@@ -33,9 +33,7 @@ class CloudBuildClient:
 
     def __init__(self, build_url: str, logging_url: str, caller: RetryingCaller | None = None) -> None:
         self._build_url, self._logging_url = build_url, logging_url
-        self._caller = caller or RetryingCaller(
-            report=partial(print, flush=True), wait=engine_cancellation.wait_for_cancellation
-        )
+        self._caller = caller or RetryingCaller(report=partial(print, flush=True), wait=engine.wait_for_cancellation)
 
     def create(
         self,

@@ -7,8 +7,7 @@ from typing import Any, NoReturn
 from vertex_api.client_errors import Interrupted, RateLimited, Unavailable, VertexError
 
 from ..errors import BuildFailed
-from ..runtime.engine_cancellation import wait_for_cancellation
-from ..runtime.engine_watcher import raise_unless_engine_is_alive
+from ..runtime.engine import require_alive, wait_for_cancellation
 from .build_and_log_client import Build, CloudBuildClient
 from .build_log import BuildLog
 from .build_request import ImageBuild, build_request_body, can_reuse_layers, compute_build_tag, get_uri_without_tag
@@ -49,7 +48,7 @@ class BuildRun:
             return self._client.create(
                 self._parent,
                 build_request_body(self._copy_build_with_cache_image_and_report(builds), self._options),
-                check_before=lambda: raise_unless_engine_is_alive(self._image),
+                check_before=lambda: require_alive(self._image),
                 find_created=lambda: self._find_active_build_or_none(self._list_builds_of_all_tags()),
             )
         except VertexError as error:
@@ -64,7 +63,7 @@ class BuildRun:
         """
         name, pause = self._get_resource_name(build), FIRST_PAUSE_SECONDS
         while build["status"] in ACTIVE_STATUSES:
-            raise_unless_engine_is_alive(self._image)
+            require_alive(self._image)
             if self._wait(pause):
                 self._try_to_cancel_build_and_raise_build_failed(build)
             pause = min(pause * 1.5, MAX_PAUSE_SECONDS)

@@ -23,8 +23,8 @@ from ..cloud_build.failure_explanations import (
 )
 from ..errors import BuildFailed, ContextUnusable
 from ..files.reproducible_tar_archives import ArchiveEntries
-from ..runtime.engine_cancellation import wait_for_cancellation
-from ..runtime.object_stores import CloudStorage
+from ..runtime.engine import wait_for_cancellation
+from ..runtime.storage import CloudStorage
 from .build_context import BuildContext
 from .buildx_and_classic_builders import (
     MAX_QUOTED_LINES,

@@ -13,9 +13,9 @@ from pulumi import dynamic
 from ..cloud_build.build_request import get_uri_without_tag
 from ..errors import BuildFailed, DockerUnavailable
 from ..files.cached_digests import MAX_LISTED_FILES, get_short_digests_or_none_if_many
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.foundation_protocol import Foundation
-from ..runtime.provider_base import Provider
+from ..runtime.foundation import Foundation
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource
 from ..schema import shapes
 from .build_context import BuildContext, DockerfileContext
 from .builder_choice_and_options import create_cloud_build_input_or_none
@@ -51,7 +51,7 @@ class TrainingImageProvider(Provider):
         digest = _fetch_digest_from_store_or_none(props)
         if digest is None:
             return dynamic.ReadResult(None, {})
-        return self.build_read_result_with_inputs(id_, props, digest=digest)
+        return self.read_result(id_, props, digest=digest)
 
 
 class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):

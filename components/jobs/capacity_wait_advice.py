@@ -7,7 +7,7 @@ from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
-from ..runtime.api_target import CLOUD_PREFIX
+from ..runtime.target import CLOUD_PREFIX
 from .progress_lines import count_minutes_since_creation, join_first_names_and_count_others
 
 Job = Mapping[str, Any]

@@ -14,11 +14,11 @@ from vertex_api.job_states import TERMINAL_STATES
 from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
-from ..runtime import api_target
-from ..runtime.api_target import Target
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.foundation_protocol import Foundation
-from ..runtime.provider_base import Provider
+from ..runtime import target
+from ..runtime.foundation import Foundation
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource
+from ..runtime.target import Target
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
@@ -41,7 +41,7 @@ class CompletionProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         results = _fetch_results_of_existing_jobs_by_name(props["parent"], props["owner"], props["jobs"])
-        return self.build_read_result_with_inputs(id_, props, results=results)
+        return self.read_result(id_, props, results=results)
 
     def _await_results_by_job_name(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
@@ -54,7 +54,7 @@ class CompletionProvider(Provider):
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
                 if ledger := get_current_ledger().get_contents_or_none(props["owner"]):
-                    api = api_target.resolve_target_and_start_emulator(props["parent"])
+                    api = target.resolve(props["parent"])
                     undeclared = _find_pulumi_names_of_undeclared_active_jobs(api, ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
@@ -82,7 +82,7 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
         omit_failed: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        self._submitted_ids = {name: job.get_output_with_recovery("id") for name, job in jobs.items()}
+        self._submitted_ids = {name: job.recovered("id") for name, job in jobs.items()}
         self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
         props: dict[str, Any] = {
             "jobs": self._submitted_ids if omit_failed else {name: job.id for name, job in jobs.items()},
@@ -102,7 +102,7 @@ class Completion(DynamicResource, module="vertex", name="Completion"):
                 return _fetch_results_of_existing_jobs_by_name(self._parent, self._owner, ids)
             return {}
 
-        return self.get_output_with_recovery(
+        return self.recovered(
             "results", lambda _: pulumi.Output.all(**self._submitted_ids).apply(fetch_results_or_empty)
         )
 

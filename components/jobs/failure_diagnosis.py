@@ -15,7 +15,7 @@ from vertex_api.studies.trial_results import (
 )
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
-from ..runtime.api_target import Target
+from ..runtime.target import Target
 from .capacity_wait_advice import iterate_capacity_alternative_lines_of_job
 
 Job = Mapping[str, Any]
@@ -87,8 +87,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
             *(iterate_capacity_alternative_lines_of_job(job) if re.search(_STOCKOUT, reason) else ()),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
             *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
-            f"  all of it: {api.links.get_job_page_url(resource_name)} or "
-            f"`{api.links.get_log_command_or_pipeline_page_url(logged_job)}`",
+            f"  all of it: {api.links.page(resource_name)} or `{api.links.logs(logged_job)}`",
             "  fix it, or run it again with lifecycle.rerun",
         ]
     )

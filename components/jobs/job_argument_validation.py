@@ -12,8 +12,8 @@ from vertex_api.validation.problem_limit import take_one_more_than_shown
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
-from ..runtime.foundation_protocol import Foundation
-from ..runtime.output_apply import has_output
+from ..runtime.foundation import Foundation
+from ..runtime.resource import has_output
 from ..schema import formats, interpolation, shapes
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from ..schema.interpolation import split_result, unknown_result

@@ -10,9 +10,8 @@ from vertex_api.job_results.result_names_and_values import list_available_result
 from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.foundation_protocol import Foundation
-from ..runtime.output_apply import call_now_or_when_known
+from ..runtime.foundation import Foundation
+from ..runtime.resource import DynamicResource, when_known
 from ..schema import interpolation, shapes
 from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
 from .named_job_adoption import expand_to_resource_name
@@ -78,7 +77,7 @@ class _Job(DynamicResource, Generic[Spec]):
         # What an adopted job has beside what is declared stays as it is.
         self._spec = canonical
         if not adopt:
-            self._spec = call_now_or_when_known(
+            self._spec = when_known(
                 lambda spec, digests: (
                     spec and copy_with_defaults_and_output_folder(spec, rerun, foundation, name, digests)
                 ),
@@ -88,7 +87,7 @@ class _Job(DynamicResource, Generic[Spec]):
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": parent,
-            "spec": call_now_or_when_known(lambda valid: valid.fields, self._spec)
+            "spec": when_known(lambda valid: valid.fields, self._spec)
             if is_validated
             else foundation.program_jobs.get_fields_once_all_jobs_are_valid(self._spec, foundation.job_dependencies),
             "run": None,
@@ -105,7 +104,7 @@ class _Job(DynamicResource, Generic[Spec]):
         if jobs:
             props["jobs"] = {name: job.id for name, job in jobs.items()}
         if foundation.tensorboard_name is not None:
-            props["tensorboard"] = call_now_or_when_known(
+            props["tensorboard"] = when_known(
                 lambda spec: foundation.tensorboard_name if spec and _has_stack_tensorboard_reference(spec) else None,
                 self._spec,
             )
@@ -122,7 +121,7 @@ class _Job(DynamicResource, Generic[Spec]):
     @property
     def run_digest(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
-        return call_now_or_when_known(
+        return when_known(
             lambda spec, ids: compute_run_digest(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
         )
 
@@ -136,7 +135,7 @@ class _Job(DynamicResource, Generic[Spec]):
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
         """The folder of the job's model, known in a preview; None for a tuning job and for a spec with problems."""
-        return call_now_or_when_known(lambda spec: spec and spec.model_dir, self._spec)
+        return when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
 class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):

@@ -11,7 +11,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import format_path
 
 from ..errors import SubmitFailed
-from ..runtime.api_target import Target
+from ..runtime.target import Target
 from ..schema import interpolation
 from ..schema.interpolation import Tables
 from .drifted_spec import is_equal_after_resolving_references, replace_secrets_with_references

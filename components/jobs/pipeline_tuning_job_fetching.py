@@ -11,8 +11,8 @@ from vertex_api.job_results.pipeline_results import TUNING_JOB
 from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
-from ..runtime import api_target
-from ..runtime.api_target import Target
+from ..runtime import target
+from ..runtime.target import Target
 from .recovery.job_labels import build_stack_filter
 
 Job = Mapping[str, Any]
@@ -25,7 +25,7 @@ def fetch_existing_jobs_with_tuning_jobs_in_pipelines(
 
     `created_since` is when the oldest of them was created, if that is known: older jobs are then not listed.
     """
-    api = api_target.resolve_target_and_start_emulator(parent)
+    api = target.resolve(parent)
     jobs = fetch_existing_jobs_by_api_name(api, project_and_stack_name, set(job_ids_by_name.values()), created_since)
     existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
     return fetch_and_attach_tuning_jobs_to_copies(api, project_and_stack_name, existing)

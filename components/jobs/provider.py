@@ -15,10 +15,10 @@ from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
 from vertex_api.validation.shape_validation import get_value_at_path_or_none
 
-from ..runtime import api_target
-from ..runtime.api_target import Target, translate_api_errors
-from ..runtime.provider_base import Provider
-from ..runtime.submission_pacing import get_submission_pacing
+from ..runtime import target
+from ..runtime.pacing import current
+from ..runtime.provider import Provider
+from ..runtime.target import Target, one_line_errors
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems, get_deletion_policy
 from .drifted_spec import copy_declared_with_differing_actual_values
 from .named_job_adoption import (
@@ -89,8 +89,8 @@ class JobProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
-        with translate_api_errors(f"{inputs.pulumi_name}: not read"):
-            api = api_target.resolve_target_and_start_emulator(inputs.parent)
+        with one_line_errors(f"{inputs.pulumi_name}: not read"):
+            api = target.resolve(inputs.parent)
             try:
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
@@ -103,9 +103,7 @@ class JobProvider(Provider):
         spec = copy_declared_with_differing_actual_values(
             inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
         )
-        return self.build_read_result_with_inputs(
-            id_, {**props, "spec": spec}, **_copy_results_property_if_any(props), run=run
-        )
+        return self.read_result(id_, {**props, "spec": spec}, **_copy_results_property_if_any(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
@@ -113,15 +111,15 @@ class JobProvider(Provider):
         get_submitted_jobs_cache().record_deleted_or_kept(id_)
         if inputs.on_delete == "keep":
             return
-        with translate_api_errors(f"{inputs.pulumi_name}: not deleted"):
-            client = api_target.resolve_target_and_start_emulator(inputs.parent).client
+        with one_line_errors(f"{inputs.pulumi_name}: not deleted"):
+            client = target.resolve(inputs.parent).client
             remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
 
     def _adopt_find_or_submit_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
-        with translate_api_errors(inputs.error_prefix):
-            api = api_target.resolve_target_and_start_emulator(inputs.parent)
+        with one_line_errors(inputs.error_prefix):
+            api = target.resolve(inputs.parent)
             result_values = fetch_result_values_by_reference(api, inputs)
             tables = inputs.build_reference_tables(result_values)
             if inputs.adopted_job:
@@ -165,9 +163,7 @@ def _record_submissions_and_print_total_if_last_and_slow(
             get_deletion_policy(old_inputs.get("lifecycle") or {}, is_adopted=bool(old_inputs.get("adopt"))) == "delete"
         )
     job_name = new_inputs["owner"].rpartition("/")[2]
-    get_submission_pacing().record_and_print_total_if_last_and_slow(
-        job_name, submissions, api_target.get_submission_pace_or_none(new_inputs["parent"])
-    )
+    current().decide(job_name, submissions, target.pace(new_inputs["parent"]))
 
 
 def _copy_results_property_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,8 +178,8 @@ def _fetch_and_build_run_summary(api: Target, job: Mapping[str, Any]) -> dict[st
     run = {
         "name": job["name"],
         "state": job["state"],
-        "page": api.links.get_job_page_url(name),
-        "logs": api.links.get_log_command_or_pipeline_page_url(logged_job),
+        "page": api.links.page(name),
+        "logs": api.links.logs(logged_job),
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..runtime.api_target import Target
-from ..runtime.engine_watcher import raise_unless_engine_is_alive
+from ..runtime.engine import require_alive
+from ..runtime.target import Target
 from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.current_ledger_contents import get_current_ledger
@@ -49,7 +49,7 @@ def remove_orphans_find_or_submit_job(
             kind,
             api.parent,
             job,
-            check_before=partial(raise_unless_engine_is_alive, inputs.error_prefix),
+            check_before=partial(require_alive, inputs.error_prefix),
             find_created=partial(
                 jobs_cache.find_job_created_since_listing_or_none, api, kind, project_and_stack_name, token
             ),

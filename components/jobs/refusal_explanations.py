@@ -9,7 +9,7 @@ from vertex_api.client_errors import InvalidRequest, NotFound, PermissionDenied,
 from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..runtime.api_target import Target
+from ..runtime.target import Target
 
 _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 """The service's text for a training pipeline (Google's notebooks)."""
@@ -23,7 +23,7 @@ def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator
     except QuotaExceeded as error:
         if not error.metrics:
             raise
-        region, page = api.parent.rpartition("/")[2], api.links.get_google_quota_page_url()
+        region, page = api.parent.rpartition("/")[2], api.links.quota_page
         raise QuotaExceeded(build_quota_refusal_message(error.metrics, spec, region, page), error.metrics) from error
     except (InvalidRequest, PermissionDenied, NotFound) as error:
         if propagation := find_propagation(str(error)):

@@ -10,7 +10,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
 from ..errors import SubmitFailed
-from ..runtime.api_target import Target
+from ..runtime.target import Target
 from ..schema import interpolation
 from .pipeline_tuning_job_fetching import fetch_and_attach_tuning_jobs_to_copies
 from .provider_inputs import JobInputs

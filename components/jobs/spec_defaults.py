@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
 from .recovery.job_digests import compute_run_digest
 
 

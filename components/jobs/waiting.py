@@ -12,8 +12,8 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
-from ..runtime import api_target
-from ..runtime.engine_watcher import raise_unless_engine_is_alive
+from ..runtime import target
+from ..runtime.engine import require_alive
 from . import failure_diagnosis
 from .capacity_wait_advice import CapacityAdvice
 from .pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines, get_oldest_create_time
@@ -38,7 +38,7 @@ def print_progress_until_all_succeed_and_get_results(
     pending = dict(resource_names_by_job)
     start = time.monotonic()
     while True:
-        raise_unless_engine_is_alive("waiting")
+        require_alive("waiting")
         try:
             oldest = get_oldest_create_time(jobs[name] for name in pending if name in jobs)
             latest = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
@@ -53,7 +53,7 @@ def print_progress_until_all_succeed_and_get_results(
         if missing := pending.keys() - latest.keys():
             raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
         if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-            api = api_target.resolve_target_and_start_emulator(api_parent)
+            api = target.resolve(api_parent)
             reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
             raise TrainingFailed("\n".join(reports))
         if all(map(_has_ended, jobs.values())):
@@ -79,10 +79,8 @@ def _raise_if_overdue(
     """Raise TrainingFailed if a pending job, of those by resource name, misses its deadline."""
     overdue = [name for name in pending_resource_names_by_job if deadlines_by_job.get(name, inf) <= waited_seconds]
     if overdue:
-        links = api_target.resolve_target_and_start_emulator(api_parent).links
-        pages = {
-            name: links.get_job_page_url(ResourceName.parse(pending_resource_names_by_job[name])) for name in overdue
-        }
+        links = target.resolve(api_parent).links
+        pages = {name: links.page(ResourceName.parse(pending_resource_names_by_job[name])) for name in overdue}
         lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited_seconds) for name in overdue)
         raise TrainingFailed("\n".join(lines))
 

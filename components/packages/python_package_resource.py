@@ -10,10 +10,10 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.cached_digests import get_short_digests_or_none_if_many
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.foundation_protocol import Foundation
-from ..runtime.object_stores import get_object_store
-from ..runtime.provider_base import Provider
+from ..runtime.foundation import Foundation
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource
+from ..runtime.storage import store
 from ..schema import shapes
 from ..schema.formats import PACKAGE_FOLDER
 from .source_distribution import SourceDistribution
@@ -29,9 +29,9 @@ class PythonPackageProvider(Provider):
         return dynamic.CreateResult(_get_uri_without_digest(props["uri"]), dict(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        if not get_object_store(props["parent"]).has_object(props["uri"]):
+        if not store(props["parent"]).exists(props["uri"]):
             return dynamic.ReadResult(None, {})
-        return self.build_read_result_with_inputs(id_, props)
+        return self.read_result(id_, props)
 
 
 class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
@@ -78,7 +78,7 @@ def _upload(props: dict[str, Any]) -> None:
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
     content = io.BytesIO(distribution.build_archive_bytes())
-    if get_object_store(props["parent"]).put(uri, content).is_new:
+    if store(props["parent"]).put(uri, content).is_new:
         print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
 
 

@@ -23,7 +23,7 @@ from pulumi.runtime.settings import get_monitor
 from vertex_api.estimates.granted_quota_parsing import SERVICE, get_granted_amounts_by_metric
 
 from ..errors import GrantedQuotasUnknown
-from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
+from ..runtime.gcp_imports import defer_pulumi_gcp
 
 ENDPOINT_VARIABLE = "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT"
 """The gcp provider's own variable for another address of the Cloud Quotas API."""
@@ -56,7 +56,7 @@ def fetch_granted_quota_amounts(project: str, region: str, metrics: Collection[s
     """
     _raise_if_api_is_unreachable()
     # Imported here, because stacks of other targets do without it.
-    defer_pulumi_gcp_imports()
+    defer_pulumi_gcp()
     from pulumi_gcp import _utilities
 
     arguments = struct_pb2.Struct()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from vertex_api.estimates.needed_quota import METRIC_PREFIX
 
-from ..runtime.submission_count import render_submission_total_line
+from ..runtime.pacing import total_line
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
 from .nearly_reached_guardrails import NearlyReachedGuardrail
 from .preview_review import Review
@@ -32,7 +32,7 @@ def iterate_totals_lines(review: Review, max_items: int) -> Iterator[str]:
 def render_submission_count_with_duration_if_paced(submissions: Submissions) -> str:
     """Return how many submissions an update takes, and for how long if they have to be paced."""
     if submissions.per_minute and submissions.count > submissions.per_minute:
-        return render_submission_total_line(submissions.count, submissions.per_minute)
+        return total_line(submissions.count, submissions.per_minute)
     return format_count_with_noun(submissions.count, "submission")
 
 

@@ -14,8 +14,8 @@ from vertex_api.estimates.persistent_resources import (
 )
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
-from ..runtime import submission_pacing
-from ..runtime.api_target import CLOUD_PREFIX
+from ..runtime import pacing
+from ..runtime.target import CLOUD_PREFIX
 from ..settings import gcp_stack_rules
 from ..settings.price_overrides import merge_prices
 from .job_changes import KINDS_BY_TYPE
@@ -103,7 +103,7 @@ class StackSide:
 
 def get_max_submissions_per_minute_or_none(preview: PreviewDocument) -> int | None:
     """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
-    configured = preview.config.get(submission_pacing.CONFIG_KEY)
+    configured = preview.config.get(pacing.CONFIG_KEY)
     if configured and configured.isdigit():
         return int(configured)
     return SUBMISSIONS_PER_MINUTE if preview.valid_part_of_stack_config.get("target") == "gcp" else None

@@ -11,7 +11,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import format_path
 
 from ..errors import DeclarationErrors, Problem
-from .output_apply import call_now_or_when_known
+from .resource import when_known
 
 JobKey = tuple[str, str]
 """The type of a job (CustomJob) and its name: what tells the jobs of a program apart."""
@@ -93,9 +93,7 @@ class ProgramJobs:
         In a preview they wait for no other job, and are unknown if the spec is invalid.
         """
         if pulumi.runtime.is_dry_run():
-            return call_now_or_when_known(
-                lambda known: known.fields if known else pulumi.Output.from_input(pulumi.UNKNOWN), spec
-            )
+            return when_known(lambda known: known.fields if known else pulumi.Output.from_input(pulumi.UNKNOWN), spec)
 
         def raise_if_jobs_invalid_or_get_fields(spec_and_urns: Sequence[Any]) -> Mapping[str, Any] | None:
             known: CanonicalSpec | None = spec_and_urns[0]

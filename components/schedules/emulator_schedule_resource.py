@@ -11,11 +11,10 @@ from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..errors import SubmitFailed
-from ..runtime.api_target import LOCAL_PREFIX
-from ..runtime.emulator_requests import start_emulator_and_request_or_none
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
-from ..runtime.provider_base import Provider
+from ..runtime.emulator import request
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource, item, when_known
+from ..runtime.target import LOCAL_PREFIX
 
 _IDENTITY = ("parent", "scheduleId")
 _REQUEST = ("cron", "timeZone", "paused", "overlap", "jobs")
@@ -31,9 +30,7 @@ class EmulatorScheduleProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         body = _build_request_body(props)
-        answer = start_emulator_and_request_or_none(
-            "PUT", _build_url_path(props), body, f"{props['scheduleId']}: not scheduled"
-        )
+        answer = request("PUT", _build_url_path(props), body, f"{props['scheduleId']}: not scheduled")
         if answer is None:
             raise SubmitFailed(f"{props['scheduleId']}: not scheduled: this emulator has no schedules; update it")
         return dynamic.CreateResult(
@@ -41,16 +38,16 @@ class EmulatorScheduleProvider(Provider):
         )
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        answer = start_emulator_and_request_or_none("GET", _build_url_path(props), None, f"{id_}: not read")
+        answer = request("GET", _build_url_path(props), None, f"{id_}: not read")
         if answer is None:
             return dynamic.ReadResult(None, {})
         actual = {name: answer.get(name, props.get(name)) for name in _REQUEST}
         actual["jobs"] = _build_request_body(actual)["jobs"]
-        return self.build_read_result_with_inputs(id_, {**props, **actual}, status=build_schedule_status(answer))
+        return self.read_result(id_, {**props, **actual}, status=build_schedule_status(answer))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the schedule. Jobs of its runs stay."""
-        start_emulator_and_request_or_none("DELETE", _build_url_path(props), None, f"{id_}: not deleted")
+        request("DELETE", _build_url_path(props), None, f"{id_}: not deleted")
 
 
 class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"):
@@ -62,10 +59,10 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
     def __init__(
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        fields: Any = call_now_or_when_known(
+        fields: Any = when_known(
             lambda known: {"scheduleId": known.id, **known.build_json_fields_without_id()}, request
         )
-        inputs = {key: get_item_now_or_when_known(fields, key) for key in ("scheduleId", *_REQUEST)}
+        inputs = {key: item(fields, key) for key in ("scheduleId", *_REQUEST)}
         ours = pulumi.ResourceOptions(replace_on_changes=list(_IDENTITY), delete_before_replace=True)
         super().__init__(
             EmulatorScheduleProvider(),

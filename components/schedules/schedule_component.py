@@ -29,9 +29,9 @@ from ..jobs.job_resources import (
     TrainingPipeline,
     TrainingPipelineArgs,
 )
-from ..runtime.foundation_protocol import Foundation
-from ..runtime.output_apply import call_now_or_when_known
+from ..runtime.foundation import Foundation
 from ..runtime.program_job_validation import format_kind_and_name
+from ..runtime.resource import when_known
 from ..schema import formats, scheduled_job_rules, shapes
 from .preview_lines import render_next_times_line
 from .scheduled_job_requests import build_scheduled_jobs
@@ -104,7 +104,7 @@ class Schedule(pulumi.ComponentResource):
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
 
-        request = call_now_or_when_known(build_request_or_defer_failure, specs, foundation.tensorboard_name)
+        request = when_known(build_request_or_defer_failure, specs, foundation.tensorboard_name)
         upstream = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
         self.status = foundation.create_schedule_and_get_status(
@@ -181,7 +181,7 @@ def _validate_and_record_spec_of_program(
     if pulumi.runtime.is_dry_run():
         return spec
     registered = program_jobs.get_fields_once_all_jobs_are_valid(spec, foundation.job_dependencies)
-    return call_now_or_when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
+    return when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
 
 
 def _require_schedulable_spec(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:

@@ -20,11 +20,10 @@ from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHE
 from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 from ..jobs.pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
-from ..runtime import api_target
-from ..runtime.api_target import Target, translate_api_errors
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.output_apply import call_now_or_when_known, get_item_now_or_when_known
-from ..runtime.provider_base import Provider
+from ..runtime import target
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource, item, when_known
+from ..runtime.target import Target, one_line_errors
 from .scheduled_job_requests import build_job_label_value
 
 Job = Mapping[str, Any]
@@ -44,7 +43,7 @@ class ScheduleStatusProvider(Provider):
         return dynamic.CreateResult(props["scheduleId"], {**props, "status": _fetch_status(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        return self.build_read_result_with_inputs(id_, props, status=_fetch_status(props))
+        return self.read_result(id_, props, status=_fetch_status(props))
 
 
 class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
@@ -56,8 +55,8 @@ class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
     def __init__(
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        fields: Any = call_now_or_when_known(_build_inputs, request)
-        inputs = {key: get_item_now_or_when_known(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
+        fields: Any = when_known(_build_inputs, request)
+        inputs = {key: item(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
         super().__init__(ScheduleStatusProvider(), name, {"parent": parent, **inputs, "status": None}, opts)
 
 
@@ -143,8 +142,8 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises SubmitFailed.
     """
-    with translate_api_errors(f"{props['scheduleId']}: its runs are not read"):
-        api = api_target.resolve_target_and_start_emulator(props["parent"])
+    with one_line_errors(f"{props['scheduleId']}: its runs are not read"):
+        api = target.resolve(props["parent"])
         filter_ = f'labels.{SCHEDULE_LABEL}="{props["scheduleId"]}"'
         jobs = [
             job

@@ -9,7 +9,7 @@ from vertex_api.schedules.schedule_request_types import ScheduledJob
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..jobs.spec_defaults import copy_with_defaults, copy_with_output_folder
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
 from ..schema import interpolation
 
 

@@ -8,7 +8,7 @@ from ..errors import ImageNotPromoted
 from ..images.training_image_resource import TrainingImage, is_built_by_this_stack
 from ..images.unpinned_base_image_warnings import warn_of_unpinned_bases
 from ..packages.python_package_resource import PythonPackage
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
 from ..schema import interpolation
 from ..settings import guardrail_checks
 from ..settings.settings import Settings
@@ -69,7 +69,7 @@ class Packages:
 
 def _get_pinned_uri(image: TrainingImage) -> pulumi.Output[str]:
     name = image.reference.rpartition(":")[0]
-    return image.get_output_with_recovery("digest").apply(lambda digest: digest and f"{name}@{digest}")
+    return image.recovered("digest").apply(lambda digest: digest and f"{name}@{digest}")
 
 
 def _require_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:

@@ -10,7 +10,7 @@ from vertex_api.job_states import SUCCEEDED_STATES
 
 from ..jobs.completion_resource import Completion
 from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
 from ..settings.settings import Settings
 
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
@@ -47,7 +47,7 @@ class JobCompletions:
         self, job_name: str, job: JobResource
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run, with the final state of a job that was waited for; `None` if it was not submitted."""
-        run = job.get_output_with_recovery("run")
+        run = job.recovered("run")
         if job_name not in self._results_by_waited_job:
             return run
         completed = self._results_by_waited_job[job_name]

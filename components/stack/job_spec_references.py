@@ -6,7 +6,7 @@ import pulumi
 
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
-from ..runtime.output_apply import call_now_or_when_known
+from ..runtime.resource import when_known
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from .images_and_packages import Images, Packages
@@ -25,7 +25,7 @@ def resolve_references_now_or_when_known(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
-    return call_now_or_when_known(
+    return when_known(
         lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve(spec.fields, tables)),
         tables,
     )

@@ -12,7 +12,7 @@ from vertex_api.job_results.result_names_and_values import MODEL_DIR
 from ..jobs.completion_resource import Completion
 from ..jobs.dependency_graph import compute_level_by_job
 from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
 from ..schema.declared_job import DeclaredJob
 from ..schema.interpolation import split_result
 from ..settings.settings import Settings

@@ -2,7 +2,7 @@
 
 import pulumi
 
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
 from ..schedules.schedule_component import JobTemplate, Schedule
 from ..settings.settings import Settings
 from .images_and_packages import Images, Packages

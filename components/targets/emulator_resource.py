@@ -8,9 +8,9 @@ from pulumi import dynamic
 
 from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
-from ..runtime import emulator_process, emulator_secrets_file
-from ..runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ..runtime.provider_base import Provider
+from ..runtime import emulator
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource
 from ..schema import shapes
 
 CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
@@ -23,7 +23,7 @@ class EmulatorProcessProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         _write_or_remove_project_secrets(props, props.get("secrets"))
-        emulator_process.start_emulator_unless_running(_build_serve_options(props))
+        emulator.start(_build_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -31,16 +31,16 @@ class EmulatorProcessProvider(Provider):
         if olds.get("project", news.get("project")) != news.get("project"):
             _write_or_remove_project_secrets(olds, None)
         if _build_serve_options(olds) != _build_serve_options(news):
-            emulator_process.stop_emulator_and_print_outcome()
+            emulator.stop()
         return super().update(_id, olds, news)
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         """Return what is recorded: whether the emulator runs does not matter, as every call to it starts it."""
-        return self.build_read_result_with_inputs(id_, props)
+        return self.read_result(id_, props)
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
         _write_or_remove_project_secrets(props, None)
-        emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
+        emulator.stop(only_if_idle=True)
 
 
 class Emulator(DynamicResource, module="vertex", name="Emulator"):
@@ -61,7 +61,7 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
 def _write_or_remove_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
     """Write the secrets of the project that an emulator's inputs name, if any, to its file; None removes them."""
     if project := props.get("project"):
-        emulator_secrets_file.replace_project_secrets(project, secrets or {})
+        emulator.replace_secrets(project, secrets or {})
 
 
 def _build_serve_options(props: Mapping[str, Any]) -> list[str]:

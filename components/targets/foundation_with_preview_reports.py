@@ -10,8 +10,8 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 from ..preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
 from ..preview.cost_and_needed_quota_table import show_cost
 from ..preview.quota_check import check_quotas
-from ..runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
-from ..runtime.foundation_protocol import Foundation
+from ..runtime.foundation import Foundation
+from ..runtime.gcp_imports import defer_pulumi_gcp
 from ..runtime.program_job_validation import JobKey
 from ..settings.settings import Settings
 from ..settings.settings_with_program_jobs import copy_settings_with_program_jobs
@@ -26,7 +26,7 @@ def create_foundation(settings: Settings) -> Foundation:
     if settings.cloud is None:
         return LocalFoundation(settings)
     # Imported here, because a local stack does not need Google Cloud's resources.
-    defer_pulumi_gcp_imports()
+    defer_pulumi_gcp()
     from .gcp.foundation import GcpFoundation
 
     foundation = GcpFoundation(settings, settings.cloud)

@@ -10,8 +10,8 @@ from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 from ..jobs.recovery.ledger_resource import Ledger
-from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.program_job_validation import ProgramJobs
+from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator_schedule_resource import EmulatorSchedule
 from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
@@ -43,7 +43,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Let the emulator keep a schedule and run it. Returns its status."""
-        return EmulatorSchedule(name, self.full_location_name, request, opts).get_output_with_recovery("status")
+        return EmulatorSchedule(name, self.full_location_name, request, opts).recovered("status")
 
 
 def _build_slug(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import requests
-from vertex_training.runtime.emulator_discovery import find_running_endpoint_or_none
+from vertex_training.runtime.emulator import find
 
 from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.api.test_http import absent
@@ -83,7 +83,7 @@ print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec").exi
 
 
 def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:
-    endpoint = find_running_endpoint_or_none(blind.data)
+    endpoint = find(blind.data)
     assert endpoint is not None
     assert RestClient(endpoint).list(CUSTOM_JOB, PARENT, "") == []
     status = command("status", data=blind.data)

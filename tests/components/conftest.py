@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from vertex_training.jobs import waiting
 from vertex_training.jobs.recovery import job_removal
-from vertex_training.runtime import api_target, engine_cancellation
-from vertex_training.runtime.api_target import LOCAL_PREFIX, Target
-from vertex_training.runtime.page_and_log_links import EmulatorLinks
+from vertex_training.runtime import engine, target
+from vertex_training.runtime.target import LOCAL_PREFIX, EmulatorLinks, Target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
@@ -24,7 +23,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     def connect(parent: str) -> Target:
         return Target(client, parent.removeprefix(LOCAL_PREFIX), links)
 
-    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", connect)
+    monkeypatch.setattr(target, "resolve", connect)
     start_new_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client
@@ -35,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(waiting, "time", clock)
     monkeypatch.setattr(job_removal, "time", clock)
-    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", clock.wait)
+    monkeypatch.setattr(engine, "wait_for_cancellation", clock.wait)
     return clock
 
 

@@ -10,8 +10,8 @@ import pulumi
 from google.protobuf import json_format
 from vertex_training.jobs.recovery.current_ledger_contents import get_current_ledger
 from vertex_training.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from vertex_training.runtime.pacing import current
 from vertex_training.runtime.program_job_validation import ProgramJobs
-from vertex_training.runtime.submission_pacing import get_submission_pacing
 
 from vertex_api import client_errors
 from vertex_api.client import Job
@@ -24,7 +24,7 @@ def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
     get_current_ledger.cache_clear()
     get_submitted_jobs_cache.cache_clear()
-    get_submission_pacing.cache_clear()
+    current.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

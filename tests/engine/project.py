@@ -207,7 +207,7 @@ class Project:
         command = [
             sys.executable,
             "-c",
-            "from vertex_training.runtime.emulator_process import start_emulator_unless_running as start; start()",
+            "from vertex_training.runtime.emulator import start; start()",
         ]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from vertex_training.runtime.api_target import EXECUTIONS_VARIABLE
+from vertex_training.runtime.target import EXECUTIONS_VARIABLE
 
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import load_golden_steps

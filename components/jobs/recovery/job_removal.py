@@ -12,7 +12,7 @@ from vertex_api.resource_names import ResourceName
 from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
 
 from ...errors import SubmitFailed
-from ...runtime import engine_cancellation
+from ...runtime import engine
 
 CANCEL_SECONDS = 900.0
 """How long to wait for a cancelled job to end before its deletion is left to the next run. Google gives no figure: a
@@ -65,6 +65,6 @@ def _cancel_and_wait(client: JobClient, name: ResourceName, display_name: str, a
         if time.monotonic() >= next_report:
             print(f"{display_name}: {state} for {waited:.0f} s, up to {CANCEL_SECONDS:.0f} s", flush=True)  # noqa: T201
             next_report += _REPORT_SECONDS
-        if engine_cancellation.wait_for_cancellation(pause):
+        if engine.wait_for_cancellation(pause):
             raise SubmitFailed(f"{display_name}: stopped while it was {state}; {goes_on}")
         pause = min(pause * 1.5, 5)

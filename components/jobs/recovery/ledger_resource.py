@@ -23,11 +23,11 @@ from pulumi import dynamic
 from vertex_api import __version__
 from vertex_api.job_kinds import KINDS
 
-from ...runtime import api_target
-from ...runtime.api_target import translate_api_errors
-from ...runtime.failure_tolerant_dynamic_resource import DynamicResource
-from ...runtime.provider_base import Provider
-from ...runtime.submission_pacing import get_submission_pacing
+from ...runtime import target
+from ...runtime.pacing import current
+from ...runtime.provider import Provider
+from ...runtime.resource import DynamicResource
+from ...runtime.target import one_line_errors
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
 from .current_ledger_contents import LedgerContents, get_current_ledger
@@ -60,7 +60,7 @@ class LedgerProvider(Provider):
         if gone:
             inputs["gone"] = gone
         new_names = inputs["jobs"].keys() - previous_jobs.keys()
-        get_submission_pacing().count.set_expected_jobs(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]}))
+        current().count.expect(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]}))
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])
@@ -119,9 +119,9 @@ def _remove_orphans_with_marks(
 
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
-    with translate_api_errors("jobs of an interrupted run: not removed"):
+    with one_line_errors("jobs of an interrupted run: not removed"):
         api, jobs_cache = (
-            api_target.resolve_target_and_start_emulator(parent),
+            target.resolve(parent),
             get_submitted_jobs_cache(),
         )
         for collection in sorted({*collections}):

@@ -13,7 +13,7 @@ from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 
 from ...errors import SubmitFailed
-from ...runtime.api_target import Target
+from ...runtime.target import Target
 from .job_labels import MARK_LABEL, TOKEN_LABEL, build_stack_filter
 from .job_removal import remove_job
 

@@ -10,8 +10,8 @@ from vertex_api.resource_names import build_parent
 from vertex_api.schedules.schedule_request_types import ScheduleRequest
 
 from ...jobs.recovery.ledger_resource import Ledger
-from ...runtime.api_target import CLOUD_PREFIX
 from ...runtime.program_job_validation import ProgramJobs
+from ...runtime.target import CLOUD_PREFIX
 from ...schedules.schedule_component import build_schedule_id_prefix
 from ...schedules.schedule_status_resource import ScheduleStatus
 from ...schema import shapes
@@ -194,7 +194,7 @@ class GcpFoundation(pulumi.ComponentResource):
         )
         options = ResourceOptions.merge(opts, ResourceOptions(depends_on=[starter]))
         status = ScheduleStatus(name, self.full_location_name, request, options)
-        return status.get_output_with_recovery("status")
+        return status.recovered("status")
 
     def _create_schedule_accounts_once(self) -> ScheduleAccounts:
         """Return what all schedules share; a stack without schedules does without."""

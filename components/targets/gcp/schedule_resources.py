@@ -15,7 +15,7 @@ from vertex_api.schedules.schedule_request_types import ScheduleRequest
 from vertex_api.validation.shape_validation import format_path
 
 from ...errors import DeclarationErrors, Problem
-from ...runtime.output_apply import call_now_or_when_known
+from ...runtime.resource import when_known
 from ...scheduled_workflow.workflow_source import (
     MAX_REDELIVERY_WINDOW,
     WorkflowPlace,
@@ -53,7 +53,7 @@ def create_workflow_and_scheduler_job(
     """
 
     def get_request_field(field: str) -> pulumi.Input[Any]:
-        return call_now_or_when_known(lambda known: getattr(known, field), request)
+        return when_known(lambda known: getattr(known, field), request)
 
     assert opts.parent
     ours = pulumi.ResourceOptions.merge(
@@ -67,9 +67,7 @@ def create_workflow_and_scheduler_job(
         region=region,
         description=f"Submits the jobs of the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}",
         service_account=accounts.workflow,
-        source_contents=call_now_or_when_known(
-            lambda known: _require_valid_workflow_source(name, known, project, region), request
-        ),
+        source_contents=when_known(lambda known: _require_valid_workflow_source(name, known, project, region), request),
         labels=dict(labels) or None,
         crypto_key_name=kms_key,
         # What a job's request was refused with stays in the logs of Workflows, beside the execution's error.
@@ -89,9 +87,9 @@ def create_workflow_and_scheduler_job(
         time_zone=get_request_field("time_zone"),
         paused=get_request_field("paused"),
         attempt_deadline=_ATTEMPT_DEADLINE,
-        retry_config=call_now_or_when_known(_build_retry_config, request),
+        retry_config=when_known(_build_retry_config, request),
         http_target={
-            "uri": call_now_or_when_known(lambda known: f"{place}/{known.id}/executions", request),
+            "uri": when_known(lambda known: f"{place}/{known.id}/executions", request),
             "http_method": "POST",
             "headers": {"Content-Type": "application/json"},
             "body": base64.b64encode(b"{}").decode(),

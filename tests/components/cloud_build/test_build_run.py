@@ -14,7 +14,7 @@ from vertex_training.cloud_build.build_run import (
     find_newest_other_image_in_repository_or_none,
 )
 from vertex_training.errors import BuildFailed
-from vertex_training.runtime import engine_cancellation
+from vertex_training.runtime import engine
 
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
 from vertex_api.calls import retrying_caller
@@ -41,7 +41,7 @@ class Waits:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudBuildStandIn]:
     """A service whose builds stay in the queue until a test says otherwise."""
-    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", lambda seconds: False)
+    monkeypatch.setattr(engine, "wait_for_cancellation", lambda seconds: False)
     with cloud_build() as standin:
         standin.outcome = {"status": "QUEUED"}
         yield standin
@@ -223,7 +223,7 @@ def test_new_grants_and_apis_are_waited_for(service: CloudBuildStandIn) -> None:
 
 
 def test_ctrl_c_ends_the_wait_for_a_grant(service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", lambda seconds: True)
+    monkeypatch.setattr(engine, "wait_for_cancellation", lambda seconds: True)
     service.refusals["create"] = [Refusal(403, "caller does not have permission to act as service account")]
     assert "stopped while it was to be tried again" in fail_to_start(service)
     assert service.count("create") == 1

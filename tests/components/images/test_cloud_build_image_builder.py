@@ -17,7 +17,7 @@ from vertex_training.images.build_context import BuildContext, DockerfileContext
 from vertex_training.images.cloud_build_image_builder import CloudBuilder, create_source_entries_and_dockerfile_path
 from vertex_training.images.google_registry_client import GoogleRegistryApi
 from vertex_training.images.training_image_resource import create_build_context
-from vertex_training.runtime import engine_cancellation
+from vertex_training.runtime import engine
 
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
@@ -53,7 +53,7 @@ def service(
     monkeypatch: pytest.MonkeyPatch, storage: CloudStorageStandIn, registry: dict[str, str]
 ) -> Iterator[CloudBuildStandIn]:
     """A service whose builds have ended when they are started."""
-    for module in (engine_cancellation, cloud_build_image_builder):
+    for module in (engine, cloud_build_image_builder):
         monkeypatch.setattr(module, "wait_for_cancellation", lambda seconds: False)
     monkeypatch.setattr(build_log, "READ_INTERVAL_SECONDS", 0.0)
     with cloud_build() as standin:

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
 from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
-from vertex_training.runtime import api_target
-from vertex_training.runtime.page_and_log_links import EmulatorLinks
+from vertex_training.runtime import target
+from vertex_training.runtime.target import EmulatorLinks
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
@@ -58,8 +58,8 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """A server that Google's client sends its requests to, and that takes them all."""
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
-    at = api_target.Target(RestClient(Endpoint.for_server(url)), PARENT, EmulatorLinks(url))
-    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", lambda parent: at)
+    at = target.Target(RestClient(Endpoint.for_server(url)), PARENT, EmulatorLinks(url))
+    monkeypatch.setattr(target, "resolve", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api
 

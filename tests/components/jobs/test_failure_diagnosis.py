@@ -9,8 +9,8 @@ from vertex_training.jobs.failure_diagnosis import (
     find_likely_causes,
     iterate_unreported_metric_lines,
 )
-from vertex_training.runtime import api_target
-from vertex_training.runtime.page_and_log_links import EmulatorLinks
+from vertex_training.runtime import target
+from vertex_training.runtime.target import EmulatorLinks
 
 from tests.components.fakes import FakeClient
 from tests.vertex_api.jobs import custom_job
@@ -28,7 +28,7 @@ CALL = (
 
 
 def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
-    at = api_target.Target(api, PARENT, EmulatorLinks("http://127.0.0.1:1"))
+    at = target.Target(api, PARENT, EmulatorLinks("http://127.0.0.1:1"))
     return build_failure_report(at, "digits", job).splitlines()
 
 

@@ -15,7 +15,7 @@ from vertex_training.jobs.provider import (
     TrainingPipelineProvider,
 )
 from vertex_training.jobs.recovery.job_labels import TOKEN_LABEL
-from vertex_training.runtime import engine_cancellation
+from vertex_training.runtime import engine
 from vertex_training.schema.interpolation import TENSORBOARD_NAME
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
@@ -407,7 +407,7 @@ def test_a_cancelled_record_need_not_have_ended(api: FakeClient, clock: Clock) -
 def test_an_interruption_ends_the_wait_for_an_end(
     api: FakeClient, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_cancellation, "wait_for_cancellation", lambda seconds: True)
+    monkeypatch.setattr(engine, "wait_for_cancellation", lambda seconds: True)
     api.add(FIRST, state="JOB_STATE_RUNNING")
     with pytest.raises(SubmitFailed, match=r"^digits: stopped while it was JOB_STATE_CANCELLING; the service goes on"):
         custom.delete(FIRST, inputs())

@@ -8,10 +8,9 @@ from vertex_training.errors import SubmitFailed
 from vertex_training.jobs.provider import CustomJobProvider
 from vertex_training.jobs.recovery.ledger_resource import LedgerProvider
 from vertex_training.jobs.refusal_explanations import build_quota_refusal_message
-from vertex_training.runtime import api_target
-from vertex_training.runtime.api_target import Target
-from vertex_training.runtime.page_and_log_links import EmulatorLinks
-from vertex_training.runtime.submission_pacing import get_submission_pacing
+from vertex_training.runtime import target
+from vertex_training.runtime.pacing import current
+from vertex_training.runtime.target import EmulatorLinks, Target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
@@ -89,8 +88,8 @@ class LateApi(FakeClient):
 
 
 def connect_late_api(monkeypatch: pytest.MonkeyPatch, late: LateApi) -> LateApi:
-    target = Target(late, PARENT, EmulatorLinks("http://127.0.0.1:1"))
-    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", lambda parent: target)
+    made = Target(late, PARENT, EmulatorLinks("http://127.0.0.1:1"))
+    monkeypatch.setattr(target, "resolve", lambda parent: made)
     monkeypatch.setattr(retrying_caller, "time", late.clock)
     return late
 
@@ -211,7 +210,7 @@ def count_of_run(api: FakeClient, olds: dict[str, dict[str, Any]], news: dict[st
         checked = custom.check(olds.get(name, {}), given).inputs
         if name in olds:
             custom.diff(f"{PARENT}/customJobs/1", olds[name], checked)
-    return get_submission_pacing().count.min_submissions
+    return current().count.least
 
 
 def test_a_preview_counts_every_create_and_delete(api: FakeClient) -> None:

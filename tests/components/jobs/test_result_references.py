@@ -7,7 +7,7 @@ from vertex_training.errors import SubmitFailed
 from vertex_training.jobs.provider import CustomJobProvider
 from vertex_training.jobs.provider_inputs import JobInputs
 from vertex_training.jobs.result_references import fetch_result_values_by_reference
-from vertex_training.runtime import api_target
+from vertex_training.runtime import target
 from vertex_training.schema.interpolation import split_result
 
 from tests.components.fakes import FakeClient, start_new_process
@@ -47,7 +47,7 @@ def done(api: FakeClient) -> FakeClient:
 
 
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
-    at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
+    at = target.resolve(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
     return fetch_result_values_by_reference(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 

@@ -10,8 +10,8 @@ import pytest
 from vertex_training.errors import UploadFailed
 from vertex_training.packages.python_package_resource import PythonPackageProvider
 from vertex_training.packages.source_distribution import SourceDistribution
-from vertex_training.runtime import object_stores
-from vertex_training.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
+from vertex_training.runtime.storage import CloudStorage, StoredObject
+from vertex_training.runtime.target import CLOUD_PREFIX, LOCAL_PREFIX
 
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
@@ -103,16 +103,16 @@ def test_an_equal_upload_of_others_counts(project: Path, monkeypatch: pytest.Mon
     with cloud_storage() as storage:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         storage.before_upload = partial(storage.objects.__setitem__, ("team-dev", "a"), b"ours")
-        stored = object_stores.CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
-    assert stored == object_stores.StoredObject("1", is_new=False)
+        stored = CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
+    assert stored == StoredObject("1", is_new=False)
 
 
 def test_a_composed_object_is_replaced(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cloud_storage() as storage:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         storage.objects["team-dev", "a"], storage.has_md5 = b"ours", False
-        stored = object_stores.CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
-    assert stored == object_stores.StoredObject("2", is_new=True)
+        stored = CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
+    assert stored == StoredObject("2", is_new=True)
 
 
 def test_an_object_that_others_write_on_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_an_object_that_others_write_on_is_named(project: Path, monkeypatch: pyt
     with cloud_storage() as storage, pytest.raises(UploadFailed, match=r"^gs://team-dev/a: somebody else writes it"):
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         storage.before_upload = write_on
-        object_stores.CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
+        CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
 
 
 def test_a_local_package_that_a_job_changed_is_replaced(project: Path) -> None:

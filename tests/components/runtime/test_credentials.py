@@ -11,8 +11,8 @@ from pulumi.dynamic.config import Config
 from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
 from vertex_training.errors import RegistryRefused, UploadFailed
 from vertex_training.images.google_registry_client import GoogleRegistryApi
-from vertex_training.runtime import provider_base
-from vertex_training.runtime.object_stores import CloudStorage
+from vertex_training.runtime import provider
+from vertex_training.runtime.storage import CloudStorage
 
 from tests.standins.google_apis import REGISTRY, GoogleApisStandIn, google_apis
 from vertex_api.calls import credentials
@@ -27,7 +27,7 @@ CLIENTS: dict[str, Callable[[], object]] = {
     "us-central1-aiplatform.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).require(NAME),
     "logging.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).fetch_log_lines(NAME, 1),
     "cloudbuild.googleapis.com": lambda: CloudBuildClient("https://cloudbuild.googleapis.com", "").require(BUILD),
-    "storage.googleapis.com": lambda: CloudStorage().has_object("gs://acme/a"),
+    "storage.googleapis.com": lambda: CloudStorage().exists("gs://acme/a"),
     REGISTRY: lambda: GoogleRegistryApi().get_digest_or_none(f"{REGISTRY}/p/r/trainer:1"),
 }
 KEY, OTHER_KEY, DEFAULT = (f"{name}@acme-dev.iam.gserviceaccount.com" for name in ("key", "other", "default"))
@@ -61,10 +61,9 @@ def service(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 def configure(monkeypatch: pytest.MonkeyPatch, config: dict[str, str]) -> None:
     """Let the engine start a provider of a stack with this config."""
-    for name in ("engine_cancellation", "start_engine_watcher", "report_errors_without_traceback"):
-        monkeypatch.setattr(provider_base, name, type("Nothing", (), {"__init__": lambda self: None}))
-    monkeypatch.setattr(provider_base.engine_cancellation, "listen_for_cancellation", lambda: None, raising=False)
-    provider_base.Provider().configure(dynamic.ConfigureRequest(config=Config(config, "team")))
+    for name in ("listen_for_cancellation", "watch", "report_plain_errors"):
+        monkeypatch.setattr(provider.engine, name, lambda: None)
+    provider.Provider().configure(dynamic.ConfigureRequest(config=Config(config, "team")))
 
 
 FORMS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {

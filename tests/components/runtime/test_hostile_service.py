@@ -11,8 +11,8 @@ from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
 from vertex_training.errors import ComponentError
 from vertex_training.images import google_registry_client
 from vertex_training.images.google_registry_client import GoogleRegistryApi
-from vertex_training.runtime import emulator_discovery, emulator_process, emulator_requests, object_stores
-from vertex_training.runtime.object_stores import CloudStorage
+from vertex_training.runtime import emulator, storage
+from vertex_training.runtime.storage import CloudStorage
 
 from tests.standins import hostile
 from tests.standins.hostile import Behaviour, Hostile
@@ -64,7 +64,7 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
     credentials = {"username": "oauth2accesstoken", "password": CANARY}
     monkeypatch.setattr(google_registry_client, "fetch_google_credentials_or_none", lambda _: credentials)
     endpoint = Endpoint.for_server(server.url, CANARY)
-    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", lambda: endpoint)
+    monkeypatch.setattr(emulator, "start", lambda: endpoint)
     client = RestClient(endpoint)
     builds = CloudBuildClient(server.url, server.url, RetryingCaller())
     nothing: dict[str, Any] = {"check_before": lambda: None, "find_created": lambda: None}
@@ -79,9 +79,9 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
         "get build": lambda: builds.require(f"{PARENT}/builds/7"),
         "list builds": lambda: builds.list_newest_builds(PARENT, "t"),
         "build log": lambda: builds.list_newest_log_entries("p", "7", 10),
-        "has object": lambda: CloudStorage().has_object("gs://bucket/object"),
+        "has object": lambda: CloudStorage().exists("gs://bucket/object"),
         "upload": lambda: CloudStorage().put("gs://bucket/object", io.BytesIO(b"x" * 100)),
-        "emulator": partial(emulator_requests.start_emulator_and_request_or_none, "GET", "schedules", None, "nightly"),
+        "emulator": partial(emulator.request, "GET", "schedules", None, "nightly"),
     }
 
 
@@ -138,7 +138,7 @@ def test_bodies_fill_no_memory(
     calls: dict[str, Callable[[], object]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (bounded_transport, emulator_discovery, emulator_requests):
+    for module in (bounded_transport, emulator, emulator):
         monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
     server.behaviour = behaviour
     tracemalloc.start()
@@ -159,7 +159,7 @@ def test_answers_without_an_end_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounded_transport, "MAX_SECONDS", 0.1)
-    monkeypatch.setattr(object_stores, "MAX_UPLOAD_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "MAX_UPLOAD_SECONDS", 0.1)
     server.behaviour = behaviour
     fail(calls[name])
 

@@ -37,7 +37,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     admin = Admin()
-    monkeypatch.setattr(emulator_schedule_resource, "start_emulator_and_request_or_none", admin.send)
+    monkeypatch.setattr(emulator_schedule_resource, "request", admin.send)
     return admin
 
 

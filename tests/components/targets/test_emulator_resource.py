@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.runtime import emulator_process
-from vertex_training.runtime.emulator_secrets_file import FILE_NAME
+from vertex_training.runtime import emulator
+from vertex_training.runtime.emulator import SECRETS_FILE
 from vertex_training.targets.emulator_resource import EmulatorProcessProvider
 
 from vertex_api.client import Endpoint
@@ -25,10 +25,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         done.append(("started", *options))
         return Endpoint.for_server("http://127.0.0.1:1")
 
-    monkeypatch.setattr(emulator_process, "start_emulator_unless_running", start)
-    monkeypatch.setattr(
-        emulator_process, "stop_emulator_and_print_outcome", lambda **how: done.append(("stopped", how))
-    )
+    monkeypatch.setattr(emulator, "start", start)
+    monkeypatch.setattr(emulator, "stop", lambda **how: done.append(("stopped", how)))
     return done
 
 
@@ -64,7 +62,7 @@ def test_secrets_are_stored_and_removed_without_a_restart(
     done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
-    file = tmp_path / "data" / FILE_NAME
+    file = tmp_path / "data" / SECRETS_FILE
     first, second = ({"project": "local", "secrets": {"token": value}} for value in "ab")
     provider.create(first)
     assert json.loads(file.read_text()) == {"local": {"token": "a"}}

@@ -8,7 +8,7 @@ import pytest
 from vertex_training.errors import SubmitFailed
 from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
 from vertex_training.jobs.recovery.submitted_jobs_cache import SubmittedJobsCache, get_submitted_jobs_cache
-from vertex_training.runtime import api_target
+from vertex_training.runtime import target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
@@ -141,7 +141,7 @@ def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
     job = SubmittedJobsCache().find_equivalent_usable_job_or_none(
-        api_target.resolve_target_and_start_emulator(f"//local/{PARENT}"),
+        target.resolve(f"//local/{PARENT}"),
         CUSTOM_JOB,
         "team/dev",
         "t",

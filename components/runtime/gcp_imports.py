@@ -19,7 +19,7 @@ _PACKAGES = (
 )
 
 
-def defer_pulumi_gcp_imports() -> None:
+def defer_pulumi_gcp() -> None:
     """Let `pulumi_gcp` import a resource's module when the resource is used, and no other.
 
     Call it before `pulumi_gcp` is imported; later, it does nothing. A preview of a small stack takes a tenth less

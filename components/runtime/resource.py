@@ -1,13 +1,13 @@
-"""The base of all dynamic resources of this package, which lets a program go on after one of them has failed."""
+"""DynamicResource, the base of all dynamic resources of this package, and values that may hold outputs of others."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pulumi
 from pulumi import dynamic
 
-from .provider_base import Provider
+Result = TypeVar("Result")
 
 
 class DynamicResource(dynamic.Resource):
@@ -23,7 +23,11 @@ class DynamicResource(dynamic.Resource):
     """The outputs that other resources or a program may use, beside `urn` and `id`."""
 
     def __init__(
-        self, provider: Provider, name: str, props: dict[str, Any], opts: pulumi.ResourceOptions | None = None
+        self,
+        provider: dynamic.ResourceProvider,
+        name: str,
+        props: dict[str, Any],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(provider, name, props, opts)
         self._raising_outputs: Mapping[str, pulumi.Output[Any]] = {}
@@ -33,28 +37,30 @@ class DynamicResource(dynamic.Resource):
         parent = opts.parent if opts else None
         type_token = f"pulumi-python:{self._resource_type_name}"
 
-        def compute_urn_unless_program_error(error: Exception) -> pulumi.Output[str]:
-            _raise_if_program_error(error)
+        def known_urn(error: Exception) -> pulumi.Output[str]:
+            _raise_program_errors(error)
             return pulumi.create_urn(name, type_token, parent)
 
-        def create_unknown_output_unless_program_error(error: Exception) -> pulumi.Output[Any]:
-            _raise_if_program_error(error)
-            return _create_unknown_output(self)
+        def unknown_output(error: Exception) -> pulumi.Output[Any]:
+            _raise_program_errors(error)
+            # Futures, because a coroutine that a program's end leaves without its first step is a warning.
+            value, is_known = (asyncio.get_running_loop().create_future() for _ in range(2))
+            value.set_result(None)
+            is_known.set_result(False)
+            return pulumi.Output({self}, future=value, is_known=is_known)
 
-        self.__dict__["urn"] = self.urn.recover(compute_urn_unless_program_error)
+        self.__dict__["urn"] = self.urn.recover(known_urn)
         for key, output in self._raising_outputs.items():
-            self.__dict__[key] = output.recover(create_unknown_output_unless_program_error)
+            self.__dict__[key] = output.recover(unknown_output)
 
-    def get_output_with_recovery(
-        self, name: str, recover: Callable[[Exception], Any] = lambda _: None
-    ) -> pulumi.Output[Any]:
+    def recovered(self, name: str, recover: Callable[[Exception], Any] = lambda _: None) -> pulumi.Output[Any]:
         """Return an output, or what `recover` returns if this resource fails, then without a dependency on it."""
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover) if output else unchanged
 
 
-def _raise_if_program_error(error: Exception) -> None:
+def _raise_program_errors(error: Exception) -> None:
     """Raise an error of the program's inputs: nothing has failed in the engine, which would not skip what follows."""
     if isinstance(error, pulumi.RunError):
         raise error
@@ -67,9 +73,20 @@ def _raise_if_unknown(value: Any) -> Any:
     return value
 
 
-def _create_unknown_output(resource: pulumi.Resource) -> pulumi.Output[Any]:
-    # Futures, because a coroutine that a program's end leaves without its first step is a warning.
-    value, is_known = (asyncio.get_running_loop().create_future() for _ in range(2))
-    value.set_result(None)
-    is_known.set_result(False)
-    return pulumi.Output({resource}, future=value, is_known=is_known)
+def when_known(function: Callable[..., Result], *inputs: Any) -> Result | pulumi.Output[Result]:
+    """Call a function with `inputs`: at once, or if there are outputs in them, as soon as those are known."""
+    if has_output(inputs):
+        return pulumi.Output.all(*inputs).apply(lambda values: function(*values))
+    return function(*inputs)
+
+
+def item(fields: Any, key: str) -> Any:
+    """Return the item of a mapping, which may be an output: then the item is one too."""
+    return when_known(lambda known: known[key], fields)
+
+
+def has_output(value: Any) -> bool:
+    """Return whether a value is an output, or an object or list with an output in it at any depth."""
+    if isinstance(value, Mapping):
+        return any(map(has_output, value.values()))
+    return any(map(has_output, value)) if isinstance(value, list | tuple) else isinstance(value, pulumi.Output)

@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 USE = """
 import sys
-from vertex_training.runtime.deferred_pulumi_gcp_imports import defer_pulumi_gcp_imports
+from vertex_training.runtime.gcp_imports import defer_pulumi_gcp
 
-defer_pulumi_gcp_imports()
+defer_pulumi_gcp()
 from pulumi_gcp import artifactregistry, projects, storage
 
 used = [artifactregistry.RepositoryIamMember, projects.IAMMember, storage.Bucket, storage.BucketIAMMember]

@@ -15,13 +15,18 @@ from typing import IO, Any, Protocol
 from vertex_api.calls import credentials
 
 from ..errors import UploadFailed
-from . import emulator_process
-from .api_target import LOCAL_PREFIX
+from . import emulator
+from .target import LOCAL_PREFIX
 
 _TYPE = "application/gzip"
 MAX_UPLOAD_SECONDS = 3600.0
 _MAX_UPLOADS = 5
 """Of one object that others write at the same time."""
+
+
+def store(full_location_name: str) -> "ObjectStore":
+    """Return the store of a target, such as `//local/projects/P/locations/R`."""
+    return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class StoredObject:
 class ObjectStore(Protocol):
     """A place that has objects by `gs://bucket/object` URI. Methods raise UploadFailed."""
 
-    def has_object(self, uri: str) -> bool:
+    def exists(self, uri: str) -> bool:
         """Whether there is an object under this URI."""
 
     def put(self, uri: str, content: IO[bytes]) -> StoredObject:
@@ -45,15 +50,25 @@ class ObjectStore(Protocol):
         """
 
 
+def _md5(content: IO[bytes]) -> str:
+    """Return the MD5 of a file as Cloud Storage writes it, and put the file back to its start."""
+    content.seek(0)
+    digest = hashlib.md5(usedforsecurity=False)
+    for block in iter(partial(content.read, 1 << 20), b""):
+        digest.update(block)
+    content.seek(0)
+    return base64.b64encode(digest.digest()).decode()
+
+
 class EmulatorBuckets:
     """The buckets of the emulator: `gs://bucket/object` is the file `gcs/bucket/object` in its data folder.
 
     Written without Google's client: docs/decisions/0006-packages-are-written-to-bucket-folders.md says why.
     """
 
-    def has_object(self, uri: str) -> bool:
+    def exists(self, uri: str) -> bool:
         try:
-            with self._open_parent_folder_descriptor(uri, creates_missing=False) as folder:
+            with self._open_folder(uri, create=False) as folder:
                 status = os.stat(uri.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
         except OSError:
             return False
@@ -64,41 +79,41 @@ class EmulatorBuckets:
             return StoredObject("", is_new=False)
         temporary = f".{secrets.token_hex(8)}.partial"
         try:
-            with self._open_parent_folder_descriptor(uri, creates_missing=True) as folder:
+            with self._open_folder(uri, create=True) as folder:
                 with open(temporary, "xb", opener=partial(os.open, mode=0o644, dir_fd=folder)) as file:
                     os.fchmod(file.fileno(), 0o644)
                     shutil.copyfileobj(content, file)
                 os.replace(temporary, uri.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
-            path = emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
+            path = emulator.data_folder() / "gcs" / uri.removeprefix("gs://")
             raise UploadFailed(f"{uri} cannot be written to {path}: {error.strerror}") from error
         return StoredObject("", is_new=True)
 
     def _has_content(self, uri: str, content: IO[bytes]) -> bool:
         """Whether an object has this content, which is read to its end and put back to its start."""
-        expected = _compute_md5(content)
-        if not self.has_object(uri):
+        expected = _md5(content)
+        if not self.exists(uri):
             return False
         try:
-            with self._open_parent_folder_descriptor(uri, creates_missing=False) as folder:
+            with self._open_folder(uri, create=False) as folder:
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
                 with os.fdopen(os.open(uri.rpartition("/")[2], flags, dir_fd=folder), "rb") as file:
-                    return _compute_md5(file) == expected
+                    return _md5(file) == expected
         except OSError:
             return False
 
     @contextmanager
-    def _open_parent_folder_descriptor(self, object_uri: str, *, creates_missing: bool) -> Iterator[int]:
+    def _open_folder(self, object_uri: str, *, create: bool) -> Iterator[int]:
         """Yield a descriptor of the folder of an object. Raises OSError, also for a link that a container created."""
-        buckets = emulator_process.get_data_folder() / "gcs"
-        if creates_missing:
+        buckets = emulator.data_folder() / "gcs"
+        if create:
             with suppress(FileExistsError):
                 buckets.parent.mkdir(mode=0o700, parents=True)
             buckets.mkdir(exist_ok=True)
         folder = os.open(buckets, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for name in object_uri.removeprefix("gs://").split("/")[:-1]:
-                is_new = creates_missing and _create_folder_and_return_if_new(name, folder)
+                is_new = create and _make_folder(name, folder)
                 subfolder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
                 os.close(folder)
                 folder = subfolder
@@ -109,18 +124,27 @@ class EmulatorBuckets:
             os.close(folder)
 
 
+def _make_folder(name: str, parent_descriptor: int) -> bool:
+    """Create a folder in an open one, and return whether it was missing. Raises OSError."""
+    try:
+        os.mkdir(name, dir_fd=parent_descriptor)
+    except FileExistsError:
+        return False
+    return True
+
+
 class CloudStorage:
     """Cloud Storage, with `vertex_api.calls.credentials`. `STORAGE_EMULATOR_HOST` is its address in tests."""
 
-    def has_object(self, uri: str) -> bool:
-        with _open_blob_and_translate_errors(uri) as blob:
+    def exists(self, uri: str) -> bool:
+        with _blob(uri) as blob:
             return bool(blob.exists())
 
     def put(self, uri: str, content: IO[bytes]) -> StoredObject:
         from google.api_core.exceptions import NotFound, PreconditionFailed
 
-        expected = _compute_md5(content)
-        with _open_blob_and_translate_errors(uri) as named:
+        expected = _md5(content)
+        with _blob(uri) as named:
             for _ in range(_MAX_UPLOADS):
                 blob = named.bucket.blob(named.name)  # one that has been looked at keeps its generation
                 try:
@@ -130,49 +154,25 @@ class CloudStorage:
                 else:
                     # Not by its CRC32C, which anyone can give to another content. Composite objects have no MD5.
                     if blob.md5_hash == expected:
-                        return StoredObject(_require_generation(blob), is_new=False)
+                        return StoredObject(_generation(blob), is_new=False)
                     found = blob.generation
                 # With its size, which is what decides whether an upload takes several calls.
                 size = content.seek(0, os.SEEK_END)
                 with suppress(PreconditionFailed):  # somebody has written it meanwhile
                     blob.upload_from_file(content, True, size, content_type=_TYPE, if_generation_match=found)
-                    return StoredObject(_require_generation(blob), is_new=True)
+                    return StoredObject(_generation(blob), is_new=True)
         raise UploadFailed(f"{uri}: somebody else writes it again and again; find out who writes to its bucket")
 
 
-def get_object_store(full_location_name: str) -> ObjectStore:
-    """Return the store of a target, such as `//local/projects/P/locations/R`."""
-    return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
-
-
-def _require_generation(blob: Any) -> str:
+def _generation(blob: Any) -> str:
     """Return the generation of an object, which all objects have. Raises ValueError for an answer without one."""
     if not blob.generation:
         raise ValueError("an object has a generation")
     return str(blob.generation)
 
 
-def _compute_md5(content: IO[bytes]) -> str:
-    """Return the MD5 of a file as Cloud Storage writes it, and put the file back to its start."""
-    content.seek(0)
-    digest = hashlib.md5(usedforsecurity=False)
-    for block in iter(partial(content.read, 1 << 20), b""):
-        digest.update(block)
-    content.seek(0)
-    return base64.b64encode(digest.digest()).decode()
-
-
-def _create_folder_and_return_if_new(name: str, parent_descriptor: int) -> bool:
-    """Create a folder in an open one, and return whether it was missing. Raises OSError."""
-    try:
-        os.mkdir(name, dir_fd=parent_descriptor)
-    except FileExistsError:
-        return False
-    return True
-
-
 @contextmanager
-def _open_blob_and_translate_errors(uri: str) -> Iterator[Any]:
+def _blob(uri: str) -> Iterator[Any]:
     """Yield the client's handle of an object, and turn errors into an UploadFailed of one line."""
     import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError

@@ -1,0 +1,211 @@
+"""The emulator of a project, from outside: its process, requests to it, and the secrets that it serves.
+
+It is found by the same rule as in vertex_emulator/emulator_endpoint.py. endpoint.json alone proves nothing: an emulator
+that is killed leaves it behind, and anybody can listen on its port.
+"""
+
+import fcntl
+import http.client
+import ipaddress
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from vertex_api.client import Endpoint
+
+from ..errors import EmulatorFailed, SubmitFailed
+
+MARKER_HEADER = "x-vertex-emulator"
+"""The header of every answer of an emulator, with its version."""
+REMOTE_VARIABLE = "VERTEX_EMULATOR_ALLOW_REMOTE"
+SECRETS_FILE = "secrets.json"
+"""As in vertex_emulator/data_folder.py: `{PROJECT: {SECRET: VALUE}}`."""
+MAX_ANSWER_BYTES = 64 << 20
+_FOLDER = Path("/")
+"""Where its commands run: `python -m` puts this folder first on the import path, so it is not the user's project, whose
+modules may have any name."""
+_PROBE_SECONDS, _ANSWER_SECONDS = 5, 60
+
+
+def data_folder() -> Path:
+    """Return where the emulator keeps jobs, logs and buckets: `.emulator` in the project, or `VERTEX_EMULATOR_DATA`."""
+    return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
+
+
+def start(serve_options: Sequence[str] = ()) -> Endpoint:
+    """Return the emulator's endpoint, after starting it with options if it is not running. Raises EmulatorFailed."""
+    if endpoint := find(data_folder()):
+        return endpoint
+    done = _run("start", *serve_options)
+    if done.returncode:
+        raise EmulatorFailed(f"the emulator does not start: {_last_line(done.stderr)}")
+    if endpoint := find(data_folder()):
+        return endpoint
+    raise EmulatorFailed(f"the emulator has ended right after its start; its log is {data_folder()}/emulator.log")
+
+
+def stop(*, only_if_idle: bool = False) -> None:
+    """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
+    done = _run("stop", *(["--if-idle"] if only_if_idle else []))
+    if done.stdout.strip():
+        print(done.stdout.strip(), flush=True)  # noqa: T201
+    if done.returncode:
+        raise EmulatorFailed(f"the emulator does not stop: {_last_line(done.stderr)}")
+
+
+def _run(verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "vertex_emulator", verb, f"--data={data_folder()}", *options],
+        cwd=_FOLDER,
+        # Without the variables of Pulumi's plugins, which hold the stack's secrets.
+        env={name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+
+def _last_line(output: str) -> str:
+    """Return the last line of a command's messages, without the command's name."""
+    last = next((line for line in reversed(output.splitlines()) if line.strip()), "it says nothing")
+    return last.removeprefix("vertex-emulator: ")
+
+
+def find(data: Path) -> Endpoint | None:
+    """Return the endpoint of the emulator that serves a data folder, None without one that answers.
+
+    Raises EmulatorFailed if it rejects this user, or listens on an address that is not allowed.
+    """
+    file = data / "endpoint.json"
+    try:
+        if not (file.exists() and _is_lock_held(data / "lock")):
+            return None
+        text = file.read_text()
+        fields = json.loads(text)
+        url, version, token_file = str(fields["url"]), str(fields["version"]), fields.get("token_file")
+        token = Path(token_file).read_text().strip() if token_file else ""
+        _require_allowed_address(url)
+        is_emulator = _fetch_version(url, token) == version
+        # A starting emulator holds the lock for a moment before it removes what another one left.
+        return Endpoint.for_server(url, token) if is_emulator and file.read_text() == text else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, http.client.HTTPException):
+        return None
+
+
+def _is_lock_held(lock: Path) -> bool:
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _require_allowed_address(url: str) -> None:
+    host = urlsplit(url).hostname
+    try:
+        is_loopback = ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if host and not is_loopback and not os.environ.get(REMOTE_VARIABLE):
+        raise EmulatorFailed(
+            f"the emulator listens on {url}, which other machines reach: serve it on 127.0.0.1, or set "
+            f"{REMOTE_VARIABLE}=1 to use it anyway"
+        )
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows nothing: the request that would follow has the emulator's token, whatever host it goes to."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+"""Ignores the proxies that are set for the internet, and follows no redirects."""
+
+
+def _fetch_version(url: str, token: str) -> str | None:
+    """Return the version in the marker of a server's answer, None if it is no emulator. Raises EmulatorFailed."""
+    request = urllib.request.Request(f"{url}/healthz")
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with _OPENER.open(request, timeout=_PROBE_SECONDS) as reply:
+            version: str | None = reply.headers.get(MARKER_HEADER)
+            return version
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.headers.get(MARKER_HEADER) is None:
+                return None
+            message = json.loads(error.read(MAX_ANSWER_BYTES))["error"]["message"]
+        raise EmulatorFailed(f"the emulator at {url} refuses: {message}") from error
+
+
+def request(
+    method: Literal["GET", "PUT", "DELETE"], path: str, body: Mapping[str, Any] | None, error_prefix: str
+) -> dict[str, Any] | None:
+    """Send a request for what the emulator alone has, such as its schedules, and return the answer; None for 404.
+
+    Starts the emulator if it is not running. `path` stands below `/vertex_emulator/`. Raises SubmitFailed, as one line:
+    `<error_prefix>: <what it answered>`.
+    """
+    endpoint = start()
+    headers = {"Content-Type": "application/json"}
+    if endpoint.token:
+        headers["Authorization"] = f"Bearer {endpoint.token}"
+    data = None if body is None else json.dumps(body).encode()
+    sent = urllib.request.Request(f"{endpoint.jobs}/vertex_emulator/{path}", data, headers, method=method)
+    try:
+        with _OPENER.open(sent, timeout=_ANSWER_SECONDS) as reply:
+            answer: dict[str, Any] = json.loads(reply.read(MAX_ANSWER_BYTES) or b"{}")
+            return answer
+    except urllib.error.HTTPError as error:
+        with error:
+            text = error.read(MAX_ANSWER_BYTES).decode(errors="replace")
+        if error.code == 404:
+            return None
+        raise SubmitFailed(f"{error_prefix}: {_error_message(text)}") from error
+    except (OSError, ValueError) as error:
+        raise SubmitFailed(f"{error_prefix}: the emulator does not answer ({error}); run this again") from error
+
+
+def _error_message(answer: str) -> str:
+    """Return the message of a google.rpc.Status, or the text itself."""
+    try:
+        return str(json.loads(answer)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.strip() or "it refuses without a reason"
+
+
+def replace_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
+    """Write the secrets of a Google Cloud project in place of its present ones, which the emulator serves as Secret
+    Manager: a file in its data folder, for its owner only. The emulator need not run.
+    """
+    folder = data_folder()
+    file = folder / SECRETS_FILE
+    if not values_by_name and not file.exists():
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / "secrets.lock").open("w") as lock:  # of several stacks
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        projects = json.loads(file.read_text()) if file.exists() else {}
+        projects = {name: values for name, values in projects.items() if name != project}
+        if values_by_name:
+            projects[project] = dict(values_by_name)
+        if not projects:
+            file.unlink(missing_ok=True)
+            return
+        new_file = file.with_suffix(".new")
+        new_file.unlink(missing_ok=True)
+        with os.fdopen(os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            json.dump(projects, stream)
+        new_file.replace(file)

@@ -1,0 +1,156 @@
+"""Pulumi's engine: whether it lives, its request to cancel, and how it is spared tracebacks and debug messages.
+
+All of this is about the SDK's and the engine's own behaviour, tested with Pulumi 3.259.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ComponentError, SubmitFailed
+
+_POLL_SECONDS = 1.0
+_MAX_ANCESTORS = 8
+_watching = threading.Lock()
+_cancelled = threading.Event()
+
+
+def is_alive() -> bool:
+    """Return whether the engine still listens. A provider process outlives an engine that was killed.
+
+    The engine's address is the process's first argument. Without one, as in a test that calls a provider directly,
+    there is no engine that could be gone.
+    """
+    host, _, port = (sys.argv[1] if len(sys.argv) > 1 else "").rpartition(":")
+    if not port.isdigit():
+        return True
+    try:
+        socket.create_connection((host, int(port)), timeout=2).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:  # slow to answer on a busy machine
+        return True
+    return True
+
+
+def require_alive(error_prefix: str) -> None:
+    """Raise SubmitFailed if the engine is gone, so that nothing is started that no state will record."""
+    if not is_alive():
+        raise SubmitFailed(
+            f"{error_prefix}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here"
+        )
+
+
+def watch() -> None:
+    """Watch the engine, and end this process soon after it: Pulumi does not, and no state would record the rest."""
+    if _watching.acquire(blocking=False):
+        threading.Thread(target=_exit_after_engine, daemon=True).start()
+
+
+def _exit_after_engine() -> None:
+    while is_alive():
+        time.sleep(_POLL_SECONDS)
+    os._exit(1)
+
+
+def listen_for_cancellation() -> None:
+    """Take notice of Ctrl-C, for which the engine asks its providers to cancel what they do.
+
+    Pulumi's own provider for Python does nothing then, and its process is in a group of its own, so it gets no signal.
+    The server holds the bound method, so its code is replaced. The request needs one of the four threads that serve all
+    calls: it is noticed late while four calls are under way. Outside of a provider process there is none.
+    """
+    servicer: Any = getattr(sys.modules["__main__"], "DynamicResourceProviderServicer", None)
+    if servicer is not None:
+        servicer.cancellation_requested = _cancelled
+        servicer.Cancel.__code__ = _cancel.__code__
+
+
+def _cancel(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    # Runs with the globals of Pulumi's module.
+    from google.protobuf import empty_pb2
+
+    self.cancellation_requested.set()
+    return empty_pb2.Empty()
+
+
+def wait_for_cancellation(timeout_seconds: float) -> bool:
+    """Wait for that long, or until the engine asks to cancel; return whether it has."""
+    return _cancelled.wait(timeout_seconds)
+
+
+class _CurrentError:
+    """Takes the place of the module `traceback` in Pulumi's host of dynamic providers."""
+
+    @staticmethod
+    def format_exc() -> str:
+        error = sys.exception()
+        return str(error) if isinstance(error, ComponentError) else f"{type(error).__name__}: {error}"
+
+
+def report_plain_errors() -> None:
+    """Let the host of providers report an error's own text, without a traceback, as it does up to SDK 3.259.
+
+    From 3.260 on, it reports `traceback.format_exc()`, and has no setting for that (`pulumi/dynamic/__main__.py`).
+    """
+    host = sys.modules["__main__"]
+    if hasattr(host, "_abort_with_traceback"):
+        host.traceback = _CurrentError  # type: ignore[attr-defined]
+
+
+def silence_debug_messages() -> None:
+    """Stop the SDK from sending debug messages that the engine would drop.
+
+    The SDK sends four of them a resource, each by an RPC that blocks the program: a quarter of a preview of 1,000
+    jobs. Whether they are shown is read from the engine's command line. Where that is impossible (on Windows, in a
+    program of the Automation API) they are sent.
+    """
+    from pulumi import log
+
+    arguments = pulumi_arguments(os.getppid())
+    if arguments is not None and not wants_debug(arguments):
+        log.debug = lambda *_message, **_options: None
+
+
+_DEBUG_OPTION = re.compile(r"--debug\b|--verbose\b|-(?!-)\w*[dv]")
+"""`--debug` and `-d` print debug messages, `--verbose` and `-v` from 3 on log them (Pulumi 3.259, `eventSink.Debugf`).
+
+Short options may stand together (`-yd`), so an option with a `d` in its value counts too: at worst messages are sent
+that nobody reads.
+"""
+
+
+def wants_debug(arguments: Sequence[str]) -> bool:
+    """Return whether the arguments of a `pulumi` command ask for debug output."""
+    return any(_DEBUG_OPTION.match(argument) for argument in arguments)
+
+
+def pulumi_arguments(pid: int) -> list[str] | None:
+    """Return the arguments of the `pulumi` that started the process `pid`; None if none can be found."""
+    for _ in range(_MAX_ANCESTORS):
+        try:
+            pid, command = _parent(pid)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            break
+        if command and Path(command[0]).name == "pulumi":
+            return command[1:]
+    return None
+
+
+def _parent(pid: int) -> tuple[int, list[str]]:
+    """Return a process's parent and its command line: from /proc, or from `ps`, which takes ten times as long."""
+    process = Path(f"/proc/{pid}")
+    if process.is_dir():
+        # The fields after the program's name, which is in brackets: state, parent, ...
+        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        return int(parent), (process / "cmdline").read_text().rstrip("\0").split("\0")
+    command = ["ps", "-ww", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
+    parent, *arguments = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.split()
+    return int(parent), arguments
