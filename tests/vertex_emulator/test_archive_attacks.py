@@ -19,9 +19,9 @@ import pytest
 from tests.vertex_emulator.jobs import tuning_job_spec
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid
-from vertex_emulator.snapshots.archive_format import Manifest
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
-from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+from vertex_emulator.snapshots.archive import Manifest
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import restore
 
 MIB = 1 << 20
 MAX_PROCESSOR_SECONDS, MAX_RESIDENT_BYTES, MAX_ADDRESS_BYTES = 6.0, 256 * MIB, 768 * MIB
@@ -70,7 +70,7 @@ def member(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link:
 
 
 def manifest(files: int = 1, size: int = 0) -> bytes:
-    content = Manifest(files, size).to_json_bytes()
+    content = Manifest(files, size).dump()
     return block("manifest.json", size=len(content)) + padded(content)
 
 
@@ -281,7 +281,7 @@ def test_a_costly_archive_is_refused_cheaply(tmp_path: Path, attack: str) -> Non
 def imported(tmp_path: Path, *members: bytes, files: int | None = None, size: int = 0) -> DataFolder:
     """A data folder from an archive of members."""
     path = compressed(tmp_path / "x.tar.gz", [manifest(len(members) if files is None else files, size), *members, END])
-    import_snapshot_and_describe(tmp_path / "other", path, None)
+    restore(tmp_path / "other", path, None)
     return DataFolder(tmp_path / "other")
 
 
@@ -368,15 +368,15 @@ def test_a_malformed_member_changes_nothing(tmp_path: Path, members: list[bytes]
 def test_a_manifest_that_is_none_is_one_line(tmp_path: Path, text: bytes) -> None:
     path = compressed(tmp_path / "x.tar.gz", [block("manifest.json", size=len(text)), padded(text), END])
     with pytest.raises(SnapshotInvalid, match=r"its manifest\.json is not valid"):
-        import_snapshot_and_describe(tmp_path / "other", path, None)
+        restore(tmp_path / "other", path, None)
 
 
 @pytest.mark.parametrize(("field", "number"), [("files", -1), ("files", 10**30), ("size", -1), ("size", 1 << 63)])
 def test_a_manifest_has_possible_numbers(tmp_path: Path, field: str, number: int) -> None:
-    text = json.dumps({**json.loads(Manifest(0, 0).to_json_bytes()), field: number}).encode()
+    text = json.dumps({**json.loads(Manifest(0, 0).dump()), field: number}).encode()
     path = compressed(tmp_path / "x.tar.gz", [block("manifest.json", size=len(text)), padded(text), END])
     with pytest.raises(SnapshotInvalid, match=r"its manifest\.json is not valid"):
-        import_snapshot_and_describe(tmp_path / "other", path, None)
+        restore(tmp_path / "other", path, None)
 
 
 def test_modes_and_owners_of_members_are_ignored(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def archive(tmp_path: Path) -> Path:
     (bucket / "empty").touch()
     (bucket / "folder" / "link").symlink_to("../weights")
     path = tmp_path / "x.tar.gz"
-    list(export_snapshot_and_iterate_report_lines(tmp_path / "data", path, redacts_env=False))
+    list(export(tmp_path / "data", path, redacts_env=False))
     return path
 
 
@@ -417,12 +417,12 @@ def test_an_archive_that_is_cut_anywhere_is_refused(archive: Path, tmp_path: Pat
     for size in [*range(0, len(whole), 997), *range(len(whole) - 12, len(whole))]:
         (tmp_path / "cut.tar.gz").write_bytes(whole[:size])
         with pytest.raises(SnapshotInvalid, match=r"cut\.tar\.gz"):
-            import_snapshot_and_describe(tmp_path / "other", tmp_path / "cut.tar.gz", None)
+            restore(tmp_path / "other", tmp_path / "cut.tar.gz", None)
     content = gzip.decompress(whole)
     for size in range(0, len(content) - tarfile.RECORDSIZE, 512):
         compressed(tmp_path / "cut.tar.gz", [content[:size]])
         with pytest.raises(SnapshotInvalid, match=r"cut\.tar\.gz"):
-            import_snapshot_and_describe(tmp_path / "other", tmp_path / "cut.tar.gz", None)
+            restore(tmp_path / "other", tmp_path / "cut.tar.gz", None)
     assert not any((tmp_path / "other" / "gcs").iterdir())
 
 
@@ -432,7 +432,7 @@ def test_a_changed_byte_is_found(archive: Path, tmp_path: Path) -> None:
         changed = whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
         (tmp_path / "changed.tar.gz").write_bytes(changed)
         with pytest.raises(EmulatorError):
-            import_snapshot_and_describe(tmp_path / "other", tmp_path / "changed.tar.gz", None)
+            restore(tmp_path / "other", tmp_path / "changed.tar.gz", None)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_a_changed_byte_is_found(archive: Path, tmp_path: Path) -> None:
 def test_a_repacked_archive_is_refused(archive: Path, tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     archive.write_bytes(change(archive.read_bytes()))
     with pytest.raises(SnapshotInvalid, match=r"x\.tar\.gz"):
-        import_snapshot_and_describe(tmp_path / "other", archive, None)
+        restore(tmp_path / "other", archive, None)
     assert not any((tmp_path / "other" / "gcs").iterdir())
 
 
@@ -470,8 +470,8 @@ def test_long_names_and_links_come_back(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "file").write_text("42")
     (bucket / "link").symlink_to("./" * 2000 + "\u00e9")
-    list(export_snapshot_and_iterate_report_lines(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=False))
-    import_snapshot_and_describe(tmp_path / "other", tmp_path / "x.tar.gz", None)
+    list(export(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=False))
+    restore(tmp_path / "other", tmp_path / "x.tar.gz", None)
     other = tmp_path / "other" / "gcs" / bucket.name
     assert (other / folder.relative_to(bucket) / "file").read_text() == "42"
     assert (other / "link").readlink() == Path("./" * 2000 + "\u00e9")

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
+from vertex_emulator import event_files
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, requested_replicas
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, InvalidFault
-from vertex_emulator.event_files.event_file_folders import list_event_file_folders
-from vertex_emulator.event_files.event_file_search import list_event_files
 from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
@@ -95,7 +94,7 @@ class CliBackendService:
             job = transaction.jobs.get(job_id)
             if job is None:
                 raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
-            folders = list_event_file_folders(transaction, job)
+            folders = event_files.log_folders(transaction, job)
         tree = BucketTree(self.data.buckets)
         return {
             "name": job.name,
@@ -104,7 +103,7 @@ class CliBackendService:
                     "name": folder.name,
                     "uri": folder.uri,
                     "path": str(tree.path(folder.uri)),
-                    "hasEventFiles": bool(list_event_files(tree, folder.uri)),
+                    "hasEventFiles": bool(event_files.find(tree, folder.uri)),
                 }
                 for folder in folders
             ],

@@ -105,14 +105,10 @@ def _run_command(options: argparse.Namespace) -> int:
                 prune_jobs_and_iterate_report_lines(options.data, options.older_than, *flags)
             )
         case "export":
-            from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
+            from vertex_emulator.snapshots.export import export
 
             with ProgressLine() as progress:
-                lines = [
-                    *export_snapshot_and_iterate_report_lines(
-                        options.data, options.archive, options.redact_env, progress.show_if_due
-                    )
-                ]
+                lines = [*export(options.data, options.archive, options.redact_env, progress.show_if_due)]
             return _print_lines_and_return_zero(lines)
         case "import":
             return _import_snapshot_unless_replacement_declined(options)
@@ -133,14 +129,14 @@ def _run_command(options: argparse.Namespace) -> int:
 
 def _import_snapshot_unless_replacement_declined(options: argparse.Namespace) -> int:
     from vertex_emulator.cli.status_stop_reset_commands import remove_containers_and_data_except_buckets
-    from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+    from vertex_emulator.snapshots.restore import restore
 
     question = f"Remove all jobs, their containers and logs, and all schedules and buckets in {options.data}?"
     if options.replace and not _ask_to_confirm_unless_yes(options, question):
         return 1
     remove = (lambda: remove_containers_and_data_except_buckets(options.data)) if options.replace else None
     with ProgressLine() as progress:
-        line = import_snapshot_and_describe(options.data, options.archive, remove, progress.show_if_due)
+        line = restore(options.data, options.archive, remove, progress.show_if_due)
     return _print_lines_and_return_zero([line])
 
 

@@ -3,6 +3,8 @@
 Each call is answered by the application itself, one after the other.
 """
 
+from __future__ import annotations
+
 import re
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -36,7 +38,7 @@ async def answer(request: Request) -> Response:
     )
 
 
-async def _replies(request: Request, calls: "list[Call]", boundary: str) -> AsyncIterator[bytes]:
+async def _replies(request: Request, calls: list[Call], boundary: str) -> AsyncIterator[bytes]:
     for call in calls:
         if await request.is_disconnected():
             return
@@ -47,7 +49,7 @@ async def _replies(request: Request, calls: "list[Call]", boundary: str) -> Asyn
     yield f"--{boundary}--\r\n".encode()
 
 
-async def _run(request: Request, call: "Call") -> bytes:
+async def _run(request: Request, call: Call) -> bytes:
     """Answer a call by the application, and return the HTTP response as text."""
     status, content = 500, bytearray()
     body_messages: list[Message] = [{"type": "http.request", "body": call.body, "more_body": False}]

@@ -21,7 +21,7 @@ from vertex_emulator.web_page.job_view import JobViewBuilder
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
 if TYPE_CHECKING:
-    from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
+    from vertex_emulator.curves import CurveCache
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Page:
         return JobViewBuilder(self.database, self.executor, self.buckets)
 
     @cached_property
-    def _curve_reader_cache(self) -> "CurveReaderCache":
+    def _curve_reader_cache(self) -> "CurveCache":
         # Imported here, and in `_get_scalars`, because most jobs write no event files, and their messages take 20 MB.
-        from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
+        from vertex_emulator.curves import CurveCache
 
-        return CurveReaderCache(BucketTree(self.buckets))
+        return CurveCache(BucketTree(self.buckets))
 
     def _get_scalars(self, request: Request) -> Response:
         from vertex_emulator.web_page.scalars_view import build_scalars_view

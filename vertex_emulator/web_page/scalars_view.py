@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from vertex_emulator import event_files
+from vertex_emulator.curves import Curve, CurveCache, CurveReader
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.event_files.curve_reader import CurveReader
-from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
-from vertex_emulator.event_files.event_file_folders import EventFileFolder, list_event_file_folders
-from vertex_emulator.event_files.thinned_curve import ThinnedCurve
+from vertex_emulator.event_files import LogFolder
 
 MAX_TRIALS = 60  # as many as can be told apart
 MAX_TAGS_PER_REQUEST = 100
@@ -18,20 +17,20 @@ MAX_LINES = 1000  # of one answer: 30 MB of JSON at most
 _MAX_PROBLEMS = 5
 
 
-def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, tags: Sequence[str]) -> dict[str, Any]:
+def build_scalars_view(database: Database, cache: CurveCache, job: Job, tags: Sequence[str]) -> dict[str, Any]:
     """Return what is written so far in the event files of a job, of a study's latest trials, or of a pipeline's job.
 
     The fields are `folder`, the gs:// URI of a job's log folder (null without one, and for a study), `tags`, `runs`,
-    `lines` of the requested tags (`tag`, `run`, and the fields of `ThinnedCurve.serialize`), `has_files`, `has_more`,
+    `lines` of the requested tags (`tag`, `run`, and the fields of `Curve.to_json`), `has_files`, `has_more`,
     whether the next request finds more that is written already, `problems`, a line each, and `left_out`, the number of
     earlier trials. Raises ApiError.
     """
     if len(tags) > MAX_TAGS_PER_REQUEST:
         raise ApiError("INVALID_ARGUMENT", f"tag is given {len(tags)} times; at most {MAX_TAGS_PER_REQUEST} are read")
     with database.read() as transaction:
-        folders = list_event_file_folders(transaction, job)
+        folders = event_files.log_folders(transaction, job)
     shown = folders[-MAX_TRIALS:]
-    with cache.lock_and_update_readers([folder.uri for folder in shown]) as readers:
+    with cache.update([folder.uri for folder in shown]) as readers:
         curves = dict(_iterate_run_names_and_curves_by_tag(shown, readers))
         lines = [*islice(_iterate_serialized_lines(curves, tags), MAX_LINES)]
         problems = [problem for reader in readers for problem in reader.problems]
@@ -50,16 +49,16 @@ def build_scalars_view(database: Database, cache: CurveReaderCache, job: Job, ta
 
 
 def _iterate_serialized_lines(
-    curves: Mapping[str, Mapping[str, ThinnedCurve]], tags: Sequence[str]
+    curves: Mapping[str, Mapping[str, Curve]], tags: Sequence[str]
 ) -> Iterable[dict[str, Any]]:
     for tag in dict.fromkeys(tags):
         for run, by_tag in curves.items():
             if tag in by_tag:
-                yield {"tag": tag, "run": run, **by_tag[tag].serialize()}
+                yield {"tag": tag, "run": run, **by_tag[tag].to_json()}
 
 
 def _iterate_run_names_and_curves_by_tag(
-    folders: Sequence[EventFileFolder], readers: Sequence[CurveReader]
+    folders: Sequence[LogFolder], readers: Sequence[CurveReader]
 ) -> Iterable[tuple[str, Any]]:
     """Yield the name of each run that has scalars, such as `train` or `trial-3/train`, and its curves by tag."""
     for folder, reader in zip(folders, readers, strict=True):

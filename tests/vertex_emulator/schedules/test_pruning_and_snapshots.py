@@ -9,8 +9,8 @@ from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulat
 from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.pruning.job_pruning import prune_jobs_and_get_report
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
-from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import restore
 from vertex_emulator.times import now_ns
 
 
@@ -34,11 +34,11 @@ def test_an_archive_has_no_schedules_and_replaces_none(emulator: SchedulingEmula
     emulator.put()
     emulator.database.close()
     archive = tmp_path / "archive.tar.gz"
-    lines = list(export_snapshot_and_iterate_report_lines(emulator.data.root, archive, redacts_env=True))
+    lines = list(export(emulator.data.root, archive, redacts_env=True))
     assert lines[1:] == ["it has none of the 1 schedules of the folder"]
     with pytest.raises(EmulatorError, match="has schedules; import into another one"):
-        import_snapshot_and_describe(emulator.data.root, archive, None)
-    import_snapshot_and_describe(tmp_path / "other", archive, None)
+        restore(emulator.data.root, archive, None)
+    restore(tmp_path / "other", archive, None)
     imported = Database(tmp_path / "other" / "emulator.db")
     with imported.read() as transaction:
         assert transaction.schedules.all() == []

@@ -9,8 +9,8 @@ import pytest
 from vertex_emulator.cli import progress_line
 from vertex_emulator.cli.progress_line import ProgressLine
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
-from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import restore
 
 SIZE = 5 << 20
 
@@ -34,14 +34,8 @@ def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
     (bucket / "weights").write_bytes(bytes(SIZE))
     (bucket / "empty").mkdir()
     reports: list[tuple[str, int, int]] = []
-    list(
-        export_snapshot_and_iterate_report_lines(
-            tmp_path / "data", tmp_path / "x.tar.gz", True, lambda *report: reports.append(report)
-        )
-    )
-    import_snapshot_and_describe(
-        tmp_path / "other", tmp_path / "x.tar.gz", None, lambda *report: reports.append(report)
-    )
+    list(export(tmp_path / "data", tmp_path / "x.tar.gz", True, lambda *report: reports.append(report)))
+    restore(tmp_path / "other", tmp_path / "x.tar.gz", None, lambda *report: reports.append(report))
     for action in ("writing the archive", "unpacking the archive"):
         shares = [done / total for text, done, total in reports if text == action]
         assert shares == sorted(shares) and shares[-1] == 1

@@ -25,8 +25,8 @@ from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.replicas.saved_logs import iterate_saved_log_or_none
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
-from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import restore
 
 GENERATION = 1_700_000_000_123_456_789
 SECRET = "token-of-a-stack"
@@ -83,9 +83,7 @@ def archive(start: Callable[..., Emulator], tmp_path: Path) -> Path:
     emulator.data.token.write_text("the token")
     emulator.data.secrets.write_text('{"p": {"s": "the secret"}}')
     path = tmp_path / "fixture.tar.gz"
-    assert "exported 4 jobs and 2 objects" in " ".join(
-        export_snapshot_and_iterate_report_lines(emulator.data.root, path, redacts_env=False)
-    )
+    assert "exported 4 jobs and 2 objects" in " ".join(export(emulator.data.root, path, redacts_env=False))
     return path
 
 
@@ -101,7 +99,7 @@ def contents(archive: Path) -> dict[str, bytes]:
 def test_an_imported_folder_has_jobs_logs_and_buckets(
     archive: Path, start: Callable[..., Emulator], tmp_path: Path
 ) -> None:
-    assert "imported 4 jobs and 2 objects" in import_snapshot_and_describe(tmp_path / "other", archive, None)
+    assert "imported 4 jobs and 2 objects" in restore(tmp_path / "other", archive, None)
     before, after = start(), start("other")
     with before.database.read() as transaction:
         ids = [row["id"] for row in transaction.rows.read("jobs")]
@@ -127,7 +125,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
 
 
 def test_files_have_the_modes_of_a_data_folder(archive: Path, tmp_path: Path) -> None:
-    import_snapshot_and_describe(tmp_path / "other", archive, None)
+    restore(tmp_path / "other", archive, None)
     data = DataFolder(tmp_path / "other")
     log = next(data.logs.glob("*/*.jsonl"))
     model = data.buckets / "models" / "run" / "model.txt"
@@ -139,13 +137,13 @@ def test_files_have_the_modes_of_a_data_folder(archive: Path, tmp_path: Path) ->
 
 
 def test_equal_folders_give_equal_archives_without_secrets(archive: Path, tmp_path: Path) -> None:
-    import_snapshot_and_describe(tmp_path / "other", archive, None)
-    list(export_snapshot_and_iterate_report_lines(tmp_path / "other", tmp_path / "again.tar.gz", redacts_env=False))
+    restore(tmp_path / "other", archive, None)
+    list(export(tmp_path / "other", tmp_path / "again.tar.gz", redacts_env=False))
     assert (tmp_path / "again.tar.gz").read_bytes() == archive.read_bytes()
     everything = b"".join(contents(archive).values())
     assert b"the token" not in everything and b"the secret" not in everything and b"root:" not in everything
     assert SECRET.encode() in everything
-    list(export_snapshot_and_iterate_report_lines(tmp_path / "other", tmp_path / "redacted.tar.gz", redacts_env=True))
+    list(export(tmp_path / "other", tmp_path / "redacted.tar.gz", redacts_env=True))
     assert SECRET.encode() not in b"".join(contents(tmp_path / "redacted.tar.gz").values())
 
 
@@ -154,7 +152,7 @@ def test_export_names_jobs_that_have_not_ended(start: Callable[..., Emulator], t
     job = submit(emulator)
     emulator.run_ready_steps()
     with pytest.raises(EmulatorError, match=f"have not ended: .*customJobs/{job}; start the emulator"):
-        list(export_snapshot_and_iterate_report_lines(emulator.data.root, tmp_path / "x.tar.gz", redacts_env=False))
+        list(export(emulator.data.root, tmp_path / "x.tar.gz", redacts_env=False))
     assert not list(tmp_path.glob("x.tar*"))
 
 
@@ -162,9 +160,9 @@ def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Pat
     other = DataFolder.open(tmp_path / "other")
     (other.buckets / "mine").mkdir()
     with pytest.raises(EmulatorError, match=r"has buckets; import into another .*--replace"):
-        import_snapshot_and_describe(other.root, archive, None)
+        restore(other.root, archive, None)
     removed = []
-    import_snapshot_and_describe(other.root, archive, lambda: removed.append("jobs"))
+    restore(other.root, archive, lambda: removed.append("jobs"))
     assert (removed, names(other.buckets)) == (["jobs"], ["empty", "models"])
 
 
@@ -172,7 +170,7 @@ def test_replacing_removes_buckets_that_nest_without_end(archive: Path, tmp_path
     other = DataFolder.open(tmp_path / "other")
     (other.buckets / "mine").mkdir()
     nest_folders(other.buckets / "mine")
-    import_snapshot_and_describe(other.root, archive, lambda: None)
+    restore(other.root, archive, lambda: None)
     assert names(other.buckets) == ["empty", "models"]
 
 
@@ -180,8 +178,8 @@ def test_neither_works_while_an_emulator_runs(archive: Path, tmp_path: Path) -> 
     data = DataFolder.open(tmp_path / "data")
     with acquire_lock(data.lock):
         for work in (
-            lambda: list(export_snapshot_and_iterate_report_lines(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
-            lambda: import_snapshot_and_describe(data.root, archive, None),
+            lambda: list(export(data.root, tmp_path / "x.tar.gz", redacts_env=False)),
+            lambda: restore(data.root, archive, None),
         ):
             with pytest.raises(StartError, match="stop it with: vertex-emulator stop") as caught:
                 work()
@@ -246,7 +244,7 @@ def member(name: str, kind: bytes, link: str = "/etc/passwd") -> tarfile.TarInfo
 def test_hostile_archives_change_nothing(archive: Path, tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
     hostile = packed(archive, dict(changed))
     with pytest.raises(SnapshotInvalid, match=reason):
-        import_snapshot_and_describe(tmp_path / "other", hostile, None)
+        restore(tmp_path / "other", hostile, None)
     assert not list(tmp_path.rglob("escaped*")) and not Path("/tmp/escaped").exists()
     left = {path.name for path in (tmp_path / "other").iterdir()}
     assert left <= {"emulator.db", "objects.db", "lock", "gcs", "logs", "trials", "uploads"}
@@ -262,7 +260,7 @@ def test_an_archive_that_begins_with_a_bad_header_is_no_snapshot(tmp_path: Path,
     with tarfile.open(tmp_path / "bad.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(first)
     with pytest.raises(SnapshotInvalid, match="a header is not valid"):
-        import_snapshot_and_describe(tmp_path / "other", tmp_path / "bad.tar.gz", None)
+        restore(tmp_path / "other", tmp_path / "bad.tar.gz", None)
 
 
 @pytest.mark.parametrize(
@@ -288,22 +286,20 @@ def test_records_that_no_emulator_writes_are_rejected(
         (f"database/{table}.jsonl" for table in ("trials", "service_messages", "pipelines")), b"\n"[:0]
     )
     with pytest.raises(SnapshotInvalid, match=reason):
-        import_snapshot_and_describe(
-            tmp_path / "other", packed(archive, {**nothing, "database/jobs.jsonl": lines}), None
-        )
+        restore(tmp_path / "other", packed(archive, {**nothing, "database/jobs.jsonl": lines}), None)
 
 
 def test_other_versions_are_named_with_the_remedy(archive: Path, tmp_path: Path) -> None:
     newer = packed(archive, {"manifest.json": b'{"format": 3, "emulator_version": "9.1"}'})
     with pytest.raises(SnapshotInvalid, match=r"version '9\.1' \(format 3.*: import it with that version"):
-        import_snapshot_and_describe(tmp_path / "other", newer, None)
+        restore(tmp_path / "other", newer, None)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(archive.read_bytes()[:-200])
     text = tmp_path / "text.tar.gz"
     text.write_text("this is no archive")
     for path in (cut, text):
         with pytest.raises(SnapshotInvalid, match=path.name):
-            import_snapshot_and_describe(tmp_path / "other", path, None)
+            restore(tmp_path / "other", path, None)
 
 
 def test_the_commands_export_and_import(archive: Path, start: Callable[..., Emulator], tmp_path: Path) -> None:

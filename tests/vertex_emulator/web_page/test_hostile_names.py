@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
 from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.event_files.events import plain, records
+from tests.vertex_emulator.events import plain, records
 from tests.vertex_emulator.jobs import custom_job as job_record
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
 from tests.vertex_emulator.test_studies import study

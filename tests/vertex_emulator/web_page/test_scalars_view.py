@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 
-from tests.vertex_emulator.event_files.events import add_to_file, plain, raw_records, records, tensor
+from tests.vertex_emulator.events import add_to_file, plain, raw_records, records, tensor
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.web_page.test_job_view import create, emulator
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_emulator.curves import MAX_RECORD_BYTES, CurveCache
 from vertex_emulator.errors import ApiError
-from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
-from vertex_emulator.event_files.tfrecord_reader import MAX_RECORD_BYTES
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.web_page import scalars_view
 
@@ -28,19 +27,19 @@ NAME = "events.out.tfevents.1.host"
 WORST = """
 import resource, sys, time
 from pathlib import Path
-from vertex_emulator.event_files.curve_reader_cache import CurveReaderCache
+from vertex_emulator.curves import CurveCache
 from vertex_emulator.gcs.files import BucketTree
 
-cache = CurveReaderCache(BucketTree(Path(sys.argv[1])))
+cache = CurveCache(BucketTree(Path(sys.argv[1])))
 used, most = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with cache.lock_and_update_readers(["gs://logs/run"]) as (reader,):
+with cache.update(["gs://logs/run"]) as (reader,):
     assert reader.has_files and not reader.problems, reader.problems
 print(time.process_time() - used, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most) * 1024)
 """
 
 
 def view(emulator: Emulator, job_id: str, *tags: str) -> dict[str, Any]:
-    cache = CurveReaderCache(BucketTree(emulator.data.buckets))
+    cache = CurveCache(BucketTree(emulator.data.buckets))
     return scalars_view.build_scalars_view(emulator.database, cache, emulator.job(job_id), tags)
 
 

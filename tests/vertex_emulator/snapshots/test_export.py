@@ -7,9 +7,9 @@ import pytest
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.snapshots.archive_format import is_link_within_bucket
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
-from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+from vertex_emulator.snapshots.archive import stays_in_bucket
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import restore
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def run(tmp_path: Path) -> Path:
 
 def exported(tmp_path: Path) -> str:
     """What `export` says about an archive of `data`; `other` is a data folder from it."""
-    lines = [*export_snapshot_and_iterate_report_lines(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=True)]
-    import_snapshot_and_describe(tmp_path / "other", tmp_path / "x.tar.gz", None)
+    lines = [*export(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=True)]
+    restore(tmp_path / "other", tmp_path / "x.tar.gz", None)
     return "\n".join(lines)
 
 
@@ -74,17 +74,17 @@ def test_a_folder_that_becomes_a_link_ends_an_export(run: Path, tmp_path: Path, 
             run.symlink_to(tmp_path / "moved")
 
     with pytest.raises(EmulatorError, match=r"x\.tar\.gz was not written: .* symbolic link \(\"run\"\)"):
-        list(export_snapshot_and_iterate_report_lines(tmp_path / "data", tmp_path / "x.tar.gz", True, replace_folder))
+        list(export(tmp_path / "data", tmp_path / "x.tar.gz", True, replace_folder))
     assert not list(tmp_path.glob("x.tar*"))
 
 
 @pytest.mark.parametrize("target", ["x", "../x", "../..", "./../../x/y", "x/", "x//y", "..x/...", "../../x"])
 def test_a_link_may_climb_to_its_bucket_first(target: str) -> None:
-    assert is_link_within_bucket("a/b/link", target)
+    assert stays_in_bucket("a/b/link", target)
 
 
 @pytest.mark.parametrize(
     "target", ["", "/", "/gcs/models/x", "../../..", "../../../models/x", "x/..", "x/../y", "../x/../..", "a\0b"]
 )
 def test_a_link_may_neither_leave_nor_climb_later(target: str) -> None:
-    assert not is_link_within_bucket("a/b/link", target)
+    assert not stays_in_bucket("a/b/link", target)

@@ -9,10 +9,9 @@ import pytest
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.snapshots.archive_format import Manifest
-from vertex_emulator.snapshots.import_space_check import FreeSpaceCheck
-from vertex_emulator.snapshots.snapshot_export import export_snapshot_and_iterate_report_lines
-from vertex_emulator.snapshots.snapshot_import import import_snapshot_and_describe
+from vertex_emulator.snapshots.archive import Manifest
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import FreeSpace, restore
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def archive(tmp_path: Path) -> Path:
     for number in range(10):
         (bucket / f"f-{number}" / "file").touch()
         (bucket / f"f-{number}" / "link").symlink_to("file")
-    list(export_snapshot_and_iterate_report_lines(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=False))
+    list(export(tmp_path / "data", tmp_path / "x.tar.gz", redacts_env=False))
     return tmp_path / "x.tar.gz"
 
 
@@ -49,7 +48,7 @@ def test_an_archive_of_more_members_than_inodes_is_rejected(
     members = count_members(archive)
     set_free_inodes(monkeypatch, 1_000_000, members - 10)
     with pytest.raises(EmulatorError, match=rf"x\.tar\.gz needs {members} inodes .* has {members - 10} left"):
-        import_snapshot_and_describe(tmp_path / "other", archive, None)
+        restore(tmp_path / "other", archive, None)
     assert not any((tmp_path / "other" / "gcs").iterdir())
 
 
@@ -60,7 +59,7 @@ def test_folders_without_members_count_too(archive: Path, tmp_path: Path, monkey
         for member in old:
             content = old.extractfile(member) if member.isreg() else None
             if member.name == "manifest.json":
-                manifest = Manifest(members + 1, 10**6).to_json_bytes()
+                manifest = Manifest(members + 1, 10**6).dump()
                 member.size, content = len(manifest), io.BytesIO(manifest)
             tar.addfile(member, content)
         last = tarfile.TarInfo("gcs/models/" + "d/" * 90 + "file")
@@ -68,7 +67,7 @@ def test_folders_without_members_count_too(archive: Path, tmp_path: Path, monkey
         tar.addfile(last)
     set_free_inodes(monkeypatch, 1_000_000, members + 80)
     with pytest.raises(EmulatorError, match=rf"deep\.tar\.gz needs [0-9]+ inodes .* has {members + 80} left"):
-        import_snapshot_and_describe(tmp_path / "other", deep, None)
+        restore(tmp_path / "other", deep, None)
 
 
 @pytest.mark.parametrize("total", [0, 1_000_000])
@@ -76,14 +75,14 @@ def test_what_fits_or_cannot_be_known_is_imported(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int
 ) -> None:
     set_free_inodes(monkeypatch, total, count_members(archive) + 9 if total else 0)
-    assert "10 objects" in import_snapshot_and_describe(tmp_path / "other", archive, None)
+    assert "10 objects" in restore(tmp_path / "other", archive, None)
 
 
 def test_a_folder_counts_once_in_the_order_of_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_free_inodes(monkeypatch, 10, 7)
-    space = FreeSpaceCheck(tmp_path, "x")
+    space = FreeSpace(tmp_path, "x")
     for name in ("gcs/b/", "gcs/b/a/x", "gcs/b/a/y", "gcs/b/c/", "gcs/b/c"):
-        space.add_member_inodes_or_raise(name)
-    space.add_member_inodes_or_raise("gcs/b/c/z")
+        space.take(name)
+    space.take("gcs/b/c/z")
     with pytest.raises(EmulatorError, match="needs 8 inodes"):
-        space.add_member_inodes_or_raise("gcs/b/d")
+        space.take("gcs/b/d")

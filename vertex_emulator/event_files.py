@@ -1,0 +1,93 @@
+"""Event files of TensorBoard: the folders to which jobs write them, and the files in these."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from vertex_api.catalog.output_directories import get_output_directories_by_variable
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.files import BucketTree, is_utf8
+
+MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without end does not occupy the emulator
+MAX_ENTRIES = 20_000  # of one log folder, files and folders of any name
+MAX_FILES = 1000  # of one log folder
+_VARIABLE = "AIP_TENSORBOARD_LOG_DIR"
+_NAME_PART = "tfevents"  # as TensorBoard finds them
+
+
+@dataclass(frozen=True)
+class LogFolder:
+    """A folder of event files: its gs:// URI, and `name`, `trial-3` for a trial of a study, else empty."""
+
+    name: str
+    uri: str
+
+
+def log_folders(transaction: Transaction, job: Job) -> list[LogFolder]:
+    """Return the log folders of a job, of a study's trials in order, or of the job that a pipeline has started.
+
+    There are none without a base output directory, and before a pipeline has a job.
+    """
+    if job.kind == TRAINING_PIPELINE:
+        progress = transaction.pipelines.get(job.id)
+        backing_job = transaction.jobs.get(progress.job) if progress else None
+        return log_folders(transaction, backing_job) if backing_job else []
+    if job.kind == HYPERPARAMETER_TUNING_JOB:
+        numbers = [trial.number for trial in transaction.trials.summaries(job.id)]
+        spec = job.spec["trialJobSpec"]
+        return [folder for number in numbers for folder in _folder(spec, f"trial-{number}", str(number))]
+    return _folder(job.spec["jobSpec"])
+
+
+def _folder(job_spec: Mapping[str, Any], name: str = "", trial_id: str = "") -> list[LogFolder]:
+    """Return one folder, or none."""
+    uri = get_output_directories_by_variable(job_spec, trial_id).get(_VARIABLE)
+    return [LogFolder(name, uri)] if uri else []
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """An event file: `run` is its folder's path below the log folder, empty for files that lie in that itself."""
+
+    run: str
+    uri: str
+
+
+def find(tree: BucketTree, folder_uri: str) -> list[EventFile]:
+    """Return the event files of a log folder, in the order in which a run has written them. Links are not followed.
+
+    A folder that is missing or cannot be read has none.
+    """
+    return [*islice(_walk(tree, folder_uri.rstrip("/")), MAX_FILES)]
+
+
+def _walk(tree: BucketTree, base: str) -> Iterator[EventFile]:
+    pending = deque([""])
+    entries_left = MAX_ENTRIES
+    for _ in range(MAX_FOLDERS):
+        if not pending:
+            return
+        run = pending.popleft()
+        folder = f"{base}/{run}" if run else base
+        files: list[str] = []
+        subfolders: list[str] = []
+        try:
+            with tree.scan(folder) as entries:
+                for entry in islice(entries, entries_left):
+                    entries_left -= 1
+                    if not is_utf8(entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        subfolders.append(entry.name)
+                    elif entry.is_file(follow_symlinks=False):
+                        files.append(entry.name)
+        except (OSError, InvalidBucketUri):
+            continue
+        # The names hold the time at which a file was begun.
+        yield from (EventFile(run, f"{folder}/{name}") for name in sorted(files) if _NAME_PART in name)
+        pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))
