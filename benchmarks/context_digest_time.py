@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from vertex_training.files.stat_signatures import STABLE_AFTER_NS
-from vertex_training.images.build_context import DockerfileContext
+from vertex_training.files import STABLE_AFTER_NS
+from vertex_training.images.context import DockerfileContext
 
 from benchmarks.result_rows import yield_time_rows
 

@@ -6,7 +6,7 @@ from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
     from .fast_pulumi_run import run_program as run_program
-    from .images.training_image_resource import TrainingImage as TrainingImage
+    from .images.resource import TrainingImage as TrainingImage
     from .jobs.completion_resource import Completion as Completion
     from .jobs.job_resources import CustomJob as CustomJob
     from .jobs.job_resources import CustomJobArgs as CustomJobArgs
@@ -14,7 +14,7 @@ if _typing.TYPE_CHECKING:
     from .jobs.job_resources import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
     from .jobs.job_resources import TrainingPipeline as TrainingPipeline
     from .jobs.job_resources import TrainingPipelineArgs as TrainingPipelineArgs
-    from .packages.python_package_resource import PythonPackage as PythonPackage
+    from .packages import PythonPackage as PythonPackage
     from .preview.accelerator_availability_warnings import (
         warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
     )
@@ -44,11 +44,11 @@ _MODULES = {
     "Jobs": ".stack.jobs",
     "LocalFoundation": ".targets.local_foundation",
     "Packages": ".stack.images_and_packages",
-    "PythonPackage": ".packages.python_package_resource",
+    "PythonPackage": ".packages",
     "Schedule": ".schedules.schedule_component",
     "Schedules": ".stack.schedules",
     "Settings": ".settings.settings",
-    "TrainingImage": ".images.training_image_resource",
+    "TrainingImage": ".images.resource",
     "TrainingPipeline": ".jobs.job_resources",
     "TrainingPipelineArgs": ".jobs.job_resources",
     "check_quotas": ".preview.quota_check",

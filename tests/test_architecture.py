@@ -19,7 +19,6 @@ LAYERS = {
     "components": (
         ("errors", "files", "price_and_schema_commands"),
         ("schema", "runtime"),
-        ("cloud_build",),
         (
             "images",
             "packages",
@@ -202,7 +201,7 @@ def test_the_program_imports_components_only() -> None:
 PREVIEW = """
 import json, pathlib, sys
 from vertex_training import Schedules, Settings
-from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.images.resource import build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'
@@ -212,7 +211,7 @@ assert settings.jobs
 plain, ignoring = sys.argv[2:]
 loaded = []
 for folder in (plain, ignoring):
-    assert create_build_context(pathlib.Path(folder), {"context": "."}).tag
+    assert build_context(pathlib.Path(folder), {"context": "."}).tag
     loaded.append(sorted(sys.modules))
 print(json.dumps(loaded))
 """

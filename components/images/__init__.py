@@ -1,1 +1,1 @@
-"""TrainingImage: the build context and its digest, `.dockerignore`, autopackaging, builds and pushes."""
+"""TrainingImage: build contexts and their digests, autopackaging, builds on this machine or in Cloud Build, pushes."""

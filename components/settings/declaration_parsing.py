@@ -18,11 +18,11 @@ from vertex_api.validation.shape_validation import (
     get_value_at_path_or_none,
 )
 
+from .. import packages
 from ..errors import Problem
-from ..images.image_rules import find_image_violations
+from ..images.declaration import image_violations
 from ..jobs.dependency_validation import find_dependency_and_unused_deadline_violations
 from ..jobs.model_dir_references import copy_jobs_with_model_dirs_and_referenced_jobs
-from ..packages.package_rules import find_python_package_violations
 from ..schema import interpolation, shapes
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
@@ -38,8 +38,8 @@ from .schedule_job_list_checks import (
 from .var_and_reference_resolution import Resolution, resolve_known_references_and_find_violations
 
 _TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
-    "images": (shapes.Image, find_image_violations),
-    "packages": (shapes.PythonPackage, find_python_package_violations),
+    "images": (shapes.Image, image_violations),
+    "packages": (shapes.PythonPackage, packages.violations),
 }
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 

@@ -7,14 +7,8 @@ from typing import Any
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import Violation
 
-from ..images.builder_choice_and_options import (
-    build_undeclared_secret_version_message,
-    get_pool_location,
-    is_built_by_cloud_build,
-    iterate_secret_ids_and_stack_secret_names,
-    merge_cloud_build_options,
-)
-from ..images.google_registry_client import is_in_google_registry
+from ..images.declaration import build_secrets, cloud_build_options, missing_version, pool_location, uses_cloud_build
+from ..images.registry import is_google
 from ..schema import shapes
 
 _CLOUD_BUILD = ("builder", "cloudBuild")
@@ -33,7 +27,7 @@ def find_stack_builder_violations(stack_values: Mapping[str, Any]) -> Iterator[V
         return
     yield from _find_cloud_build_option_violations(options)
     url = stack_values.get("registry", {}).get("url")
-    if url is not None and not is_in_google_registry(url):
+    if url is not None and not is_google(url):
         message = "Cloud Build pushes as a Google account, which only Google's registries know; leave builder out"
         yield ("registry", "url"), message
 
@@ -59,15 +53,15 @@ def find_image_builder_violations(image: shapes.Image, stack_values: Mapping[str
             )
             yield _CLOUD_BUILD, message
             return
-    if not is_built_by_cloud_build(stack_builder, image):
+    if not uses_cloud_build(stack_builder, image):
         return
-    options = merge_cloud_build_options(stack_builder["cloudBuild"], (own or {}).get("cloudBuild", {}))
+    options = cloud_build_options(stack_builder["cloudBuild"], (own or {}).get("cloudBuild", {}))
     if own is not None:
         yield from _find_cloud_build_option_violations(options)
     secrets = options.get("secrets", {})
-    for id_, secret_name in iterate_secret_ids_and_stack_secret_names(image):
+    for id_, secret_name in build_secrets(image).items():
         if secret_name not in secrets:
-            yield ("secrets", id_), build_undeclared_secret_version_message(secret_name)
+            yield ("secrets", id_), missing_version(secret_name)
         elif "network" in options:
             message = "cannot be used with network: Docker's classic builder, the only one with that network, has none"
             yield ("secrets", id_), message
@@ -85,7 +79,7 @@ def _find_cloud_build_option_violations(options: Mapping[str, Any]) -> Iterator[
     if region is not None and not _REGION.fullmatch(region):
         yield (*_CLOUD_BUILD, "region"), f'"{region}" is not the name of a region, such as us-central1'
     if pool is not None:
-        location = get_pool_location(pool)
+        location = pool_location(pool)
         if region is not None and region != location:
             yield (*_CLOUD_BUILD, "region"), f'"{region}" must be the location of the pool, {location}, or be left out'
         if "machineType" in options:

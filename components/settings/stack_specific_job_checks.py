@@ -7,7 +7,7 @@ from vertex_api.validation.job_validation import find_problems_of_resolved_value
 from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
-from ..images.image_rules import find_bare_image_name_violations
+from ..images.declaration import bare_name_violations
 from ..jobs.named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
 from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
 from ..schema import interpolation, scheduled_job_rules, shapes
@@ -81,5 +81,5 @@ def _find_likely_mistake_violations(
     problems = find_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved)
     messages = {spec.convert_backing_job_path_to_own_path(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(spec.fields))
-    messages.update(find_bare_image_name_violations(spec, images))
+    messages.update(bare_name_violations(spec, images))
     return messages.items()

@@ -5,9 +5,9 @@ from typing import Any
 import pulumi
 
 from ..errors import ImageNotPromoted
-from ..images.training_image_resource import TrainingImage, is_built_by_this_stack
-from ..images.unpinned_base_image_warnings import warn_of_unpinned_bases
-from ..packages.python_package_resource import PythonPackage
+from ..images.declaration import is_built_here, warn_unpinned
+from ..images.resource import TrainingImage
+from ..packages import PythonPackage
 from ..runtime.foundation import Foundation
 from ..schema import interpolation
 from ..settings import guardrail_checks
@@ -29,11 +29,11 @@ class Images:
                 secrets=interpolation.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
-            if is_built_by_this_stack(image)
+            if is_built_here(image)
         }
         if settings.cloud and pulumi.runtime.is_dry_run():
             for name, image in self.built.items():
-                warn_of_unpinned_bases(name, image.build_context, image)
+                warn_unpinned(name, image.build_context, image)
         other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(other_stacks)}
         self.uris: dict[str, pulumi.Input[str]] = {

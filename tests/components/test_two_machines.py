@@ -5,16 +5,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vertex_training.files.cached_digests import MAX_UNCACHED_FILES
-from vertex_training.images.build_context import DockerfileContext
+from vertex_training.files import MAX_UNCACHED_FILES
+from vertex_training.images.context import DockerfileContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
 MODULES = (
     "components/errors",
     "components/files",
-    "components/images/build_context",
-    "components/images/dockerignore",
+    "components/images/context",
     "vertex_api/client_errors",
     "vertex_api/validation/problem_limit",
 )
@@ -30,7 +29,7 @@ from vertex_training.images.build_context import DockerfileContext
 
 context = DockerfileContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
 for _ in range(2):
-    print(context.digest, len(context.digests_by_context_path), os.getuid(), oct(Path("train.py").stat().st_mode))
+    print(context.digest, len(context.digests), os.getuid(), oct(Path("train.py").stat().st_mode))
 END
 """
 
@@ -71,4 +70,4 @@ def test_two_machines_compute_one_digest(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     there = done.stdout.splitlines()
     assert oct((folder / "train.py").stat().st_mode) != "0o100600"
-    assert there == [f"{here.digest} {len(here.digests_by_context_path)} 4321 0o100600"] * 2
+    assert there == [f"{here.digest} {len(here.digests)} 4321 0o100600"] * 2

@@ -1,6 +1,8 @@
 """Which statements that say what is wrong were reached while code ran."""
 
 import ast
+import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,13 +45,14 @@ def _is_message(node: ast.AST) -> TypeGuard[ast.stmt]:
 def reached(files: set[str]) -> Iterator[set[tuple[str, int]]]:
     """The `(file, line)`s of some files that are run meanwhile."""
     found: set[tuple[str, int]] = set()
+    real_path = functools.cache(os.path.realpath)  # a room is imported through a link
 
     def line(frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
-        found.add((frame.f_code.co_filename, frame.f_lineno))
+        found.add((real_path(frame.f_code.co_filename), frame.f_lineno))
         return line
 
     def call(frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any] | None:
-        return line if frame.f_code.co_filename in files else None
+        return line if real_path(frame.f_code.co_filename) in files else None
 
     before = sys.gettrace()
     sys.settrace(call)

@@ -27,11 +27,11 @@ RULES = (
     "components/jobs/dependency_validation.py",
     "components/schema/formats.py",
     "components/settings/guardrail_checks.py",
-    "components/images/image_rules.py",
-    "components/images/image_package_rules.py",
+    "components/images/declaration.py",
+    "components/images/package.py",
     "components/settings/price_overrides.py",
     "components/jobs/recovery/job_labels.py",
-    "components/packages/package_rules.py",
+    "components/packages.py",
     "components/settings/spec_file_merging.py",
 )
 """Where faults are found, beside the types of messages, declarations and stack files."""

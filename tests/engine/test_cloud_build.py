@@ -21,11 +21,12 @@ from pathlib import Path
 
 import docker
 import pytest
-from vertex_training.cloud_build import build_log, build_run
-from vertex_training.cloud_build.build_and_log_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from vertex_training.errors import BuildFailed
-from vertex_training.images.cloud_build_image_builder import CloudBuilder
-from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.images import build_client
+from vertex_training.images import cloud_build as builder
+from vertex_training.images.build_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
+from vertex_training.images.cloud_build import CloudBuilder
+from vertex_training.images.resource import build_context
 
 from tests import buildx
 from tests.engine.cloud import CloudProject
@@ -204,14 +205,14 @@ def test_an_edited_image_reuses_layers_of_the_last(
         for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
             monkeypatch.setenv(variable, service.url)
 
-        monkeypatch.setattr(build_run, "FIRST_PAUSE_SECONDS", 0.2)
+        monkeypatch.setattr(builder, "FIRST_PAUSE_SECONDS", 0.2)
 
         def build_and_forget(code: str) -> str:
             (context / "train.py").write_text(code)
-            image = create_build_context(context, {"context": "."})
+            image = build_context(context, {"context": "."})
             uri = f"{HOST}/acme-dev/team/trainer:{image.tag}"
             try:
-                CloudBuilder(OPTIONS).build_push_and_get_digest(image, uri, print)
+                CloudBuilder(OPTIONS).build(image, uri, print)
             finally:
                 for tag in (uri, f"{plain.host}/{uri.partition('/')[2]}"):
                     client.images.remove(tag, force=True)
@@ -238,7 +239,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", vertex.url)
     for variable in (BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE):
         monkeypatch.setenv(variable, service.url)
-    monkeypatch.setattr(build_log, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(build_client, "_RETRY_SECONDS", 0.0)
     with closing(docker.from_env()) as client:
         network = client.networks.create(f"vertex-training-test-{uuid.uuid4().hex[:12]}")
         try:
@@ -248,15 +249,15 @@ def test_steps_are_in_the_network_that_a_stack_names(
                 f"FROM {IMAGE} AS check\nLABEL of={tmp_path}\nRUN python -c {looks} && touch /ok\n"
                 "FROM scratch\nCOPY --from=check /ok /\n"
             )
-            context = create_build_context(tmp_path, {"context": "."})
+            context = build_context(tmp_path, {"context": "."})
             uri = f"{HOST}/acme-dev/team/network:{context.tag}"
             with pytest.raises(BuildFailed) as failed:
-                CloudBuilder(OPTIONS).build_push_and_get_digest(context, uri, print)
+                CloudBuilder(OPTIONS).build(context, uri, print)
             first, *last_lines = str(failed.value).splitlines()
             assert first == f"{uri} cannot be built; the last lines of its build:"
             assert len(last_lines) == 12 and "exit code: 1" in last_lines[-1]
             options = {**OPTIONS, "network": network.name}
-            digest = CloudBuilder(options).build_push_and_get_digest(context, uri, print)
+            digest = CloudBuilder(options).build(context, uri, print)
         finally:
             network.remove()
         assert digest == _fetch_served_digest(registry, uri)

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from docker.models.containers import Container
 from docker.models.images import Image
-from vertex_training.images.build_context import DockerfileContext
-from vertex_training.images.buildx_and_classic_builders import ClassicBuilder
+from vertex_training.images.builders import ClassicBuilder
+from vertex_training.images.context import DockerfileContext
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
@@ -36,7 +36,7 @@ def client() -> Iterator[docker.DockerClient]:
 def build_image(client: docker.DockerClient, folder: Path, tag: str) -> Image:
     """Build an image by the project's builder, which starts again if another test removes an image meanwhile."""
     context = DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
-    ClassicBuilder().build_and_load(context, tag, {}, lambda _line: None)
+    ClassicBuilder().build(context, tag, {}, lambda _line: None)
     return client.images.get(tag)
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.images.resource import build_context
 from vertex_training.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -29,16 +29,16 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_its_image_holds_the_script_alone(copy: Path) -> None:
-    context = create_build_context(copy, settings(copy).images["script"])
-    assert list(context.digests_by_context_path) == ["Dockerfile", "package/train.py"]
+    context = build_context(copy, settings(copy).images["script"])
+    assert list(context.digests) == ["Dockerfile", "package/train.py"]
 
 
 def test_only_edits_of_the_script_change_the_image(copy: Path) -> None:
-    before = create_build_context(copy, settings(copy).images["script"]).tag
+    before = build_context(copy, settings(copy).images["script"]).tag
     (copy / "examples/script/README.md").write_text("edited")
-    assert create_build_context(copy, settings(copy).images["script"]).tag == before
+    assert build_context(copy, settings(copy).images["script"]).tag == before
     (copy / "examples/script/train.py").write_text("edited")
-    assert create_build_context(copy, settings(copy).images["script"]).tag != before
+    assert build_context(copy, settings(copy).images["script"]).tag != before
 
 
 def test_it_fits_and_saves_the_line(copy: Path) -> None:
@@ -53,7 +53,7 @@ def test_it_fits_and_saves_the_line(copy: Path) -> None:
 
 
 def test_a_local_run_changes_neither_image_nor_repository(copy: Path) -> None:
-    before = create_build_context(copy, settings(copy).images["script"]).tag
+    before = build_context(copy, settings(copy).images["script"]).tag
     subprocess.run([sys.executable, str(copy / "examples/script/train.py"), "--epochs=1"], check=True)
     assert (copy / "examples/script/model/model.json").is_file()
-    assert create_build_context(copy, settings(copy).images["script"]).tag == before
+    assert build_context(copy, settings(copy).images["script"]).tag == before

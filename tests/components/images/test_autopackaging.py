@@ -14,13 +14,8 @@ from typing import Any, cast
 import docker
 import pytest
 from docker.models.images import Image
-from vertex_training.images.buildx_and_classic_builders import (
-    Builder,
-    Buildx,
-    ClassicBuilder,
-    get_buildx_or_classic_builder,
-)
-from vertex_training.images.training_image_resource import create_build_context
+from vertex_training.images.builders import Builder, Buildx, ClassicBuilder, choose
+from vertex_training.images.resource import build_context
 from vertex_training.schema import shapes
 
 from tests import buildx
@@ -106,7 +101,7 @@ def package(request: pytest.FixtureRequest) -> shapes.Package:
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
     with pytest.MonkeyPatch.context() as patch:
-        if request.param is Buildx and not isinstance(get_buildx_or_classic_builder(), Buildx):
+        if request.param is Buildx and not isinstance(choose(), Buildx):
             config = tmp_path_factory.mktemp("docker")
             buildx.install(config, buildx.program())
             patch.setenv("DOCKER_CONFIG", str(config))
@@ -115,9 +110,9 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
-    context = create_build_context(project, {"package": package})
+    context = build_context(project, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
-    builds.build_and_load(context, uri, {}, lambda line: None)
+    builds.build(context, uri, {}, lambda line: None)
     output = client.containers.run(uri, ARGUMENTS, remove=True, stderr=True)
     yield Run(client.images.get(uri), output.decode())
     client.images.remove(uri, force=True)
@@ -201,10 +196,10 @@ def test_a_setup_py_may_read_other_files(client: docker.DockerClient, tmp_path: 
         tmp_path / "t", {"setup.py": setup, "README.md": "trains", "trainer/__init__.py": "", "trainer/task.py": task}
     )
     package = {"path": "t", "module": "trainer.task", "baseImage": BASE}
-    context = create_build_context(tmp_path, {"package": package})
+    context = build_context(tmp_path, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     try:
-        ClassicBuilder().build_and_load(context, uri, {}, lambda line: None)
+        ClassicBuilder().build(context, uri, {}, lambda line: None)
         assert client.containers.run(uri, remove=True) == b"trains\n"
     finally:
         client.images.remove(uri, force=True)

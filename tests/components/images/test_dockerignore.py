@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from vertex_training.errors import ContextUnusable
-from vertex_training.images.build_context import BuildContext, DockerfileContext
+from vertex_training.images.context import BuildContext, DockerfileContext
 
 import tests.buildx
 
@@ -277,7 +277,7 @@ def with_classic_builder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.mark.parametrize("tried", RULES)
 def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dict[str, set[str]], tried: str) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.digests_by_context_path) == list_sent_files(context, with_buildkit[tried])
+    assert set(context.digests) == list_sent_files(context, with_buildkit[tried])
 
 
 @pytest.mark.parametrize("tried", CLASSIC)
@@ -285,7 +285,7 @@ def test_the_classic_builder_copies_what_the_context_has(
     tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
 ) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.digests_by_context_path) == list_sent_files(context, with_classic_builder[tried])
+    assert set(context.digests) == list_sent_files(context, with_classic_builder[tried])
 
 
 def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
         (folder / "src/Dockerfile.gpu").write_text(DOCKERFILE)
         (folder / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
     for ignore, copied in buildx(tests.buildx.program(), tmp_path, contexts).items():
-        files = set(contexts[ignore].files_by_context_path)
+        files = set(contexts[ignore].files)
         assert files == list_sent_files(contexts[ignore], copied), ignore
         assert "b/a" in files, "an empty one wins too"
 
@@ -322,5 +322,5 @@ def test_an_ignored_folder_is_not_entered(tmp_path: Path, monkeypatch: pytest.Mo
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         looked.clear()
-        assert tree(folder, ignore).files_by_context_path
+        assert tree(folder, ignore).files
         assert ("b" in looked) == expected

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import google.auth
 import pytest
 from vertex_training.errors import RegistryRefused
-from vertex_training.images.docker_push_and_digest_lookup import Registry
+from vertex_training.images.registry import Registry
 
 TOKEN = "canary-of-a-token"
 URI = "europe-west4-docker.pkg.dev/p/r/trainer:1"
@@ -106,7 +106,7 @@ def test_a_token_is_in_no_message_or_log(
     told: list[str] = []
     registry = Registry()
     with pytest.raises(RegistryRefused) as refused:
-        registry.get_digest_or_none(URI) if call == "find" else registry.publish_and_get_digest(URI, told.append)
+        registry.digest(URI) if call == "find" else registry.publish(URI, told.append)
     assert daemon.sent
     header = daemon.sent[0]
     assert TOKEN in base64.urlsafe_b64decode(header).decode()

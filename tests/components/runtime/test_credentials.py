@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pulumi import dynamic
 from pulumi.dynamic.config import Config
-from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
 from vertex_training.errors import RegistryRefused, UploadFailed
-from vertex_training.images.google_registry_client import GoogleRegistryApi
+from vertex_training.images.build_client import BuildClient
+from vertex_training.images.registry import GoogleRegistry
 from vertex_training.runtime import provider
 from vertex_training.runtime.storage import CloudStorage
 
@@ -26,9 +26,9 @@ BUILD = "projects/p/locations/us-central1/builds/1"
 CLIENTS: dict[str, Callable[[], object]] = {
     "us-central1-aiplatform.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).require(NAME),
     "logging.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).fetch_log_lines(NAME, 1),
-    "cloudbuild.googleapis.com": lambda: CloudBuildClient("https://cloudbuild.googleapis.com", "").require(BUILD),
+    "cloudbuild.googleapis.com": lambda: BuildClient("https://cloudbuild.googleapis.com", "").get(BUILD),
     "storage.googleapis.com": lambda: CloudStorage().exists("gs://acme/a"),
-    REGISTRY: lambda: GoogleRegistryApi().get_digest_or_none(f"{REGISTRY}/p/r/trainer:1"),
+    REGISTRY: lambda: GoogleRegistry().digest(f"{REGISTRY}/p/r/trainer:1"),
 }
 KEY, OTHER_KEY, DEFAULT = (f"{name}@acme-dev.iam.gserviceaccount.com" for name in ("key", "other", "default"))
 TARGET, DELEGATE = (f"{name}@acme-dev.iam.gserviceaccount.com" for name in ("target", "delegate"))

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from vertex_training.cloud_build.build_and_log_client import CloudBuildClient
 from vertex_training.errors import ComponentError
-from vertex_training.images import google_registry_client
-from vertex_training.images.google_registry_client import GoogleRegistryApi
+from vertex_training.images import registry
+from vertex_training.images.build_client import BuildClient
+from vertex_training.images.registry import GoogleRegistry
 from vertex_training.runtime import emulator, storage
 from vertex_training.runtime.storage import CloudStorage
 
@@ -62,11 +62,11 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
     monkeypatch.setattr("google.auth.default", lambda **_: (Credentials(CANARY), "p"))
     credentials = {"username": "oauth2accesstoken", "password": CANARY}
-    monkeypatch.setattr(google_registry_client, "fetch_google_credentials_or_none", lambda _: credentials)
+    monkeypatch.setattr(registry, "google_login", lambda _: credentials)
     endpoint = Endpoint.for_server(server.url, CANARY)
     monkeypatch.setattr(emulator, "start", lambda: endpoint)
     client = RestClient(endpoint)
-    builds = CloudBuildClient(server.url, server.url, RetryingCaller())
+    builds = BuildClient(server.url, server.url, RetryingCaller())
     nothing: dict[str, Any] = {"check_before": lambda: None, "find_created": lambda: None}
     return {
         "create": lambda: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB), **nothing),
@@ -76,9 +76,9 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
         "list executions": lambda: client.list_executions(f"{PARENT}/workflows/w"),
         "log": lambda: client.fetch_log_lines(NAME, 10),
         "start build": lambda: builds.create(PARENT, {}, **nothing),
-        "get build": lambda: builds.require(f"{PARENT}/builds/7"),
-        "list builds": lambda: builds.list_newest_builds(PARENT, "t"),
-        "build log": lambda: builds.list_newest_log_entries("p", "7", 10),
+        "get build": lambda: builds.get(f"{PARENT}/builds/7"),
+        "list builds": lambda: builds.list(PARENT, "t"),
+        "build log": lambda: builds.log_entries("p", "7", 10),
         "has object": lambda: CloudStorage().exists("gs://bucket/object"),
         "upload": lambda: CloudStorage().put("gs://bucket/object", io.BytesIO(b"x" * 100)),
         "emulator": partial(emulator.request, "GET", "schedules", None, "nightly"),
@@ -292,9 +292,9 @@ def test_an_operation_elsewhere_is_not_followed(server: Hostile, calls: dict[str
 def test_a_digest_is_a_digest(
     digest: str, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(google_registry_client, "SCHEME", "http")
+    monkeypatch.setattr(registry, "SCHEME", "http")
     server.behaviour = hostile.answering(b"", headers={"Docker-Content-Digest": digest})
-    fail(lambda: GoogleRegistryApi().get_digest_or_none(f"{server.url.removeprefix('http://')}/p/digits:1"))
+    fail(lambda: GoogleRegistry().digest(f"{server.url.removeprefix('http://')}/p/digits:1"))
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_digest_is_a_digest(
 def test_a_registry_is_bounded_too(
     behaviour: Behaviour, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(google_registry_client, "SCHEME", "http")
+    monkeypatch.setattr(registry, "SCHEME", "http")
     monkeypatch.setattr(bounded_transport, "MAX_SECONDS", 0.1)
     server.behaviour = behaviour
-    fail(lambda: GoogleRegistryApi().get_digest_or_none(f"{server.url.removeprefix('http://')}/p/digits:1"))
+    fail(lambda: GoogleRegistry().digest(f"{server.url.removeprefix('http://')}/p/digits:1"))

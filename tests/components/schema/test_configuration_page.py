@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from typing_extensions import is_typeddict
-from vertex_training.images.training_image_resource import DEFAULT_PLATFORM
+from vertex_training.images.resource import DEFAULT_PLATFORM
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 

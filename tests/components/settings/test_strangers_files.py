@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from vertex_training.errors import ContextUnusable
-from vertex_training.images.training_image_resource import create_build_context
-from vertex_training.packages.source_distribution import SourceDistribution
+from vertex_training.images.resource import build_context
+from vertex_training.packages import SourceDistribution
 
 from tests.components.projects import INCLUDING, LOCAL, load, problems
 
@@ -98,7 +98,7 @@ def test_an_ignore_file_by_a_link_is_not_read(checkout: Path) -> None:
     (checkout / "Dockerfile").write_text("FROM scratch\n")
     (checkout / ".dockerignore").symlink_to("../.netrc")
     with pytest.raises(ContextUnusable, match="is a link that leads out of the folder") as failure:
-        create_build_context(checkout, {"context": "."}).digest  # noqa: B018
+        build_context(checkout, {"context": "."}).digest  # noqa: B018
     assert CANARY not in str(failure.value)
 
 
@@ -106,14 +106,14 @@ def test_links_are_sent_as_links(checkout: Path) -> None:
     """Neither a digest nor an archive depends on what a link leads to."""
     (checkout / "Dockerfile").write_text("FROM scratch\n")
     (checkout / "setup.py").symlink_to("../train.py")
-    context = create_build_context(checkout, {"context": "."})
-    package = SourceDistribution.from_declaration(checkout, "digits", {"path": "."})
+    context = build_context(checkout, {"context": "."})
+    package = SourceDistribution.of(checkout, "digits", {"path": "."})
     digests = context.digest, package.tag
-    with context.open_archive() as archive:
+    with context.open() as archive:
         assert CANARY.encode() not in archive.read()
     (checkout / ".." / "train.py").write_text("changed")
-    again = create_build_context(checkout, {"context": "."})
-    assert (again.digest, SourceDistribution.from_declaration(checkout, "digits", {"path": "."}).tag) == digests
+    again = build_context(checkout, {"context": "."})
+    assert (again.digest, SourceDistribution.of(checkout, "digits", {"path": "."}).tag) == digests
 
 
 def test_names_act_on_no_terminal(checkout: Path) -> None:

@@ -1,0 +1,187 @@
+"""Builders of images on this machine: `docker buildx` if it is installed, otherwise the daemon's classic builder.
+
+Docker reads a Dockerfile that `.dockerignore` excludes, and lets no `COPY` see it. A `COPY` sees everything in an
+archive, so BuildKit is given a folder and the Dockerfile beside it, and the classic builder is told what to remove (in
+Moby's source, `remotecontext` removes the Dockerfile and `.dockerignore` if the latter names them).
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any
+
+from ..errors import BuildFailed, ContextUnusable, DockerUnavailable
+from ..files import add_text
+from .context import BuildContext
+
+Report = Callable[[str], None]
+"""Called with each line of progress."""
+Secrets = Mapping[str, str]
+"""Values by the ids with which a Dockerfile mounts them."""
+MAX_QUOTED_LINES = 12
+"""How many of the last lines of a failed build an error quotes."""
+_STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
+"""How the classic builder and BuildKit announce a step."""
+_IMAGE_WAS_REMOVED = 'unable to find image "sha256:'
+"""What Docker 20.10 says if any image is removed while it looks for cached layers (docs/gotchas.md)."""
+_MAX_ATTEMPTS = 3
+_IGNORE_FILE = ".dockerignore"
+
+
+def choose() -> "Buildx | ClassicBuilder":
+    """Return buildx if it is installed, otherwise the classic builder, whether or not the daemon answers."""
+    probe = ["docker", "buildx", "version"]
+    if shutil.which("docker") and subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+        return Buildx()
+    return ClassicBuilder()
+
+
+class Buildx:
+    """`docker buildx build`, which supports every feature of a Dockerfile."""
+
+    def build(self, context: BuildContext, uri: str, secrets: Secrets, report: Report) -> None:
+        """Build an image in the daemon. The build can read the secrets; no layer has them. Raises BuildFailed."""
+        # Secrets are passed in the environment: everyone on the machine can read a command line.
+        variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets))}
+        command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
+        options = ["--target", context.target] if context.target else []
+        options += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
+        options += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
+        with (
+            buildx_input(context) as (dockerfile, source, stdin),
+            subprocess.Popen(
+                [*command, "--platform", context.platform, "--file", dockerfile, *options, source],
+                stdin=stdin,
+                env={**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+            ) as process,
+        ):
+            assert process.stdout
+            lines = list(follow(process.stdout, report))
+        if process.returncode:
+            raise failure(uri, lines)
+
+
+@contextmanager
+def buildx_input(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | int]]:
+    """Yield what `docker buildx build` takes: the Dockerfile, the context (`-` or a folder), and standard input.
+
+    Raises ContextUnusable for a Dockerfile that is a link to nothing in the context.
+    """
+    with context.open() as archive:
+        if not context.hides_dockerfile:
+            yield context.dockerfile, "-", archive
+            return
+        with TemporaryDirectory() as temporary:
+            folder, dockerfile = Path(temporary, "context"), Path(temporary, "Dockerfile")
+            folder.mkdir()
+            # tar creates the folders in between: with the same mode whatever the umask.
+            subprocess.run(["tar", "-xpf", "-", "-C", folder], stdin=archive, umask=0o022, check=True)
+            try:
+                dockerfile.write_bytes((folder / context.dockerfile).read_bytes())
+            except FileNotFoundError:
+                raise ContextUnusable(
+                    f"{context.folder / context.dockerfile} is a link to a file that is not in the build context; "
+                    'include that by a line "!…" in .dockerignore'
+                ) from None
+            (folder / context.dockerfile).unlink()
+            # Replaces a .dockerignore in the folder, which is already applied.
+            dockerfile.with_suffix(_IGNORE_FILE).touch()
+            yield str(dockerfile), str(folder), subprocess.DEVNULL
+
+
+class ClassicBuilder:
+    """The daemon's classic builder through the Docker SDK, without BuildKit's features such as `RUN --mount`."""
+
+    def build(self, context: BuildContext, uri: str, secrets: Secrets, report: Report) -> None:
+        """Build an image in the daemon, without secrets. Raises BuildFailed."""
+        if secrets:
+            raise BuildFailed(
+                f"{uri} needs build secrets, which Docker's classic builder would store in the image: install "
+                "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
+            )
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
+            lines, error = self._attempt(context, uri, report)
+            if error is None:
+                return
+            if attempt == _MAX_ATTEMPTS or not error.startswith(_IMAGE_WAS_REMOVED):
+                raise failure(uri, [*lines, error])
+
+    def _attempt(self, context: BuildContext, uri: str, report: Report) -> tuple[list[str], str | None]:
+        """Return the lines of a build, and its error."""
+        import docker
+
+        lines: list[str] = []
+        error: str | None = None
+        with closing(connect()) as client, classic_input(context) as archive:
+            try:
+                messages = client.api.build(
+                    fileobj=archive,
+                    custom_context=True,
+                    dockerfile=context.dockerfile,
+                    tag=uri,
+                    buildargs=dict(context.build_args),
+                    target=context.target or "",
+                    platform=context.platform,
+                    rm=True,
+                    forcerm=True,
+                    decode=True,
+                )
+            except docker.errors.APIError as refusal:
+                return [], str(refusal.explanation or refusal)
+            for message in messages:
+                lines += follow(str(message.get("stream", "")).splitlines(), report)
+                error = str(message["error"]) if "error" in message else error
+        return lines, error
+
+
+@contextmanager
+def classic_input(context: BuildContext) -> Iterator[IO[bytes]]:
+    """Yield the archive that the daemon's classic builder takes."""
+    with context.open() as archive:
+        # If the context contains .dockerignore, the daemon reads there what to remove.
+        if context.hides_dockerfile and _IGNORE_FILE not in context.digests:
+            with tarfile.open(fileobj=archive, mode="a") as tar:
+                pattern = re.sub(r"([*?\[\]\\!#])", r"\\\1", context.dockerfile)
+                add_text(tar, _IGNORE_FILE, f"{_IGNORE_FILE}\n{pattern}\n")
+            archive.seek(0)
+        yield archive
+
+
+def connect() -> Any:
+    """Return a client of the Docker daemon once it has answered; the caller closes it. Raises DockerUnavailable."""
+    import docker
+    import requests
+
+    try:
+        client = docker.from_env(timeout=600)
+        client.ping()
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        host = os.environ.get("DOCKER_HOST", "its default socket")
+        raise DockerUnavailable(
+            f"Docker does not answer on {host}: start it (`make setup` does so on Linux), then run this again"
+        ) from error
+    return client
+
+
+def follow(lines: Iterable[str], report: Report) -> Iterator[str]:
+    """Yield all lines of a build that are not blank, and report those that start a step of the Dockerfile."""
+    for text in filter(None, map(str.rstrip, lines)):
+        if _STEP_LINE.match(text):
+            report(text)
+        yield text
+
+
+def failure(uri: str, lines: list[str], advice: str = "") -> BuildFailed:
+    """Return the error of a failed build, with its last lines."""
+    quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
+    return BuildFailed(f"{uri} cannot be built{advice and '; '}{advice}; the last lines of its build:\n{quoted}")

@@ -1,0 +1,204 @@
+"""What a declaration of an image says: where the image comes from, the rules for it, who builds it, its base images."""
+
+import posixpath
+import re
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from vertex_api.resource_names import build_parent
+from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.validation.rules.text_formats import IMAGE
+from vertex_api.validation.shape_validation import get_value_at_path_or_none
+
+from ..errors import BuilderUnusable
+from ..schema import interpolation, shapes
+from ..schema.source import explain_outside
+from . import package
+from .context import BuildContext
+
+_SECRET_ID = re.compile(r"[A-Za-z0-9_.-]+")
+_OPTIONS: Mapping[str, frozenset[str]] = {
+    "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets", "builder"}),
+    "package": frozenset({"platform", "builder"}),
+    "uri": frozenset(),
+    "stack": frozenset(),
+}
+"""The keys that say where an image comes from, each with the keys that may stand beside it."""
+_MACHINE_KEYS = frozenset({"machineType", "pool"})
+"""Of which an image's one replaces the stack's other."""
+
+
+def is_built_here(image: shapes.Image) -> bool:
+    """Whether this stack builds a declared image."""
+    return "context" in image or "package" in image
+
+
+def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+    """Find every rule that a declared image breaks; `root` is the project's folder."""
+    origins = [key for key in _OPTIONS if key in image]
+    if len(origins) != 1:
+        sources = (
+            "a context folder to build, a package, the uri of an image built elsewhere, or the stack that builds it"
+        )
+        yield (), f"needs exactly one of: {sources}"
+        return
+    (origin,) = origins
+    for option in sorted(image.keys() - {origin} - _OPTIONS[origin]):
+        if origin == "package":
+            yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
+        else:
+            yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
+    if origin == "uri" and not interpolation.is_unresolved(image["uri"]) and not IMAGE.matches(image["uri"]):
+        yield ("uri",), IMAGE.build_mismatch_message(image["uri"])
+    elif origin == "context":
+        misplaced = _folder_violations(root, ("context",), image["context"])
+        yield from misplaced or _dockerfile_violations(root, image)
+        if not misplaced:
+            yield from _secret_violations(image)
+    elif origin == "package":
+        declared = image["package"]
+        misplaced = _folder_violations(root, ("path",), declared["path"])
+        for key, message in misplaced or package.violations(root / declared["path"], declared):
+            yield ("package", *key), message
+
+
+def _folder_violations(root: Path, key: tuple[str, ...], folder: str) -> list[Violation]:
+    if Path(folder).is_absolute():
+        return [(key, f'"{folder}" must be relative to the project\'s folder')]
+    if message := explain_outside(root, folder):
+        return [(key, message)]
+    return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
+
+
+def _dockerfile_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+    dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
+    path = Path(image["context"], dockerfile)
+    if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":
+        yield ("dockerfile",), f'"{dockerfile}" must be in the context, {image["context"]}'
+    elif not (root / path).is_file():
+        yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
+    elif not (root / path).resolve().is_relative_to((root / image["context"]).resolve()):
+        yield ("dockerfile",), f"{path} leads out of the context by a link; put the file there"
+
+
+def _secret_violations(image: shapes.Image) -> Iterator[Violation]:
+    secrets = image.get("secrets", {})
+    for name in sorted(name for name in secrets if not _SECRET_ID.fullmatch(name)):
+        # `docker buildx build --secret` takes a list of options with commas, in which `src` names any file.
+        yield (
+            ("secrets", name),
+            f'"{name}" must be letters, digits, ".", "_" and "-"; give it another id',
+        )
+    for name in secrets.keys() - {str(path[0]) for path in interpolation.lone_paths(secrets)}:
+        yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"
+
+
+def bare_name_violations(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
+    """Find where a canonical job has the name of a declared image instead of a reference to it."""
+    paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
+    for index in range(len(spec.job_spec["workerPoolSpecs"])):
+        pool = (*spec.job_spec_path, "workerPoolSpecs", index)
+        paths += [(*pool, "containerSpec", "imageUri"), (*pool, "pythonPackageSpec", "executorImageUri")]
+    for path in paths:
+        uri = get_value_at_path_or_none(spec.fields, path) or ""
+        name = uri.removeprefix("images.")
+        if name in image_names:
+            remedy = f"write ${{images.{name}}}; for an image in a registry, write its tag, {name}:latest"
+            yield path, f'"{uri}" is a declared image: {remedy}'
+
+
+def uses_cloud_build(stack_builder: Mapping[str, Any] | None, image: shapes.Image) -> bool:
+    """Whether Cloud Build builds an image. `stack_builder` is the stack's key `builder`, if it has one."""
+    return "cloudBuild" in image.get("builder", stack_builder or {})
+
+
+def cloud_build_options(stack_options: Mapping[str, Any], image_options: shapes.CloudBuild) -> dict[str, Any]:
+    """Return the options of an image's build: the image's own, and the stack's where it says nothing."""
+    replaced = _MACHINE_KEYS if image_options.keys() & _MACHINE_KEYS else frozenset[str]()
+    merged = {key: value for key, value in stack_options.items() if key not in replaced} | dict(image_options)
+    secrets = {**stack_options.get("secrets", {}), **image_options.get("secrets", {})}
+    return {**merged, **({"secrets": secrets} if secrets else {})}
+
+
+def cloud_build_input(
+    name: str, foundation_builder: Mapping[str, Any] | None, image: shapes.Image
+) -> dict[str, Any] | None:
+    """Return the input `builder` of an image; `None` if this machine builds it. Raises BuilderUnusable.
+
+    `foundation_builder` is that of the foundation. Secrets of the stack become those of the image, by their ids.
+    """
+    if not uses_cloud_build(foundation_builder, image):
+        return None
+    if foundation_builder is None:
+        raise BuilderUnusable(f"images.{name}: Cloud Build builds for a stack with vertex-training:builder.cloudBuild")
+    options = cloud_build_options(foundation_builder["cloudBuild"], image.get("builder", {}).get("cloudBuild", {}))
+    known, region, pool = options.pop("secrets", {}), options.pop("region"), options.get("pool")
+    options["parent"] = build_parent(options.pop("project"), pool_location(pool) if pool else region)
+    versions = {}
+    for id_, secret in build_secrets(image).items():
+        if secret not in known:
+            raise BuilderUnusable(f"images.{name}.secrets.{id_}: {missing_version(secret)}")
+        versions[id_] = known[secret]
+    return {"cloudBuild": {**options, **({"secrets": versions} if versions else {})}}
+
+
+def pool_location(pool: str) -> str:
+    """Return the location of a private pool, `projects/P/locations/L/workerPools/W`."""
+    return pool.split("/")[3]
+
+
+def build_secrets(image: shapes.Image) -> dict[str, str]:
+    """Return the secrets of the stack by the ids of an image's build secrets: `token: ${secrets.hfToken}`."""
+    secrets = {}
+    for id_, text in sorted(image.get("secrets", {}).items()):
+        references = [reference for _, reference in interpolation.references(text)]
+        secrets[id_] = references[0].removeprefix("secrets.") if references else id_
+    return secrets
+
+
+def missing_version(secret: str) -> str:
+    """Return why Cloud Build cannot read a secret of the stack, and what to write."""
+    return (
+        "Cloud Build reads secrets from Secret Manager alone; write "
+        f"vertex-training:builder.cloudBuild.secrets.{secret}: projects/P/secrets/NAME/versions/N"
+    )
+
+
+_ARGUMENT = re.compile(r"ARG\s+(\w+)(?:=(\S+))?", re.IGNORECASE)
+_FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
+
+
+def warn_unpinned(name: str, context: BuildContext, resource: pulumi.Resource) -> None:
+    """Warn of base images that may change without a new tag of the image that is built from this context."""
+    for line, base in unpinned_bases(context.dockerfile_text, context.build_args):
+        pulumi.warn(
+            f"{context.place(name, line)}: FROM {base} is not pinned: another build of the "
+            f"same files may give another image; name its digest, {base}@sha256:…",
+            resource,
+        )
+
+
+def unpinned_bases(dockerfile_text: str, build_args: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return line number and name of each base image without a digest, except `scratch` and earlier stages.
+
+    `ARG`s before a `FROM` count, with `build_args` in place of their defaults (Dockerfile reference, "FROM").
+    """
+    variables: dict[str, str] = {}
+    stages: set[str] = set()
+    found = []
+    for number, text in enumerate(map(str.strip, dockerfile_text.splitlines()), start=1):
+        if not stages and (argument := _ARGUMENT.match(text)):
+            variables[argument[1]] = build_args.get(argument[1], (argument[2] or "").strip("\"'"))
+        elif instruction := _FROM.match(text):
+            image = _VARIABLE.sub(
+                lambda variable: variables.get(variable[1] or variable[3]) or variable[2] or "", instruction[1]
+            )
+            if image and image != "scratch" and image.lower() not in stages and "@sha256:" not in image:
+                found.append((number, image))
+            stages.add((instruction[2] or f"{len(stages)}").lower())
+    return found

@@ -1,0 +1,160 @@
+"""TrainingImage: an image whose tag is the digest of its content, built where no image has that tag yet."""
+
+import os
+import posixpath
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from .. import files
+from ..errors import BuildFailed, DockerUnavailable
+from ..runtime.foundation import Foundation
+from ..runtime.provider import Provider
+from ..runtime.resource import DynamicResource
+from ..schema import shapes
+from . import builders, registry
+from .cloud_build import CloudBuilder
+from .context import BuildContext, DockerfileContext
+from .declaration import cloud_build_input
+from .package import PackageContext
+
+TrainingImageArgs = shapes.Image
+
+DEFAULT_PLATFORM = "linux/amd64"
+"""What Vertex AI runs on; a laptop with another processor must not build for itself."""
+_CONTENT_INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "files")
+_BUILD_INPUTS = ("secrets", "builder")
+"""What the tag does not depend on: the values of build secrets, and who builds."""
+
+
+class TrainingImageProvider(Provider):
+    """Builds and publishes images. Deletes none, because other stacks may run them."""
+
+    input_names = (*_CONTENT_INPUTS, *_BUILD_INPUTS)
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+        """Leave differences of the content to Pulumi. How an image was built does not matter once it is there."""
+        is_same_content = all(olds.get(name) == news.get(name) for name in _CONTENT_INPUTS)
+        return dynamic.DiffResult(changes=False if is_same_content else None)
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        digest = _published_digest(props) or _build(props)
+        return dynamic.CreateResult(registry.repository(props["uri"]), {**props, "digest": digest})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        digest = _published_digest(props)
+        if digest is None:
+            return dynamic.ReadResult(None, {})
+        return self.read_result(id_, props, digest=digest)
+
+
+class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
+    """An image built from a folder of the project, by its Dockerfile or as a `package`.
+
+    `args` have the fields `context` (relative to the program's folder), and optionally `dockerfile` (relative to the
+    context), `target`, `buildArgs`, `platform` and `secrets` (only their names count here); or `package` and optionally
+    `platform`. `secrets` are the values by name. `builder` replaces the foundation's: Cloud Build, which takes secrets
+    from Secret Manager and not from `secrets`, or this machine.
+
+    `uri` is known in a preview: `<registry>/<name>:<digest of the build context>`. `digest` is the image's own,
+    `sha256:…`, in its registry (in the daemon, for images that stay there).
+    """
+
+    output_names = ("uri", "digest")
+    uri: pulumi.Output[str]
+    digest: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        args: TrainingImageArgs,
+        opts: pulumi.ResourceOptions | None = None,
+        *,
+        foundation: Foundation,
+        secrets: Mapping[str, pulumi.Input[str]] | None = None,
+    ) -> None:
+        context = build_context(Path.cwd(), args)
+        #: What the image is built from.
+        self.build_context = context
+        #: The URI as plain text, for code that needs it while the program runs.
+        self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
+        foundation.program_jobs.built_image_names.add(registry.repository(self.reference))
+        is_listed = context.entry_count <= files.MAX_LISTED_FILES
+        props: dict[str, Any] = {
+            "uri": self.reference,
+            "context": os.path.relpath(context.folder),
+            "package": args.get("package"),
+            "dockerfile": context.dockerfile,
+            "buildArgs": dict(context.build_args),
+            "target": context.target,
+            "platform": context.platform,
+            "files": files.listed(context.digests) if is_listed else None,
+            "digest": None,
+        }
+        if builder := cloud_build_input(name, foundation.image_builder_config, args):
+            props["builder"] = builder
+        elif secrets:
+            props["secrets"] = pulumi.Output.secret(dict(secrets))
+        defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
+        super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
+
+
+def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
+    """Return the build context of a declared image or a TrainingImage's inputs, whose paths are relative to `root`."""
+    platform = image.get("platform") or DEFAULT_PLATFORM
+    if package := image.get("package"):
+        return PackageContext(root / package["path"], "Dockerfile", {}, None, platform, package=package)
+    return DockerfileContext(
+        folder=root / image["context"],
+        dockerfile=posixpath.normpath(image.get("dockerfile") or "Dockerfile"),
+        build_args=image.get("buildArgs") or {},
+        target=image.get("target"),
+        platform=platform,
+        secret_ids=tuple(sorted(image.get("secrets") or {})),
+    )
+
+
+def _published_digest(props: Mapping[str, Any]) -> str | None:
+    """Return the digest that the image has where it is kept, `None` if it is not there.
+
+    A registry of Google's is asked without Docker if Cloud Build builds the image, or if there is no Docker: what a
+    state records may have been built by another machine.
+    """
+    uri = props["uri"]
+    if props.get("builder"):
+        return registry.GoogleRegistry().digest(uri)
+    try:
+        return registry.store(uri).digest(uri)
+    except DockerUnavailable:
+        if not registry.is_google(uri):
+            raise
+        return registry.GoogleRegistry().digest(uri)
+
+
+def _build(props: dict[str, Any]) -> str:
+    """Build and publish an image, and return its digest."""
+    uri = props["uri"]
+    report = partial(print, f"{posixpath.basename(registry.repository(uri))}:", flush=True)
+    if builder := props.get("builder"):
+        return CloudBuilder(builder["cloudBuild"]).build(_unchanged_context(props), uri, report)
+    # If it was built before and its push failed, the daemon has it.
+    if registry.Daemon().digest(uri) is None:
+        context = _unchanged_context(props)
+        builders.choose().build(context, uri, props.get("secrets") or {}, report)
+    return registry.store(uri).publish(uri, report)
+
+
+def _unchanged_context(props: dict[str, Any]) -> BuildContext:
+    """Return the build context of a TrainingImage's inputs. Raises BuildFailed if its files changed since."""
+    cloud_build = (props.get("builder") or {}).get("cloudBuild", {})
+    secrets = cloud_build.get("secrets", {}) or props.get("secrets")
+    context = build_context(Path.cwd(), {**props, "secrets": secrets})
+    if not props["uri"].endswith(f":{context.tag}"):
+        raise BuildFailed(
+            f'{props["uri"]}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
+        )
+    return context

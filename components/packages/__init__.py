@@ -1,1 +1,0 @@
-"""PythonPackage: source distributions for `packageUris`, and their upload."""
