@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
 from benchmarks.result_rows import render_row
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
 from benchmarks.measurements import measure_call_seconds
 from benchmarks.result_rows import render_row
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import RUNNING, SUCCEEDED, Job, Trial

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from vertex_api.client_errors import visible
-from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
+from vertex_api.errors import visible
+from vertex_api.validation.shape import shown_problems
 
 
 class ComponentError(Exception):
@@ -35,7 +35,7 @@ class DeclarationErrors(ComponentError, pulumi.RunError):
     """The `problems` of the declarations and the stack file. A RunError, so that Pulumi shows no traceback."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        shown, more = select_shown_problems_and_more_text(problems)
+        shown, more = shown_problems(problems)
         self.problems = list(shown)
         count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
         heading = f"{count} in what is declared:"

@@ -21,7 +21,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.validation.rules import Violation
+from vertex_api.validation.formats import Violation
 
 from . import files
 from .errors import UploadFailed

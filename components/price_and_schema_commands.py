@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vertex_api.estimates import price_table
+from vertex_api.estimates import prices
 
 SCHEMAS = Path(__file__).parent / "schema"
 _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
@@ -19,7 +19,7 @@ def add_parsers(commands: Any) -> None:
         description="Show the list prices that previews estimate costs with, each with its date and its source.",
         epilog=EXIT_CODES,
     )
-    command.add_argument("--kind", choices=price_table.KINDS, help="only prices of this kind")
+    command.add_argument("--kind", choices=prices.KINDS, help="only prices of this kind")
     command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
     command.add_argument("--region", help="only this region, such as us-central1")
     command.set_defaults(run=lambda args: print_prices_and_return_exit_code(args.kind, args.name, args.region))
@@ -40,7 +40,7 @@ def print_prices_and_return_exit_code(price_kind: str | None, price_name: str | 
     """Print the list prices that match all given arguments, and return the exit code: 1 if none does."""
     matches = [
         (key, price)
-        for key, price in sorted(price_table.load_bundled_prices().table.items())
+        for key, price in sorted(prices.bundled_prices().table.items())
         if all(selected in (None, value) for selected, value in zip((price_kind, price_name, region), key, strict=True))
     ]
     if not matches:

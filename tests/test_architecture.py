@@ -34,12 +34,13 @@ LAYERS = {
         ("",),
     ),
     "vertex_api": (
-        ("", "deferred_packages", "client_errors", "scalar_types", "name_suggestions", "job_states", "studies"),
-        ("calls", "catalog", "typed_dict_fields", "schedules", "types"),
-        ("job_kinds", "scalar_to_string_conversion"),
-        ("resource_names", "training_pipelines", "validation.rules"),
-        ("client", "validation"),
-        ("estimates", "job_results"),
+        ("", "deferred", "errors", "scalars", "studies", "transport"),
+        ("credentials", "machines", "messages", "retry", "schedules", "types"),
+        ("jobspec", "names"),
+        ("client", "cron", "validation"),
+        ("pipelines",),
+        ("job",),
+        ("estimates",),
     ),
     "vertex_emulator": (
         (
@@ -78,8 +79,6 @@ LAYERS = {
 `""` is the room's `__init__`.
 """
 MAX_FLOORS = {"components": 8, "vertex_api": 8, "vertex_emulator": 10}
-MAX_MODULES_AT_TOP, MAX_MODULES_IN_FOLDER, MAX_LINES = 20, 20, 500
-GENERATED = {"vertex_api/types.py"}
 
 
 @functools.cache
@@ -180,16 +179,6 @@ def test_the_longest_chain_of_folders_is_short(room: str) -> None:
     for folder in TopologicalSorter(graph).static_order():
         floor[folder] = 1 + max((floor[other] for other in graph[folder]), default=0)
     assert max(floor.values()) <= MAX_FLOORS[room]
-
-
-@pytest.mark.parametrize("room", [*LAYERS, "tools"])
-def test_folders_and_files_stay_small(room: str) -> None:
-    for folder in {file.parent for file, _ in trees(room)}:
-        limit = MAX_MODULES_AT_TOP if str(folder) == room else MAX_MODULES_IN_FOLDER
-        assert len(list((ROOT / folder).glob("*.py"))) <= limit, folder
-    for file, _ in trees(room):
-        if str(file) not in GENERATED:
-            assert len((ROOT / file).read_text().splitlines()) <= MAX_LINES, file
 
 
 def test_the_program_imports_components_only() -> None:

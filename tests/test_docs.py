@@ -8,7 +8,7 @@ import yaml
 from vertex_training.schema import shapes
 
 from tests.components.targets.gcp.graph import forget_loops, graph
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape import canonicalize
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (
@@ -45,7 +45,7 @@ def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
         keys = {key.removeprefix("vertex-training:"): value for key, value in declared.items()}
         if "vertex-training:secrets" in shown:
             keys["secrets"] = dict.fromkeys(keys["secrets"], "as the engine hands it over")
-        _, problems = canonicalize_and_find_shape_problems(shapes.Stack, {"target": "gcp", **keys})
+        _, problems = canonicalize(shapes.Stack, {"target": "gcp", **keys})
         assert problems == [], block
 
 

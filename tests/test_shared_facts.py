@@ -9,16 +9,15 @@ from vertex_training.schema import shapes
 
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
-from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT
-from vertex_api.estimates.cost import estimate_cost_of_priced_parts
-from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
-from vertex_api.estimates.price_table import load_bundled_prices
-from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.job_results.result_names_and_values import build_job_results
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.estimates.cost import estimate_cost
+from vertex_api.estimates.prices import bundled_prices
+from vertex_api.estimates.quota import METRIC_PREFIX, needed_quota
+from vertex_api.job import Job, job_results
+from vertex_api.jobspec import DEFAULT_TIMEOUT
+from vertex_api.names import CUSTOM_JOB
+from vertex_api.scalars import to_seconds
+from vertex_api.validation.check import validate_job
+from vertex_api.validation.shape import canonicalize
 from vertex_emulator.api.injected_quota_faults import list_quota_metrics_named_in_error
 from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock, require_endpoint
 from vertex_emulator.database.records import Replica
@@ -34,10 +33,8 @@ from vertex_emulator.scheduling.custom_job_deadlines import compute_timeout_dead
 )
 def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) -> None:
     job = edited(custom_job(), "jobSpec", "network", to=network)
-    in_job = [problem.message for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]]
-    in_stack = [
-        problem.message for problem in canonicalize_and_find_shape_problems(shapes.Peering, {"network": network})[1]
-    ]
+    in_job = [problem.message for problem in validate_job(CUSTOM_JOB, job)[1]]
+    in_stack = [problem.message for problem in canonicalize(shapes.Peering, {"network": network})[1]]
     assert in_job == in_stack
     assert is_valid == (not in_job)
 
@@ -52,20 +49,20 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
     assert list_quota_metrics_named_in_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
-    assert metric in estimate_quota_by_metric(CanonicalSpec(CUSTOM_JOB, job))
+    assert metric in needed_quota(Job(CUSTOM_JOB, job))
 
 
 def test_results_name_the_folder_that_the_trainer_gets() -> None:
     output = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/run"}}
     job = emulator_jobs.custom_job(emulator_jobs.custom_job_spec(**output))
     environment = build_service_environment(job, Replica(0, 0))
-    assert build_job_results({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
+    assert job_results({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
 
 
 def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
-    cost = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_bundled_prices())
-    assert (compute_timeout_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)
+    cost = estimate_cost(Job(CUSTOM_JOB, custom_job()), "us-central1", bundled_prices())
+    assert (compute_timeout_deadline(job) - 1) / 1e9 == cost.max_seconds == to_seconds(DEFAULT_TIMEOUT)
 
 
 def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ from pydantic import ConfigDict, with_config
 from pydantic.alias_generators import to_snake
 from typing_extensions import TypedDict
 
-from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
 
 REVISION = "{revision}"
 

@@ -19,10 +19,10 @@ from vertex_training.schema.formats import NumberOrText
 from vertex_training.settings.stack_config_parsing import NAMESPACE
 
 from tools.generator_base import SCHEMA_ID_PREFIX, load_installed_discovery_document, run_generator_command
-from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
-from vertex_api.training_pipelines.pipeline_declaration_types import TrainingPipeline
-from vertex_api.typed_dict_fields import split_type_and_annotations
+from vertex_api.messages import split_hint
+from vertex_api.names import KINDS, TRAINING_PIPELINE
+from vertex_api.pipelines import TrainingPipeline
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"
@@ -63,7 +63,7 @@ class SchemaBuilder:
 
     def build_type_schema(self, hint: Any) -> Schema:
         """Return the schema of a type as `vertex_api.types` and `vertex_training.schema` write them."""
-        inner, marks = split_type_and_annotations(hint)
+        inner, marks = split_hint(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:
                 return schema
@@ -104,7 +104,7 @@ class SchemaBuilder:
         properties: dict[str, Schema] = {}
         required = []
         for name, hint in get_type_hints(typed_dict, include_extras=True).items():
-            if _OUTPUT_ONLY in split_type_and_annotations(hint)[1]:
+            if _OUTPUT_ONLY in split_hint(hint)[1]:
                 continue
             schema = self.build_type_schema(hint)
             description = self.descriptions.get(typed_dict.__name__, {}).get(name)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from vertex_api.estimates.price_table import FILE
+from vertex_api.estimates.prices import FILE
 
 VERTEX = "C7E2-9256-1C43"
 COMPUTE = "6F81-5844-456A"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from vertex_api.catalog.output_directories import get_output_directories_by_variable
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.jobspec import output_folders
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import InvalidBucketUri
@@ -46,7 +46,7 @@ def log_folders(transaction: Transaction, job: Job) -> list[LogFolder]:
 
 def _folder(job_spec: Mapping[str, Any], name: str = "", trial_id: str = "") -> list[LogFolder]:
     """Return one folder, or none."""
-    uri = get_output_directories_by_variable(job_spec, trial_id).get(_VARIABLE)
+    uri = output_folders(job_spec, trial_id).get(_VARIABLE)
     return [LogFolder(name, uri)] if uri else []
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vertex_api import types
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
-from vertex_api.training_pipelines.backing_job import get_backing_job_kind
+from vertex_api.messages import int64_as_text
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.pipelines import backing_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
 from vertex_emulator.times import format_time, short_time
 
@@ -17,7 +17,7 @@ _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
-    body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": api_state(job)}
+    body = {"name": job.name, **int64_as_text(job.kind.typed_dict, job.spec), "state": api_state(job)}
     body |= job_times(job)
     if job.is_terminal and job.ending is not None and (error := job.ending.error) is not None:
         body["error"] = error
@@ -30,7 +30,7 @@ def pipeline_json(pipeline: Job, progress: PipelineProgress | None) -> dict[str,
     """Return a training pipeline as GET returns it, with the names of its job and its model once they exist."""
     body = job_json(pipeline)
     if progress is not None:
-        kind = get_backing_job_kind(pipeline.spec)
+        kind = backing_kind(pipeline.spec)
         # Google's SDK reads backingCustomJob; the other name is formed like it.
         field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
         parent = pipeline.location.name
@@ -57,7 +57,7 @@ def trial_json(trial: Trial) -> dict[str, Any]:
     }
     if trial.final is not None:
         final = {name: value for name, value in trial.final.items() if name != "elapsedDuration"}
-        body["finalMeasurement"] = convert_int64_to_strings(types.Measurement, final)
+        body["finalMeasurement"] = int64_as_text(types.Measurement, final)
     body |= time_fields(startTime=trial.started, endTime=trial.ended)
     if trial.infeasible_reason is not None:
         body["infeasibleReason"] = trial.infeasible_reason
@@ -69,7 +69,7 @@ def model_json(version: ModelVersion, all_versions: Iterable[ModelVersion]) -> d
     versions = list(all_versions)
     body = {
         "name": version.model_name,
-        **convert_int64_to_strings(types.Model, version.spec),
+        **int64_as_text(types.Model, version.spec),
         "versionId": str(version.version),
         "versionCreateTime": format_time(version.created),
         "versionUpdateTime": format_time(version.updated),

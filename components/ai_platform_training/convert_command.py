@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
+from vertex_api.validation.shape import shown_problems
 
 from ..schema.source import SourceFile
 from .commented_yaml import render_comment_lines, render_yaml
@@ -45,7 +45,7 @@ def print_converted_job_and_return_exit_code(legacy_job_file: Path) -> int:
         fields, violations = convert_job_to_declaration_and_find_problems(job, legacy_job_file.stem)
         problems = [source.problem(violation.path, violation.message) for violation in violations]
     if problems:
-        shown, more = select_shown_problems_and_more_text(problems)
+        shown, more = shown_problems(problems)
         sys.stderr.writelines(f"{line}\n" for line in [*shown, *([more] if more else [])])
         return 1
     heading = (

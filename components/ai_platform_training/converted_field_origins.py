@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.validation.rules import KeyPath
+from vertex_api.messages import KeyPath
 
 from .machine_conversion import ROLES
 

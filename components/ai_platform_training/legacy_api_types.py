@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, Required
 
-from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String
 from vertex_api.types import Message
 
 

@@ -7,7 +7,7 @@ machines and GPUs. The equivalent Compute Engine types are unverified, so commen
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.catalog.machines import find_machine_or_none
+from vertex_api.machines import find_machine
 
 ROLES = ("master", "worker", "parameterServer", "evaluator")
 """Roles of replicas; their order is that of Vertex AI's worker pools."""
@@ -98,7 +98,7 @@ def build_machine_spec_and_comments(
         kind, count = "TPU_V2", 8
     if kind.startswith(("TPU_V2_POD", "TPU_V3_POD")):
         kind = kind.removesuffix("_POD")
-    machine = find_machine_or_none(name)
+    machine = find_machine(name)
     if kind == "NVIDIA_TESLA_K80" and machine and "NVIDIA_TESLA_T4" in machine.gpus:
         counts = machine.gpus["NVIDIA_TESLA_T4"]
         t4_count = next((possible for possible in counts if possible >= count), counts[-1])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_api.studies.trial_results import convert_whole_float_to_int
+from vertex_api.studies import whole_number
 
 from .commented_yaml import CommentedFields
 
@@ -50,7 +50,7 @@ def convert_trial_counts(hyperparameters: dict[str, Any]) -> dict[str, int]:
 def _convert_parameter(parameter_spec: dict[str, Any]) -> CommentedFields:
     kind, parameter = parameter_spec["type"], CommentedFields({"parameterId": parameter_spec["parameterName"]})
     if kind in _RANGES:
-        parameter[_RANGES[kind]] = {name: convert_whole_float_to_int(parameter_spec.get(name, 0.0)) for name in _LIMITS}
+        parameter[_RANGES[kind]] = {name: whole_number(parameter_spec.get(name, 0.0)) for name in _LIMITS}
     else:
         name, legacy_name = _LISTS[kind]
         values = parameter_spec[legacy_name]
@@ -58,7 +58,7 @@ def _convert_parameter(parameter_spec: dict[str, Any]) -> CommentedFields:
             text = "discreteValues: in Vertex AI they increase, so they are sorted here, each once."
             parameter.add_comments(name, text)
             values = ordered
-        parameter[name] = {"values": [convert_whole_float_to_int(value) for value in values]}
+        parameter[name] = {"values": [whole_number(value) for value in values]}
     scale = parameter_spec.get("scaleType", "NONE")
     if scale != "NONE" and kind == "CATEGORICAL":
         parameter.add_comments("scaleType", f"scaleType {scale}: left out; categories have no scale.")

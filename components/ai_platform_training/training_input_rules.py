@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import get_machines_by_name
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.rules import Violation
+from vertex_api.machines import MACHINES
+from vertex_api.names import did_you_mean
+from vertex_api.validation.formats import Violation
 
 from .machine_conversion import LEGACY_TYPES, REPLACEMENTS, ROLES
 
@@ -49,10 +49,10 @@ def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[V
 
 
 def _find_unknown_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
-    known = {*LEGACY_TYPES, *get_machines_by_name()}
+    known = {*LEGACY_TYPES, *MACHINES}
     for name in (f"{role}Type" for role in ROLES):
         if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
-            near = suggestion_or_known_names_text(training_input[name], known)
+            near = did_you_mean(training_input[name], known)
             advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
             yield (name,), f'"{training_input[name]}" is not a known machine type{advice}'
 
@@ -74,7 +74,7 @@ def _find_replica_config_violations(
     kind = accelerator.get("type", "")
     if not is_machine_type_valid or not accelerator:
         return
-    if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*get_machines_by_name(), *REPLACEMENTS}:
+    if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*MACHINES, *REPLACEMENTS}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif not kind:
         yield (at, "acceleratorConfig", "type"), "is required"

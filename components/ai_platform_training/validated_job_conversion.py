@@ -3,15 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import (
-    MUST_BE_OBJECT,
-    FieldProblem,
-    canonicalize_and_find_shape_problems,
-)
-from vertex_api.validation.valid_part import ValidPart, extract_valid_part
+from vertex_api.messages import KeyPath
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.check import ValidPart, validate_job
+from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, canonicalize
 
 from ..schema.interpolation import map_texts
 from . import training_input_rules
@@ -32,12 +27,12 @@ def convert_job_to_declaration_and_find_problems(
         return CommentedFields(), [FieldProblem((), MUST_BE_OBJECT)]
     training_input_path: KeyPath = ("trainingInput",) if _is_job_not_training_input(legacy_job) else ()
     whole_job = legacy_job if training_input_path else {"trainingInput": legacy_job}
-    job, problems = canonicalize_and_find_shape_problems(Job, whole_job, output_only="drop")
+    job, problems = canonicalize(Job, whole_job, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
         problems = [FieldProblem(("trainingInput",), "is required")]
-    problems = [*problems, *_find_legacy_violations(extract_valid_part(Job, job, problems, output_only="drop"))]
+    problems = [*problems, *_find_legacy_violations(ValidPart.of(Job, job, problems, output_only="drop"))]
     if problems:
         return CommentedFields(), [
             FieldProblem(each.path[0 if training_input_path else 1 :], each.message) for each in problems
@@ -47,7 +42,7 @@ def convert_job_to_declaration_and_find_problems(
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
-    _, vertex_problems = canonicalize_job_and_find_problems(kind, {"displayName": name, **body})
+    _, vertex_problems = validate_job(kind, {"displayName": name, **body})
     return declaration, [
         _restate_problem_at_legacy_path(each, job["trainingInput"], training_input_path) for each in vertex_problems
     ]
@@ -66,8 +61,7 @@ def _find_legacy_violations(valid_part: ValidPart) -> list[FieldProblem]:
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _cut_to_parameter_path_or_empty(path) not in removed_groups
-        and not valid_part.removal_consequences.may_include(path)
+        if _cut_to_parameter_path_or_empty(path) not in removed_groups and not valid_part.consequences.may_include(path)
     ]
 
 
@@ -82,7 +76,7 @@ def _restate_problem_at_legacy_path(
     """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
     path = find_legacy_path_or_none(problem.path, training_input, training_input_path)
     message = problem.message.replace("maxTrialCount", "maxTrials")
-    return FieldProblem(path or (), f"Vertex AI would refuse {'it' if path else problem.path_text}: {message}")
+    return FieldProblem(path or (), f"Vertex AI would refuse {'it' if path else problem.place}: {message}")
 
 
 def _is_job_not_training_input(document: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_api.scalar_types import quote_value
+from vertex_api.scalars import quote
 
 from . import runtime_version_images
 from .commented_yaml import CommentedFields
@@ -38,7 +38,7 @@ def list_comments_on_ignored_pool_fields(training_input: dict[str, Any]) -> list
             comments.append(f"{role}Count {replicas[role].count}: left out, as a job with TPUs has one pool.")
     if _get_own_or_master_image_uri_or_none(training_input, "master"):
         comments += [
-            f"{name} {quote_value(training_input[name])}: left out; a container brings its own."
+            f"{name} {quote(training_input[name])}: left out; a container brings its own."
             for name in ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
             if name in training_input
         ]

@@ -8,11 +8,10 @@ from functools import cache, cached_property, partial
 from typing import Any
 from urllib.parse import quote
 
-from vertex_api.calls import credentials
-from vertex_api.calls.error_translation import require_list, require_object, translate_errors
-from vertex_api.calls.log_entry_pages import collect_log_entries
-from vertex_api.calls.retrying_caller import RetryingCaller
-from vertex_api.client_errors import Unavailable, VertexError
+from vertex_api import credentials
+from vertex_api.client import log_entries, require_list, require_object, translate_errors
+from vertex_api.errors import Unavailable, VertexError
+from vertex_api.retry import Caller
 
 from ..runtime import engine
 
@@ -29,12 +28,12 @@ _MAX_BUILDS = 50
 class BuildClient:
     """Cloud Build over REST. Builds are JSON objects with the API's field names. Every method raises VertexError.
 
-    Credentials are those of `vertex_api.calls.credentials` for https, none for http.
+    Credentials are those of `vertex_api.credentials` for https, none for http.
     """
 
-    def __init__(self, build_url: str, logging_url: str, caller: RetryingCaller | None = None) -> None:
+    def __init__(self, build_url: str, logging_url: str, caller: Caller | None = None) -> None:
         self._build_url, self._logging_url = build_url, logging_url
-        self._caller = caller or RetryingCaller(report=partial(print, flush=True), wait=engine.wait_for_cancellation)
+        self._caller = caller or Caller(report=partial(print, flush=True), wait=engine.wait_for_cancellation)
 
     def create(
         self,
@@ -81,7 +80,7 @@ class BuildClient:
         )
         query = {"resourceNames": [f"projects/{project}"], "filter": filter, "orderBy": "timestamp desc"}
         send_query = partial(self._send, "POST", f"{self._logging_url}/v2/entries:list")
-        return self._caller.call("read_log", lambda: collect_log_entries(send_query, query, count))
+        return self._caller.call("read_log", lambda: log_entries(send_query, query, count))
 
     def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         from google.api_core.exceptions import from_http_response
@@ -97,13 +96,13 @@ class BuildClient:
         from google.auth.credentials import AnonymousCredentials
         from google.auth.transport.requests import AuthorizedSession
 
-        from vertex_api.calls import bounded_transport
+        from vertex_api import transport
 
         is_local = self._build_url.startswith("http://")
         with translate_errors():
             session = AuthorizedSession(AnonymousCredentials() if is_local else credentials.load())
         session.trust_env = not is_local  # a proxy does not reach a server on this machine
-        return bounded_transport.mount(session)
+        return transport.mount(session)
 
 
 def _require_build(value: Any) -> Build:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from vertex_api.calls.retry_rules import DISABLED_API, MISSING_ACT_AS, SECRET_ACCESS, find_propagation
-from vertex_api.client_errors import Interrupted, NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
+from vertex_api.errors import Interrupted, NotFound, PermissionDenied, RateLimited, Unavailable, VertexError
+from vertex_api.retry import DISABLED_API, MISSING_ACT_AS, SECRET_ACCESS, find_propagation
 
 from .build_client import Build
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from vertex_api.calls.retry_rules import PROPAGATION_SECONDS
-from vertex_api.client_errors import Interrupted, RateLimited, Unavailable, VertexError
+from vertex_api.errors import Interrupted, RateLimited, Unavailable, VertexError
+from vertex_api.retry import PROPAGATION_SECONDS
 
 from ..errors import BuildFailed, ContextUnusable
 from ..files import Archive

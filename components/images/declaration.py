@@ -8,11 +8,10 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.resource_names import build_parent
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.rules.text_formats import IMAGE
-from vertex_api.validation.shape_validation import get_value_at_path_or_none
+from vertex_api.job import Job
+from vertex_api.messages import KeyPath, value_at
+from vertex_api.names import location_name
+from vertex_api.validation.formats import IMAGE, Violation
 
 from ..errors import BuilderUnusable
 from ..schema import interpolation, shapes
@@ -53,7 +52,7 @@ def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
         else:
             yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
     if origin == "uri" and not interpolation.is_unresolved(image["uri"]) and not IMAGE.matches(image["uri"]):
-        yield ("uri",), IMAGE.build_mismatch_message(image["uri"])
+        yield ("uri",), IMAGE.mismatch(image["uri"])
     elif origin == "context":
         misplaced = _folder_violations(root, ("context",), image["context"])
         yield from misplaced or _dockerfile_violations(root, image)
@@ -97,14 +96,14 @@ def _secret_violations(image: shapes.Image) -> Iterator[Violation]:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"
 
 
-def bare_name_violations(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
+def bare_name_violations(spec: Job, image_names: Container[str]) -> Iterator[Violation]:
     """Find where a canonical job has the name of a declared image instead of a reference to it."""
     paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
     for index in range(len(spec.job_spec["workerPoolSpecs"])):
         pool = (*spec.job_spec_path, "workerPoolSpecs", index)
         paths += [(*pool, "containerSpec", "imageUri"), (*pool, "pythonPackageSpec", "executorImageUri")]
     for path in paths:
-        uri = get_value_at_path_or_none(spec.fields, path) or ""
+        uri = value_at(spec.fields, path) or ""
         name = uri.removeprefix("images.")
         if name in image_names:
             remedy = f"write ${{images.{name}}}; for an image in a registry, write its tag, {name}:latest"
@@ -137,7 +136,7 @@ def cloud_build_input(
         raise BuilderUnusable(f"images.{name}: Cloud Build builds for a stack with vertex-training:builder.cloudBuild")
     options = cloud_build_options(foundation_builder["cloudBuild"], image.get("builder", {}).get("cloudBuild", {}))
     known, region, pool = options.pop("secrets", {}), options.pop("region"), options.get("pool")
-    options["parent"] = build_parent(options.pop("project"), pool_location(pool) if pool else region)
+    options["parent"] = location_name(options.pop("project"), pool_location(pool) if pool else region)
     versions = {}
     for id_, secret in build_secrets(image).items():
         if secret not in known:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from vertex_api.validation.rules import Violation
+from vertex_api.validation.formats import Violation
 
 from ..schema import shapes
 from .context import BuildContext, included

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from vertex_api.calls import credentials
+from vertex_api import credentials
 
 from ..errors import RegistryRefused
 from .builders import Report, connect
@@ -148,20 +148,20 @@ class GoogleRegistry:
         """Return the digest of an image, `sha256:…`; `None` if there is none. Raises RegistryRefused."""
         import requests
 
-        from vertex_api.calls import bounded_transport
+        from vertex_api import transport
 
         login = google_login(uri)
         host, _, path = uri.partition("/")
         name, _, tag = path.rpartition(":")
         try:
-            with bounded_transport.mount(requests.Session()) as session:
+            with transport.mount(requests.Session()) as session:
                 reply = session.head(
                     f"{SCHEME}://{host}/v2/{name}/manifests/{tag}",
                     auth=(login["username"], login["password"]) if login else None,
                     headers={"Accept": ", ".join(_MANIFEST_TYPES)},
                     timeout=_CALL_SECONDS,
                 )
-        except bounded_transport.AnswerRefused as error:
+        except transport.AnswerRefused as error:
             raise RegistryRefused(f"{uri}: {error}") from error
         except requests.RequestException as error:
             raise RegistryRefused(f"{uri}: no answer from {host}; check that it is reachable") from error
@@ -193,6 +193,6 @@ def _remedy(uri: str) -> str:
     advice = f"log in with `docker login {host}`, or check that it is reachable"
     if is_google(uri):
         advice = "your account needs roles/artifactregistry.writer on the repository"
-        if place := credentials.describe_token_place():
+        if place := credentials.token_place():
             advice += f", and the token of {place} must not have expired"
     return f"{advice}; layers that were pushed are not sent again"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.job_states import strip_state_prefix
-from vertex_api.resource_names import ResourceName
-from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
+from vertex_api.job import Job as CanonicalJob
+from vertex_api.job import stored_job
+from vertex_api.names import ResourceName, short_state
 
 from ..runtime.target import CLOUD_PREFIX
 from .progress_lines import count_minutes_since_creation, join_first_names_and_count_others
@@ -19,12 +19,10 @@ _REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be
 def iterate_capacity_alternative_lines_of_job(job: Job) -> Iterator[str]:
     """Yield the changes of a job, as the service shows it, that may get it machines. Each replaces the job."""
     # Imported here, as below, because most jobs need no advice.
-    from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternative_lines
+    from vertex_api.estimates.availability import alternatives
 
     yield "  what may help (each of these replaces the job):"
-    for line in iterate_capacity_alternative_lines(
-        _get_canonical_spec(job).job_spec, ResourceName.parse(job["name"]).region
-    ):
+    for line in alternatives(_get_canonical_spec(job).job_spec, ResourceName.parse(job["name"]).region):
         yield f"    - {line}"
 
 
@@ -61,7 +59,7 @@ class CapacityAdvice:
     ) -> dict[str, list[str]]:
         by_state: dict[str, list[str]] = {state: [] for state in _REASONS}
         for name, job in jobs_by_name.items() if self._project else ():
-            state = strip_state_prefix(job["state"])
+            state = short_state(job["state"])
             is_new = state in by_state and (state, name) not in self._advised_names
             if is_new and count_minutes_since_creation(job, now) >= LONG_WAIT_MINUTES:
                 self._advised_names.add((state, name))
@@ -69,14 +67,14 @@ class CapacityAdvice:
         return by_state
 
     def _iterate_advice_lines(self, state: str, job: Job) -> Iterator[str]:
-        from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url, estimate_quota_by_metric
+        from vertex_api.estimates.quota import METRIC_PREFIX, needed_quota, quota_page
 
-        if state == "QUEUED" and (needed := estimate_quota_by_metric(_get_canonical_spec(job))):
+        if state == "QUEUED" and (needed := needed_quota(_get_canonical_spec(job))):
             amounts = ", ".join(f"{metric} {amount:,}" for metric, amount in needed.items())
             yield f"  it needs these quotas ({METRIC_PREFIX}NAME): {amounts}"
-            yield f"  see and ask for more: {build_quota_page_url(str(self._project))}"
+            yield f"  see and ask for more: {quota_page(str(self._project))}"
         yield from iterate_capacity_alternative_lines_of_job(job)
 
 
-def _get_canonical_spec(job: Job) -> CanonicalSpec:
-    return canonicalize_stored_spec(ResourceName.parse(job["name"]).kind, job)
+def _get_canonical_spec(job: Job) -> CanonicalJob:
+    return stored_job(ResourceName.parse(job["name"]).kind, job)

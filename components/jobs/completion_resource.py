@@ -7,11 +7,10 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.client_errors import VertexError
-from vertex_api.job_kinds import KINDS
-from vertex_api.job_results.result_names_and_values import build_job_results
-from vertex_api.job_states import TERMINAL_STATES
-from vertex_api.scalar_types import parse_seconds
+from vertex_api.errors import VertexError
+from vertex_api.job import job_results
+from vertex_api.names import KINDS, TERMINAL_STATES
+from vertex_api.scalars import to_seconds
 
 from ..errors import TrainingFailed
 from ..runtime import target
@@ -44,7 +43,7 @@ class CompletionProvider(Provider):
         return self.read_result(id_, props, results=results)
 
     def _await_results_by_job_name(self, props: dict[str, Any]) -> dict[str, Any]:
-        deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
+        deadlines = {name: to_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         jobs = {name: id_ for name, id_ in props["jobs"].items() if id_ is not None}
         try:
             return waiting.print_progress_until_all_succeed_and_get_results(
@@ -62,7 +61,7 @@ class CompletionProvider(Provider):
 
 
 class Completion(DynamicResource, module="vertex", name="Completion"):
-    """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results`).
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `job_results`).
 
     `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
     If a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With `omit_failed`, it waits for
@@ -113,7 +112,7 @@ def _fetch_results_of_existing_jobs_by_name(
     """Return the results of the jobs that have an id and exist."""
     ids = {name: id_ for name, id_ in ids_by_job.items() if id_ is not None}
     jobs = fetch_existing_jobs_with_tuning_jobs_in_pipelines(parent, project_and_stack_name, ids)
-    return {name: build_job_results(job) for name, job in jobs.items()}
+    return {name: job_results(job) for name, job in jobs.items()}
 
 
 def _find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerContents) -> list[str]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from vertex_api.job_results.result_names_and_values import list_available_result_names
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.rules import KeyPath
+from vertex_api.messages import KeyPath
+from vertex_api.names import did_you_mean
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
@@ -23,7 +22,7 @@ def find_dependency_and_unused_deadline_violations(
     links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
     # None of a job with problems, whose results are not known.
     available_result_names = {
-        name: list_available_result_names(job.valid_spec) if job.valid_spec else None
+        name: job.valid_spec.result_names if job.valid_spec else None
         for name, job in by_name.items()
         if result_references
     }
@@ -31,7 +30,7 @@ def find_dependency_and_unused_deadline_violations(
         for path, reference in result_references.get(job.name, ()):
             name, result = split_result(reference, by_name)
             if name not in by_name:
-                suggestion = suggestion_or_known_names_text(name, by_name)
+                suggestion = did_you_mean(name, by_name)
                 yield job, path, f'${{{interpolation.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
                 continue
             links[job.name].setdefault(name, path)
@@ -42,7 +41,7 @@ def find_dependency_and_unused_deadline_violations(
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
             elif not interpolation.is_unresolved(name):
-                suggestion = suggestion_or_known_names_text(name, by_name)
+                suggestion = did_you_mean(name, by_name)
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{suggestion}'
     for cycle in find_cycles(links):
         yield by_name[cycle[0]], links[cycle[0]][cycle[1]], f"comes after itself: {' → '.join(cycle)}"

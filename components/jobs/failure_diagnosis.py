@@ -4,16 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex_api.client_errors import VertexError
-from vertex_api.job_results.pipeline_results import TUNING_JOB
-from vertex_api.resource_names import ResourceName
-from vertex_api.studies.trial_results import (
-    count_ended_trials,
-    find_trial_ids_by_unreported_metric,
-    list_ever_reported_metric_ids,
-    list_trial_summaries,
-)
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
+from vertex_api.errors import VertexError
+from vertex_api.job import TUNING_JOB
+from vertex_api.names import ResourceName
+from vertex_api.pipelines import backing_job_name
+from vertex_api.studies import count_ended, reported_metrics, trial_summaries, unreported_metrics
 
 from ..runtime.target import Target
 from .capacity_wait_advice import iterate_capacity_alternative_lines_of_job
@@ -64,16 +59,16 @@ _CAUSES = [
 def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     """Return all that is known about a failed job, in lines."""
     resource_name = ResourceName.parse(job["name"])
-    logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])
+    logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
     tuning_job = job.get(TUNING_JOB, job)
     reason = _LOG_HINT.sub("", str(job.get("error", {}).get("message") or job["state"]))
     # Replicas of different trials have the same names, so the log of a whole tuning job counts.
     replica_name = None if "studySpec" in tuning_job else _find_replica_name_or_none(reason)
     try:
-        log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
+        log_lines = api.client.log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
-    rows = list_trial_summaries(tuning_job)
+    rows = trial_summaries(tuning_job)
     trial_reasons = {row["id"]: _LOG_HINT.sub("", row["infeasibleReason"]) for row in rows if "infeasibleReason" in row}
     causes = [
         *iterate_unreported_metric_lines(tuning_job),
@@ -107,14 +102,14 @@ def iterate_unreported_metric_lines(job: Job) -> Iterator[str]:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
     study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
-    for metric, ids in find_trial_ids_by_unreported_metric(job).items():
-        others = sorted(set().union(*(list_ever_reported_metric_ids(by_id[id_]) for id_ in ids)) - study_metrics)
+    for metric, ids in unreported_metrics(job).items():
+        others = sorted(set().union(*(reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
         reasons = [_LOG_HINT.sub("", by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:
             hint = f" They reported {', '.join(others)}."
         yield (
-            f"metric `{metric}` was never reported by {len(ids)} of {count_ended_trials(job)} trials: "
+            f"metric `{metric}` was never reported by {len(ids)} of {count_ended(job)} trials: "
             f"call hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
             f"metric_value=…).{hint}"
         )

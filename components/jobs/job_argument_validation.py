@@ -5,12 +5,10 @@ from typing import Any, cast
 
 import pulumi
 
-from vertex_api.job_kinds import Kind
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.problem_limit import take_one_more_than_shown
-from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.job import Job
+from vertex_api.names import Kind, did_you_mean
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import canonicalize, first_problems
 
 from ..runtime.foundation import Foundation
 from ..runtime.resource import has_output
@@ -39,7 +37,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     foundation: Foundation,
     secrets: Mapping[str, Any],
     result_names_by_job: ResultNamesByJob,
-) -> tuple[pulumi.Input[CanonicalSpec | None], shapes.Lifecycle]:
+) -> tuple[pulumi.Input[Job | None], shapes.Lifecycle]:
     """Return the spec and the lifecycle of a job in canonical form, and record every problem in the `program_jobs`.
 
     The spec is None if the job has problems. Only the references are validated at once of a spec that has outputs of
@@ -48,7 +46,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     program_jobs, labels = foundation.program_jobs, foundation.job_labels
     is_adopted = "adopt" in lifecycle
 
-    def canonicalize_spec_and_find_violations(known_spec: Any) -> tuple[CanonicalSpec | None, list[Violation]]:
+    def canonicalize_spec_and_find_violations(known_spec: Any) -> tuple[Job | None, list[Violation]]:
         canonical, problems = canonicalize_declared_spec_and_find_problems(
             kind, known_spec, is_name_required=not is_adopted
         )
@@ -63,7 +61,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
     )
     if problem := formats.find_output_name_problem(name):
         violations.insert(0, ((), problem))
-    reference_violations = take_one_more_than_shown(_find_reference_violations(spec, secrets, result_names_by_job))
+    reference_violations = first_problems(_find_reference_violations(spec, secrets, result_names_by_job))
     if has_output(spec):
         is_valid = program_jobs.apply_rules_record_and_get_validity(
             kind, name, None, [*violations, *reference_violations]
@@ -83,7 +81,7 @@ def _canonicalize_lifecycle_and_find_violations(
     kind: Kind, lifecycle: Mapping[str, Any], location_name: str
 ) -> tuple[shapes.Lifecycle, list[Violation]]:
     file_only = [key for key in _FILE_ONLY_KEYS if key in lifecycle]
-    canonical, problems = canonicalize_and_find_shape_problems(
+    canonical, problems = canonicalize(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     violations: list[Violation] = [
@@ -113,12 +111,12 @@ def _find_reference_violations(
             yield path, interpolation.not_allowed(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
-                suggestion = suggestion_or_known_names_text(name, secrets)
+                suggestion = did_you_mean(name, secrets)
                 yield path, f"${{{reference}}} is not among the secrets of this job{suggestion}"
         else:
             job, result = split_result(name, result_names_by_job)
             if job not in result_names_by_job:
-                suggestion = suggestion_or_known_names_text(job, result_names_by_job)
+                suggestion = did_you_mean(job, result_names_by_job)
                 yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
             elif (known := result_names_by_job[job]) is not None and result not in known:
                 yield path, unknown_result(name, job, result, known)

@@ -5,10 +5,8 @@ from typing import Any, Generic, TypeVar
 
 import pulumi
 
-from vertex_api import types
-from vertex_api.job_results.result_names_and_values import list_available_result_names
-from vertex_api.training_pipelines import pipeline_declaration_types
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api import pipelines, types
+from vertex_api.job import Job
 
 from ..runtime.foundation import Foundation
 from ..runtime.resource import DynamicResource, when_known
@@ -22,7 +20,7 @@ from .spec_defaults import copy_with_defaults_and_output_folder
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
-TrainingPipelineArgs = pipeline_declaration_types.TrainingPipeline
+TrainingPipelineArgs = pipelines.TrainingPipeline
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
@@ -55,7 +53,7 @@ class _Job(DynamicResource, Generic[Spec]):
         canonical: Any = spec
         # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
         # report a slip in a dict as one mismatch of the whole, without the field.
-        is_validated = isinstance(canonical, CanonicalSpec | pulumi.Output)
+        is_validated = isinstance(canonical, Job | pulumi.Output)
         if not is_validated:
             canonical, lifecycle = canonicalize_spec_and_lifecycle_and_record_problems(
                 kind,
@@ -128,9 +126,9 @@ class _Job(DynamicResource, Generic[Spec]):
     @property
     def available_result_names_or_none(self) -> Sequence[str] | None:
         """The names of the results that other jobs may refer to; None if they are not known yet."""
-        if self._is_adopted or not isinstance(self._spec, CanonicalSpec):
+        if self._is_adopted or not isinstance(self._spec, Job):
             return None
-        return list_available_result_names(self._spec)
+        return self._spec.result_names
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
@@ -156,5 +154,5 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def _has_stack_tensorboard_reference(spec: CanonicalSpec) -> bool:
+def _has_stack_tensorboard_reference(spec: Job) -> bool:
     return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)

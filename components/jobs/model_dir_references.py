@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vertex_api.job_results.result_names_and_values import MODEL_DIR
+from vertex_api.job import MODEL_DIR
 
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
@@ -31,7 +31,7 @@ def copy_jobs_with_model_dirs_and_referenced_jobs(
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec, inherited = job.required_valid_spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.copy_with_all_fields_replaced(interpolation.resolve(spec.fields, tables))
+            spec = spec.replace(interpolation.resolve(spec.fields, tables))
             inherited = {split_result(result, names)[0] for result in collect_result_references(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.job_kinds import Kind
-from vertex_api.resource_names import ResourceName
-from vertex_api.scalar_types import quote_value
-from vertex_api.validation.canonical_spec import canonicalize_stored_spec
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import format_path
+from vertex_api.job import stored_job
+from vertex_api.messages import KeyPath, show_path
+from vertex_api.names import Kind, ResourceName
+from vertex_api.scalars import quote
 
 from ..errors import SubmitFailed
 from ..runtime.target import Target
@@ -55,7 +53,7 @@ def find_adoption_violation_messages(
 def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, reference_tables: Tables) -> Job:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.require(ResourceName.parse(resource_name))
-    actual = canonicalize_stored_spec(inputs.spec.kind, job).fields
+    actual = stored_job(inputs.spec.kind, job).fields
     if lines := list(_iterate_difference_lines(inputs.spec.fields, actual, reference_tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
@@ -76,13 +74,13 @@ def _iterate_difference_lines(
         for index, pair in enumerate(zip(declared, actual, strict=True)):
             yield from _iterate_difference_lines(*pair, reference_tables, (*path, index))
     elif not is_equal_after_resolving_references(declared, actual, reference_tables):
-        yield f"  {format_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
+        yield f"  {show_path(path)}: {_describe_value_difference_without_secrets(declared, actual, reference_tables)}"
 
 
 def _describe_value_difference_without_secrets(declared: Any, actual: Any, reference_tables: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in interpolation.references(declared)):
-        return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
+        return f"the job has another value than {quote(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    actual_text = quote_value(replace_secrets_with_references(actual, reference_tables))
-    return f"{quote_value(declared)} declared, and the job has {'nothing' if actual is None else actual_text}"
+    actual_text = quote(replace_secrets_with_references(actual, reference_tables))
+    return f"{quote(declared)} declared, and the job has {'nothing' if actual is None else actual_text}"

@@ -5,11 +5,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from vertex_api.client_errors import NotFound
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_api.job_results.pipeline_results import TUNING_JOB
-from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
+from vertex_api.errors import NotFound
+from vertex_api.job import TUNING_JOB
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, ResourceName
+from vertex_api.pipelines import backing_job_name
 
 from ..runtime import target
 from ..runtime.target import Target
@@ -84,5 +83,5 @@ def fetch_tuning_job_of_pipeline_or_same_job(api: Target, job: Job) -> Job:
 
 
 def _get_tuning_job_name_or_none(job: Job) -> str | None:
-    name = get_backing_job_resource_name_or_none(job)
+    name = backing_job_name(job)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.job_results.pipeline_results import TUNING_JOB
-from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
-from vertex_api.studies.objectives_and_safety_metrics import parse_objectives
-from vertex_api.studies.trial_results import count_ended_trials, find_best_trial_summary_or_none
+from vertex_api.job import TUNING_JOB
+from vertex_api.names import TERMINAL_STATES, short_state
+from vertex_api.studies import count_ended, find_best, objectives_of
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
@@ -55,32 +54,32 @@ def describe_run_summary_change_or_none(
     if previous_run_summary == run_summary:
         return None
     previous_state = previous_run_summary.get("state", run_summary["state"])
-    arrow = f"{strip_state_prefix(previous_state)} → " if previous_state != run_summary["state"] else ""
+    arrow = f"{short_state(previous_state)} → " if previous_state != run_summary["state"] else ""
     done = (
         f", {run_summary['trials']['ended']} of {run_summary['trials']['of']} trials done"
         if "trials" in run_summary
         else ""
     )
     error = f": {run_summary['error']}" if run_summary.get("error") else ""
-    return f"{job_name}: {arrow}{strip_state_prefix(run_summary['state'])}{done}{error}"
+    return f"{job_name}: {arrow}{short_state(run_summary['state'])}{done}{error}"
 
 
 def _describe_state_and_trials(job: Job) -> str:
-    state, tuning_job = strip_state_prefix(job["state"]), job.get(TUNING_JOB, job)
+    state, tuning_job = short_state(job["state"]), job.get(TUNING_JOB, job)
     if state == "RUNNING" and "startTime" in job:
         minutes = count_minutes_since_creation(job, _parse_iso_time_to_unix_seconds(job["startTime"]))
         state += f" after {minutes} min in the queue" if minutes else ""
     if "studySpec" not in tuning_job:
         return state
-    metric = parse_objectives(tuning_job["studySpec"])[0].id
-    best_trial = find_best_trial_summary_or_none(tuning_job)
+    metric = objectives_of(tuning_job["studySpec"])[0].id
+    best_trial = find_best(tuning_job)
     best = f", best {metric} {best_trial['metrics'][metric]:.4g} in trial {best_trial['id']}" if best_trial else ""
-    return f"{state}, {count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
+    return f"{state}, {count_ended(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 
 
 def _iterate_state_lines_with_names(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
-    states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
+    states = {name: short_state(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):
         yield f"{state}: {join_first_names_and_count_others([name for name in jobs if states[name] == state])}"
 
@@ -91,14 +90,14 @@ def _render_done_job_and_trial_counts(jobs: Mapping[str, Job]) -> str:
     tuning_jobs = [tuning_job for job in jobs.values() if "studySpec" in (tuning_job := job.get(TUNING_JOB, job))]
     if len(tuning_jobs) > 1:
         total = sum(int(job["maxTrialCount"]) for job in tuning_jobs)
-        text += f", {sum(map(count_ended_trials, tuning_jobs))} of {total} trials done"
+        text += f", {sum(map(count_ended, tuning_jobs))} of {total} trials done"
     return text
 
 
 def _iterate_unstarted_job_lines(jobs_by_name: Mapping[str, Job], now: float) -> Iterator[str]:
     """Yield a line for each state before RUNNING: its jobs that are a minute old, since when, and why."""
     for state, reason in _QUEUE_REASONS.items():
-        queued = [name for name, job in jobs_by_name.items() if strip_state_prefix(job["state"]) == state]
+        queued = [name for name, job in jobs_by_name.items() if short_state(job["state"]) == state]
         minutes = {name: count_minutes_since_creation(jobs_by_name[name], now) for name in queued}
         if longest_first := sorted(filter(minutes.get, queued), key=lambda name: -minutes[name]):
             names = join_first_names_and_count_others(longest_first)

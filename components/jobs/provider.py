@@ -6,14 +6,13 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.output import Unknown
 
-from vertex_api.client_errors import NotFound
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.resource_names import ResourceName
-from vertex_api.studies.trial_results import count_ended_trials, find_best_trial_summary_or_none
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
-from vertex_api.validation.canonical_spec import canonicalize_stored_spec
-from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
-from vertex_api.validation.shape_validation import get_value_at_path_or_none
+from vertex_api.errors import NotFound
+from vertex_api.job import stored_job
+from vertex_api.messages import value_at
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind, ResourceName
+from vertex_api.pipelines import backing_job_name
+from vertex_api.studies import count_ended, find_best
+from vertex_api.validation.shape import shown_problems
 
 from ..runtime import target
 from ..runtime.pacing import current
@@ -51,9 +50,9 @@ class JobProvider(Provider):
         adopt, declared = inputs.get("adopt"), inputs["spec"]
         spec, problems = canonicalize_declared_spec_and_find_problems(self.kind, declared, is_name_required=not adopt)
         failures = [
-            dynamic.CheckFailure(f"spec.{problem.path_text}", problem.message)
+            dynamic.CheckFailure(f"spec.{problem.place}", problem.message)
             for problem in problems
-            if not isinstance(get_value_at_path_or_none(declared, problem.path), Unknown)
+            if not isinstance(value_at(declared, problem.path), Unknown)
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
@@ -66,7 +65,7 @@ class JobProvider(Provider):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
             _record_submissions_and_print_total_if_last_and_slow(inputs, None, is_replaced=False)
-        shown, more = select_shown_problems_and_more_text(failures)
+        shown, more = shown_problems(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
 
@@ -100,9 +99,7 @@ class JobProvider(Provider):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
-        spec = copy_declared_with_differing_actual_values(
-            inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables
-        )
+        spec = copy_declared_with_differing_actual_values(inputs.spec.fields, stored_job(self.kind, job).fields, tables)
         return self.read_result(id_, {**props, "spec": spec}, **_copy_results_property_if_any(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
@@ -174,7 +171,7 @@ def _copy_results_property_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
 def _fetch_and_build_run_summary(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
-    logged_job = ResourceName.parse(get_backing_job_resource_name_or_none(job) or job["name"])
+    logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
     run = {
         "name": job["name"],
         "state": job["state"],
@@ -184,8 +181,8 @@ def _fetch_and_build_run_summary(api: Target, job: Mapping[str, Any]) -> dict[st
     if "error" in job:
         run["error"] = job["error"].get("message", "")
     tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
-    if ended := count_ended_trials(tuning_job):
+    if ended := count_ended(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
-        if best_trial := find_best_trial_summary_or_none(tuning_job):
+        if best_trial := find_best(tuning_job):
             run["bestTrial"] = best_trial
     return run

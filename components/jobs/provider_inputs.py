@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
+from vertex_api.job import Job, stored_job
+from vertex_api.names import Kind
 
 from ..schema import interpolation
 from ..schema.declared_job import get_deletion_policy
@@ -30,7 +30,7 @@ class JobInputs:
     TensorBoard that the stack creates, None if the job does not use it.
     """
 
-    spec: CanonicalSpec
+    spec: Job
     owner: str
     parent: str
     secrets: Mapping[str, str]
@@ -44,7 +44,7 @@ class JobInputs:
     def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "JobInputs":
         """Parse the properties of a resource. The engine hands whole numbers over as floats."""
         return cls(
-            spec=canonicalize_stored_spec(kind, props["spec"]),
+            spec=stored_job(kind, props["spec"]),
             owner=props["owner"],
             parent=props["parent"],
             secrets=props.get("secrets") or {},

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vertex_api.calls.retry_rules import find_propagation
-from vertex_api.client_errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded
-from vertex_api.estimates.needed_quota import METRIC_PREFIX, estimate_quota_by_metric
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded
+from vertex_api.estimates.quota import METRIC_PREFIX, needed_quota
+from vertex_api.job import Job
+from vertex_api.retry import find_propagation
 
 from ..runtime.target import Target
 
@@ -16,7 +16,7 @@ _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 
 
 @contextmanager
-def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator[None]:
+def reraise_refusals_with_remedies(spec: Job, api: Target) -> Iterator[None]:
     """Raise refusals that users meet again and again with what to do about them, in one line."""
     try:
         yield
@@ -35,9 +35,9 @@ def reraise_refusals_with_remedies(spec: CanonicalSpec, api: Target) -> Iterator
         raise type(error)(f"{error}; {remedy}") from error
 
 
-def build_quota_refusal_message(metrics: tuple[str, ...], spec: CanonicalSpec, region: str, page_url: str) -> str:
+def build_quota_refusal_message(metrics: tuple[str, ...], spec: Job, region: str, page_url: str) -> str:
     """Return what a job needs of the quotas that do not cover it in `region`, and the page to ask for more."""
-    needs = estimate_quota_by_metric(spec)
+    needs = needed_quota(spec)
 
     def render_metric_with_need(metric: str) -> str:
         amount = needs.get(metric.removeprefix(METRIC_PREFIX))

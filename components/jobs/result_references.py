@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vertex_api.job_results.result_names_and_values import build_job_results
-from vertex_api.job_states import SUCCEEDED_STATES
-from vertex_api.resource_names import ResourceName
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import KeyPath
+from vertex_api.job import Job, job_results
+from vertex_api.messages import KeyPath
+from vertex_api.names import SUCCEEDED_STATES, ResourceName
 
 from ..errors import SubmitFailed
 from ..runtime.target import Target
@@ -19,7 +17,7 @@ ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
 
 
-def collect_result_references(spec: CanonicalSpec) -> set[str]:
+def collect_result_references(spec: Job) -> set[str]:
     """Return the references to results in a spec, without their table and paths."""
     tables = (reference.partition(".") for _, reference in interpolation.references(spec.fields))
     return {reference for table, _, reference in tables if table == interpolation.JOBS}
@@ -43,7 +41,7 @@ def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str
         if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")
     complete_jobs = fetch_and_attach_tuning_jobs_to_copies(api, inputs.project_and_stack_name, jobs)
-    job_results = {name: {"name": job["name"], **build_job_results(job)} for name, job in complete_jobs.items()}
+    job_results = {name: {"name": job["name"], **job_results(job)} for name, job in complete_jobs.items()}
     values = {}
     for reference, (name, path) in paths.items():
         value = _find_result_value_or_none(job_results[name], path)

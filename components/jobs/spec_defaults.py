@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import KeyPath
+from vertex_api.job import Job
+from vertex_api.messages import KeyPath
 
 from ..runtime.foundation import Foundation
 from .recovery.job_digests import compute_run_digest
 
 
 def copy_with_defaults_and_output_folder(
-    spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
-) -> CanonicalSpec:
+    spec: Job, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
+) -> Job:
     """Return the spec with what it leaves out: the foundation's defaults, and a folder for each run."""
     whole = copy_with_defaults(spec, foundation)
     if "baseOutputDirectory" in whole.job_spec:
@@ -21,7 +21,7 @@ def copy_with_defaults_and_output_folder(
     return copy_with_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
 
 
-def copy_with_defaults(spec: CanonicalSpec, foundation: Foundation) -> CanonicalSpec:
+def copy_with_defaults(spec: Job, foundation: Foundation) -> Job:
     """Return the spec with one replica a pool, and the foundation's fields, labels and encryption key."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
     pools = job_spec["workerPoolSpecs"]
@@ -31,13 +31,13 @@ def copy_with_defaults(spec: CanonicalSpec, foundation: Foundation) -> Canonical
         fields["labels"] = {**foundation.job_labels, **fields.get("labels", {})}
     if foundation.encryption_key is not None:
         fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
-    return CanonicalSpec(spec.kind, fields)
+    return Job(spec.kind, fields)
 
 
-def copy_with_output_folder(spec: CanonicalSpec, folder_uri: str) -> CanonicalSpec:
+def copy_with_output_folder(spec: Job, folder_uri: str) -> Job:
     """Return the spec with another output folder."""
     job_spec = {**spec.job_spec, "baseOutputDirectory": {"outputUriPrefix": folder_uri}}
-    return spec.copy_with_all_fields_replaced(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
+    return spec.replace(_copy_with_value(spec.fields, spec.job_spec_path, job_spec))
 
 
 def _copy_with_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:

@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from vertex_api.client_errors import Interrupted, RateLimited, Unavailable
-from vertex_api.job_results.pipeline_results import TUNING_JOB
-from vertex_api.job_results.result_names_and_values import build_job_results
-from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
-from vertex_api.resource_names import ResourceName
+from vertex_api.errors import Interrupted, RateLimited, Unavailable
+from vertex_api.job import TUNING_JOB, job_results
+from vertex_api.names import SUCCEEDED_STATES, TERMINAL_STATES, ResourceName
 
 from ..errors import TrainingFailed
 from ..runtime import target
@@ -60,7 +58,7 @@ def print_progress_until_all_succeed_and_get_results(
             for name, job in jobs.items():
                 notes = failure_diagnosis.iterate_unreported_metric_lines(job.get(TUNING_JOB, job))
                 _print_lines(*(f"{name}: {note}" for note in notes))
-            return {name: build_job_results(job) for name, job in jobs.items()}
+            return {name: job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
         pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         _raise_if_overdue(api_parent, pending, jobs, deadlines_by_job, waited)

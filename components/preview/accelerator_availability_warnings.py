@@ -5,15 +5,15 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.estimates.regional_availability import (
+from vertex_api.estimates.availability import (
     AS_OF,
     PAGE,
     REGIONS,
-    find_unavailable_accelerators,
-    find_unavailable_pool_accelerators,
-    get_regions_by_accelerator,
+    accelerator_regions,
+    missing_accelerators,
+    missing_in_pools,
 )
-from vertex_api.name_suggestions import find_closest_name_or_none
+from vertex_api.names import closest_name
 
 from ..schema.declared_job import DeclaredJob
 from ..settings import gcp_stack_rules
@@ -37,16 +37,16 @@ def render_availability_warning_lines(
 ) -> list[str]:
     """Return a line for an unknown region, or for each accelerator that the region does not offer."""
     if region not in REGIONS:
-        near = find_closest_name_or_none(region, REGIONS)
+        near = closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
-    unavailable = {job.name: find_unavailable_accelerators(job.required_valid_spec, region) for job in jobs}
-    unavailable[gcp_stack_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(resource_pools, region)
+    unavailable = {job.name: missing_accelerators(job.required_valid_spec, region) for job in jobs}
+    unavailable[gcp_stack_rules.PERSISTENT_RESOURCE] = missing_in_pools(resource_pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]
         others = f" and {len(users) - MAX_NAMES} more" if len(users) > MAX_NAMES else ""
-        places = ", ".join(get_regions_by_accelerator().get(accelerator, ())) or "no known region"
+        places = ", ".join(accelerator_regions().get(accelerator, ())) or "no known region"
         absence = f"{accelerator} is not offered for training in {region} as of {AS_OF}"
         lines.append(f"{absence} ({', '.join(users[:MAX_NAMES])}{others}); offered in {places}")
     return [*lines, f"Tables change: see {PAGE}"] if lines else []

@@ -7,9 +7,8 @@ from datetime import date
 import pulumi
 
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.needed_quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota_by_metric
-from vertex_api.estimates.persistent_resources import estimate_max_persistent_resource_quota_by_metric
-from vertex_api.estimates.price_table import is_price_old
+from vertex_api.estimates.prices import is_old
+from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC, needed_quota, persistent_quota
 
 from ..schedules.preview_lines import render_schedule_cost_lines
 from ..settings import gcp_stack_rules
@@ -36,9 +35,9 @@ def show_cost(settings: Settings) -> None:
 def estimate_quotas_by_job_and_metric(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
     jobs = (*settings.jobs, *settings.scheduled_jobs)
-    quotas = {job.name: estimate_quota_by_metric(job.required_valid_spec) for job in jobs}
+    quotas = {job.name: needed_quota(job.required_valid_spec) for job in jobs}
     if machines := [pool for _, pool in gcp_stack_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
-        quotas[gcp_stack_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_quota_by_metric(machines)
+        quotas[gcp_stack_rules.PERSISTENT_RESOURCE] = persistent_quota(machines)
     return quotas
 
 
@@ -69,10 +68,10 @@ def render_cost_lines(
         f"  list-price estimate, {as_of}{_EXCLUDED}",
         f"  quota: what each job takes while it runs, and all at once; {METRIC_PREFIX}NAME",
     ]
-    if any(UNKNOWN_METRIC_MARK in row[-1] for row in rows):
-        lines.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
+    if any(UNKNOWN_METRIC in row[-1] for row in rows):
+        lines.append(f"  {UNKNOWN_METRIC} the name of this quota is not on file")
     lines += _render_note_lines(costs, shown)
-    if days and is_price_old(min(days), today):
+    if days and is_old(min(days), today):
         lines.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
     return lines
 

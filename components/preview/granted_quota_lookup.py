@@ -20,7 +20,7 @@ from google.protobuf import json_format, struct_pb2
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor
 
-from vertex_api.estimates.granted_quota_parsing import SERVICE, get_granted_amounts_by_metric
+from vertex_api.estimates.quota import SERVICE, granted_quota
 
 from ..errors import GrantedQuotasUnknown
 from ..runtime.gcp_imports import defer_pulumi_gcp
@@ -80,7 +80,7 @@ def fetch_granted_quota_amounts(project: str, region: str, metrics: Collection[s
     if response.failures:
         raise GrantedQuotasUnknown(explain_unknown_quotas(response.failures[0].reason, project))
     answer: struct_pb2.Struct = getattr(response, "return")
-    return get_granted_amounts_by_metric(_select_quota_infos(answer, metrics), region)
+    return granted_quota(_select_quota_infos(answer, metrics), region)
 
 
 def explain_unknown_quotas(provider_text: str, project: str) -> str:

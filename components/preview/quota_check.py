@@ -6,12 +6,7 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.estimates.needed_quota import METRIC_PREFIX, build_quota_page_url
-from vertex_api.estimates.quota_shortages import QuotaShortage, find_quota_shortages
-from vertex_api.estimates.quota_table_rendering_and_parsing import (
-    format_granted_amount,
-    render_quota_table_lines_summed_over_jobs,
-)
+from vertex_api.estimates.quota import METRIC_PREFIX, Shortage, find_shortages, quota_page, quota_table, show_grant
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..settings.settings import Settings
@@ -53,12 +48,12 @@ def _look_up_granted_and_warn_or_block(settings: Settings, needed: NeededByJob) 
         pulumi.log.info(f"Quota in {region}: what {project} is granted is unknown: {error}")
         return
     granted = {metrics[name]: amount for name, amount in amounts.items()}
-    shortages = find_quota_shortages(needed, granted)
+    shortages = find_shortages(needed, granted)
     is_blocking = settings.guardrails.get("quotaCheck") == "block"
     refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
     lines = {each.metric: render_shortage_line(project, region, each) for each in shortages}
     if pulumi.runtime.is_dry_run():
-        pulumi.log.info("\n".join(render_quota_table_lines_summed_over_jobs(project, region, needed, granted)))
+        pulumi.log.info("\n".join(quota_table(project, region, needed, granted)))
         if warnings := [lines[each.metric] for each in shortages if each not in refused]:
             pulumi.warn("\n".join(warnings))
     if refused:
@@ -66,10 +61,10 @@ def _look_up_granted_and_warn_or_block(settings: Settings, needed: NeededByJob) 
         raise QuotaInsufficient("\n  ".join([heading, *(lines[each.metric] for each in refused)]))
 
 
-def render_shortage_line(project: str, region: str, shortage: QuotaShortage) -> str:
+def render_shortage_line(project: str, region: str, shortage: Shortage) -> str:
     """Return what is needed of a metric by which jobs, what is granted, and where to ask for more."""
-    metric, granted = shortage.metric, f"{format_granted_amount(shortage.granted)} granted to {project} in {region}"
-    more = f"ask for more {METRIC_PREFIX}{metric} at {build_quota_page_url(project)}"
+    metric, granted = shortage.metric, f"{show_grant(shortage.granted)} granted to {project} in {region}"
+    more = f"ask for more {METRIC_PREFIX}{metric} at {quota_page(project)}"
     if shortage.is_by_job:
         return f"{metric}: {_render_job_names_with_needs(shortage.needed_by_job)} cannot run with the {granted}; {more}"
     return (

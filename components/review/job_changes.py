@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.job_kinds import KINDS, Kind
+from vertex_api.names import KINDS, Kind
 
 from ..schema.declared_job import get_deletion_policy
 from .image_and_package_changes import get_nouns_and_names_by_uri

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from vertex_api.client_errors import visible
+from vertex_api.errors import visible
 
 
 def render_code_span(text: str) -> str:

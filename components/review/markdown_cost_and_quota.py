@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from vertex_api.estimates.needed_quota import METRIC_PREFIX
+from vertex_api.estimates.quota import METRIC_PREFIX
 
 from ..runtime.pacing import total_line
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span

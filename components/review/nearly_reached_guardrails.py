@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.scalar_types import parse_seconds
+from vertex_api.scalars import to_seconds
 
 from ..settings import guardrail_checks
 from .preview_document import PreviewDocument
@@ -35,12 +35,12 @@ def find_nearly_reached_guardrails(preview: PreviewDocument, side: StackSide) ->
     ]
     largest: dict[str, NearlyReachedGuardrail] = {}
     for name, spec in side.specs.items():
-        job = spec.backing_spec_or_self
+        job = spec.backing
         values: dict[str, float] = dict(guardrail_checks.count_replicas_and_trials_by_rule(spec.job_spec, job.fields))
         values["maxTimeout"] = side.costs[name].max_seconds
         for rule, value in values.items():
             if rule in rules and (rule not in largest or value > largest[rule].value):
-                limit = parse_seconds(rules[rule]) if rule == "maxTimeout" else rules[rule]
+                limit = to_seconds(rules[rule]) if rule == "maxTimeout" else rules[rule]
                 largest[rule] = NearlyReachedGuardrail(
                     rule, value, limit, "seconds" if rule == "maxTimeout" else "", name
                 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vertex_api.estimates.quota_table_rendering_and_parsing import parse_granted_amount_texts_by_metric
+from vertex_api.estimates.quota import parse_quota_table
 
 from .data_losses import DataLoss, find_data_losses
 from .grant_changes import Grant, find_grant_changes
@@ -87,7 +87,7 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         before=before.totals if before else None,
         after=after.totals if after else None,
         near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
-        granted_quota=parse_granted_amount_texts_by_metric(each.message for each in preview.diagnostics),
+        granted_quota=parse_quota_table(each.message for each in preview.diagnostics),
         submissions=Submissions(
             sum(job.creation_and_deletion_count for job in all_jobs), get_max_submissions_per_minute_or_none(preview)
         ),

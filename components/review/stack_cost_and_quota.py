@@ -5,14 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE
-from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
-from vertex_api.estimates.needed_quota import estimate_quota_by_metric
-from vertex_api.estimates.persistent_resources import (
-    estimate_max_persistent_resource_cost,
-    estimate_max_persistent_resource_quota_by_metric,
-)
-from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
+from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
+from vertex_api.estimates.quota import needed_quota, persistent_quota
+from vertex_api.job import Job, stored_job
+from vertex_api.retry import SUBMISSIONS_PER_MINUTE
 
 from ..runtime import pacing
 from ..runtime.target import CLOUD_PREFIX
@@ -55,7 +51,7 @@ class StackSide:
 
     costs: Mapping[str, Cost]
     quotas: Mapping[str, Mapping[str, int]]
-    specs: Mapping[str, CanonicalSpec]
+    specs: Mapping[str, Job]
     unknown: tuple[str, ...]
 
     @classmethod
@@ -64,7 +60,7 @@ class StackSide:
         prices = merge_prices(preview.valid_part_of_stack_config.get("prices"))
         costs: dict[str, Cost] = {}
         quotas: dict[str, Mapping[str, int]] = {}
-        specs: dict[str, CanonicalSpec] = {}
+        specs: dict[str, Job] = {}
         unknown: list[str] = []
         for step in preview.steps:
             inputs = step.new_inputs if is_after else step.old_inputs
@@ -73,13 +69,13 @@ class StackSide:
             if step.type == _PERSISTENT_RESOURCE_TYPE:
                 pools = [_restore_integers_and_drop_empty_values(pool) for pool in inputs.get("resourcePools") or []]
                 name = gcp_stack_rules.PERSISTENT_RESOURCE
-                costs[name] = estimate_max_persistent_resource_cost(pools, str(inputs.get("location")), prices)
-                quotas[name] = estimate_max_persistent_resource_quota_by_metric(pools)
+                costs[name] = persistent_cost(pools, str(inputs.get("location")), prices)
+                quotas[name] = persistent_quota(pools)
             elif step.type in KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):
                 try:
-                    spec = canonicalize_stored_spec(KINDS_BY_TYPE[step.type], inputs["spec"])
+                    spec = stored_job(KINDS_BY_TYPE[step.type], inputs["spec"])
                     region = str(inputs["parent"]).rpartition("/")[2]
-                    cost, quota = estimate_cost_of_priced_parts(spec, region, prices), estimate_quota_by_metric(spec)
+                    cost, quota = estimate_cost(spec, region, prices), needed_quota(spec)
                 except (AttributeError, KeyError, TypeError, ValueError):
                     # A text stands in place of a part that a preview does not know, or that is secret.
                     unknown.append(step.name)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pulumi
 
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.schedules import ScheduleRequest
 
 from .program_job_validation import ProgramJobs
 

@@ -1,6 +1,6 @@
 """Imports of `pulumi_gcp` that wait for a resource's use: each package imports all its resources at once."""
 
-from vertex_api.deferred_packages import register_deferred_package
+from vertex_api.deferred import defer
 
 _PACKAGES = (
     "artifactregistry",
@@ -25,6 +25,6 @@ def defer_pulumi_gcp() -> None:
     Call it before `pulumi_gcp` is imported; later, it does nothing. A preview of a small stack takes a tenth less
     processor time with it.
     """
-    register_deferred_package("pulumi_gcp")
+    defer("pulumi_gcp")
     for package in _PACKAGES:
-        register_deferred_package(f"pulumi_gcp.{package}")
+        defer(f"pulumi_gcp.{package}")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from functools import cache, partial
 
-from vertex_api.calls.submission_pace import SubmissionPace, estimate_min_submission_seconds
+from vertex_api.retry import Pace, least_seconds
 
 CONFIG_KEY = "vertex-training:submissionsPerMinute"
 _PROGRESS_SECONDS = 60.0
@@ -59,24 +59,22 @@ class Pacing:
         self.count = SubmissionCount()
         self._override: int | None = None
         self._lock = threading.Lock()
-        self._paces: dict[str, SubmissionPace] = {}
+        self._paces: dict[str, Pace] = {}
         self._last_line: float | None = None
 
     def override(self, per_minute: str | None) -> None:
         """Take the value of `CONFIG_KEY`, which the program has checked, instead of the target's default."""
         self._override = int(per_minute) if per_minute else None
 
-    def pace(self, location: str, default_per_minute: int | None) -> SubmissionPace | None:
+    def pace(self, location: str, default_per_minute: int | None) -> Pace | None:
         """Return the pace of a location, always the same one; None if submissions there are not paced."""
         per_minute = self._override or default_per_minute
         if per_minute is None:
             return None
         with self._lock:
-            return self._paces.setdefault(
-                location, SubmissionPace(per_minute, partial(self._print_progress, per_minute))
-            )
+            return self._paces.setdefault(location, Pace(per_minute, partial(self._print_progress, per_minute)))
 
-    def decide(self, job_name: str, submissions: int, pace: SubmissionPace | None) -> None:
+    def decide(self, job_name: str, submissions: int, pace: Pace | None) -> None:
         """Record how many submissions a job needs. If that of all is known and they take long, print a line."""
         total = self.count.decide(job_name, submissions)
         if pace and total and total > pace.per_minute and not pace.has_begun:
@@ -101,13 +99,13 @@ def current() -> Pacing:
 
 def total_line(submissions: int, per_minute: int) -> str:
     """Return what a preview says of a stack that needs more than a minute."""
-    least = duration(estimate_min_submission_seconds(submissions, per_minute))
+    least = duration(least_seconds(submissions, per_minute))
     return f"{submissions:,} submissions: at least {least} at {per_minute:,} a minute"
 
 
 def pace_line(submissions: int, per_minute: int) -> str:
     """Return what is said when the first submission has to wait, of at least so many."""
-    seconds = estimate_min_submission_seconds(submissions, per_minute)
+    seconds = least_seconds(submissions, per_minute)
     amount = f"{submissions} of them take at least {duration(seconds)}" if seconds else "each has its turn"
     return f"creating and deleting jobs is paced at {per_minute} a minute ({CONFIG_KEY}): {amount}"
 

@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import pulumi
 
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation import format_path
+from vertex_api.job import Job
+from vertex_api.messages import show_path
+from vertex_api.names import Kind
+from vertex_api.validation.formats import Violation
 
 from ..errors import DeclarationErrors, Problem
 from .resource import when_known
@@ -21,10 +21,10 @@ MAX_NAMES = 5
 class JobRules(Protocol):
     """What a stack requires of the jobs of a program, beyond the rules of the API."""
 
-    def find_job_violations(self, spec: CanonicalSpec, built_image_names: Collection[str]) -> Iterable[Violation]:
+    def find_job_violations(self, spec: Job, built_image_names: Collection[str]) -> Iterable[Violation]:
         """Find the rules that a valid job breaks. `built_image_names` are image URIs of the program, without tags."""
 
-    def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterable[Problem]:
+    def find_cost_limit_problems(self, specs: Mapping[JobKey, Job]) -> Iterable[Problem]:
         """Find the limits of cost that valid jobs break, each alone or all together."""
 
 
@@ -39,11 +39,11 @@ class ProgramJobs:
     def __init__(self, rules: JobRules | None = None) -> None:
         #: What is called with all jobs whose specs are known: at the end of a preview without problems, and in an
         #: update before one of them is registered. It may raise a `pulumi.RunError`.
-        self.on_valid_specs: Callable[[Mapping[JobKey, CanonicalSpec]], object] = len
+        self.on_valid_specs: Callable[[Mapping[JobKey, Job]], object] = len
         #: The URIs, without tags, of the images that the program builds.
         self.built_image_names: set[str] = set()
         self._rules = rules
-        self._specs: dict[JobKey, CanonicalSpec] = {}
+        self._specs: dict[JobKey, Job] = {}
         self._problems: list[Problem] = []
         self._cost_problems: list[Problem] = []
         self._has_new_specs = False
@@ -53,7 +53,7 @@ class ProgramJobs:
         self._preview_validation: pulumi.Output[None] | None = None
 
     def apply_rules_record_and_get_validity(
-        self, kind: Kind, name: str, spec: CanonicalSpec | None, known_violations: Iterable[Violation]
+        self, kind: Kind, name: str, spec: Job | None, known_violations: Iterable[Violation]
     ) -> bool:
         """Record a job, its `known_violations` and the rules that its spec breaks. Return whether it is valid.
 
@@ -65,17 +65,17 @@ class ProgramJobs:
             self._has_new_specs = True
             found += self._rules.find_job_violations(spec, self.built_image_names) if self._rules else ()
         place = format_kind_and_name((kind.type, name))
-        self._problems += [Problem(place, format_path(path), message) for path, message in found]
+        self._problems += [Problem(place, show_path(path), message) for path, message in found]
         if self._preview_validation is None and pulumi.runtime.is_dry_run():
             self._preview_validation = pulumi.Output.from_input(self._await_specs_and_raise_or_call_back())
         return not found
 
     def validate_and_record_spec_when_known(
-        self, kind: Kind, name: str, spec: Any, validate: Callable[[Any], tuple[CanonicalSpec | None, list[Violation]]]
-    ) -> pulumi.Output[CanonicalSpec | None]:
+        self, kind: Kind, name: str, spec: Any, validate: Callable[[Any], tuple[Job | None, list[Violation]]]
+    ) -> pulumi.Output[Job | None]:
         """Validate a spec with outputs as soon as those are known, and record it. Return it, None if it is invalid."""
 
-        def validate_and_record(known_spec: Any) -> CanonicalSpec | None:
+        def validate_and_record(known_spec: Any) -> Job | None:
             self._unknown_specs.pop((kind.type, name), None)
             canonical, violations = validate(known_spec)
             return canonical if self.apply_rules_record_and_get_validity(kind, name, canonical, violations) else None
@@ -86,7 +86,7 @@ class ProgramJobs:
         return canonical
 
     def get_fields_once_all_jobs_are_valid(
-        self, spec: pulumi.Input[CanonicalSpec | None], upstream: Sequence[pulumi.Resource]
+        self, spec: pulumi.Input[Job | None], upstream: Sequence[pulumi.Resource]
     ) -> pulumi.Input[Any]:
         """Return the fields that a job is registered with, failing in an update if any job of the program is invalid.
 
@@ -96,7 +96,7 @@ class ProgramJobs:
             return when_known(lambda known: known.fields if known else pulumi.Output.from_input(pulumi.UNKNOWN), spec)
 
         def raise_if_jobs_invalid_or_get_fields(spec_and_urns: Sequence[Any]) -> Mapping[str, Any] | None:
-            known: CanonicalSpec | None = spec_and_urns[0]
+            known: Job | None = spec_and_urns[0]
             self._raise_if_jobs_invalid_or_call_back()
             return known.fields if known else None
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pulumi import dynamic
 
-from vertex_api.calls import credentials
+from vertex_api import credentials
 
 from . import engine, pacing
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Protocol
 
-from vertex_api.calls import credentials
+from vertex_api import credentials
 
 from ..errors import UploadFailed
 from . import emulator
@@ -134,7 +134,7 @@ def _make_folder(name: str, parent_descriptor: int) -> bool:
 
 
 class CloudStorage:
-    """Cloud Storage, with `vertex_api.calls.credentials`. `STORAGE_EMULATOR_HOST` is its address in tests."""
+    """Cloud Storage, with `vertex_api.credentials`. `STORAGE_EMULATOR_HOST` is its address in tests."""
 
     def exists(self, uri: str) -> bool:
         with _blob(uri) as blob:
@@ -179,7 +179,7 @@ def _blob(uri: str) -> Iterator[Any]:
     from google.auth.exceptions import GoogleAuthError
     from google.cloud.storage import Client
 
-    from vertex_api.calls import bounded_transport
+    from vertex_api import transport
 
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     try:
@@ -187,7 +187,7 @@ def _blob(uri: str) -> Iterator[Any]:
         project = os.environ.get("GOOGLE_CLOUD_PROJECT", "none")
         caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
         with closing(Client(project=project, credentials=caller)) as client:
-            bounded_transport.mount(client._http, MAX_UPLOAD_SECONDS)
+            transport.mount(client._http, MAX_UPLOAD_SECONDS)
             yield client.bucket(bucket).blob(name)
     except GoogleAuthError as error:
         raise UploadFailed(
@@ -198,7 +198,7 @@ def _blob(uri: str) -> Iterator[Any]:
             f"{uri}: Cloud Storage refuses: {' '.join(error.message.split())[:300]}; your account needs "
             "roles/storage.objectUser on the bucket"
         ) from error
-    except bounded_transport.AnswerRefused as error:
+    except transport.AnswerRefused as error:
         raise UploadFailed(f"{uri}: {error}") from error
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
         # What Google's client raises for answers of other types than the API's.

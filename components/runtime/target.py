@@ -6,13 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 
-from vertex_api.calls.retry_rules import LOST_ANSWER_SECONDS
-from vertex_api.calls.retrying_caller import RetryingCaller
-from vertex_api.calls.submission_pace import SUBMISSIONS_PER_MINUTE, SubmissionPace
-from vertex_api.client import Endpoint, JobClient, RestClient
-from vertex_api.client_errors import VertexError
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.resource_names import ResourceName
+from vertex_api.client import Client, Endpoint
+from vertex_api.errors import VertexError
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, ResourceName
+from vertex_api.retry import LOST_ANSWER_SECONDS, SUBMISSIONS_PER_MINUTE, Caller, Pace
 
 from ..errors import SubmitFailed
 from . import emulator, engine, pacing
@@ -72,7 +69,7 @@ class GoogleCloudLinks:
 class Target:
     """An API that is ready for calls: its `client`, the `parent` of jobs (`projects/P/locations/R`), and `links`."""
 
-    client: JobClient
+    client: Client
     parent: str
     links: EmulatorLinks | GoogleCloudLinks
 
@@ -103,11 +100,11 @@ def _cloud_endpoint(region: str) -> Endpoint:
 
 
 @cache
-def _client(endpoint: Endpoint, full_location_name: str) -> JobClient:
+def _client(endpoint: Endpoint, full_location_name: str) -> Client:
     is_local = full_location_name.startswith(LOCAL_PREFIX)
     # An emulator that has been killed starts again, at the same port.
     before_retry = emulator.start if is_local else lambda: None
-    caller = RetryingCaller(
+    caller = Caller(
         pace(full_location_name),
         before_retry,
         partial(print, flush=True),
@@ -115,10 +112,10 @@ def _client(endpoint: Endpoint, full_location_name: str) -> JobClient:
         # The emulator lists a job as soon as it is created, and what its death cuts off is never done later.
         lost_answer_seconds=0.0 if is_local else LOST_ANSWER_SECONDS,
     )
-    return RestClient(endpoint, caller)
+    return Client(endpoint, caller)
 
 
-def pace(full_location_name: str) -> SubmissionPace | None:
+def pace(full_location_name: str) -> Pace | None:
     """Return the pace of submissions to a location; None if they are not paced, as those to the emulator."""
     default = SUBMISSIONS_PER_MINUTE if full_location_name.startswith(CLOUD_PREFIX) else None
     return pacing.current().pace(full_location_name, default)

@@ -1,9 +1,9 @@
-"""The best trial of a tuning job, found by the steps of a workflow as `find_best_trial_summary_or_none` finds it."""
+"""The best trial of a tuning job, found by the steps of a workflow as `studies.find_best` finds it."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
+from vertex_api.studies import study_metrics
 
 from .shared_subworkflows import Steps, build_read_step_fields
 
@@ -13,7 +13,7 @@ _TRIAL_FIELDS = "trials(id,state,parameters,finalMeasurement/metrics)"
 
 def describe_unsupported_metrics_or_none(study_spec: Mapping[str, Any]) -> str | None:
     """Return as text which metrics of a study keep a workflow from finding the best trial, None if it can."""
-    metrics = parse_metrics(study_spec)
+    metrics = study_metrics(study_spec)
     if any(metric.threshold is not None for metric in metrics):
         return "a safety metric"
     return f"{len(metrics)} metrics" if len(metrics) > 1 else None
@@ -21,7 +21,7 @@ def describe_unsupported_metrics_or_none(study_spec: Mapping[str, Any]) -> str |
 
 def build_metric_and_loss_sign_args(study_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `find_best_trial` that depend on the study: its `metric` and the `sign` of losses."""
-    (metric,) = parse_metrics(study_spec)
+    (metric,) = study_metrics(study_spec)
     return {"metric": metric.id, "sign": metric.sign}
 
 

@@ -8,8 +8,7 @@ discovery document), as an execution holds at most 512 KB in its variables.
 
 from typing import Any
 
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.names import SUCCEEDED_STATES, TERMINAL_STATES, TRAINING_PIPELINE
 
 Steps = list[dict[str, Any]]
 OAUTH = {"type": "OAuth2"}

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
-from vertex_api.catalog.output_directories import get_model_directory_or_none
-from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.job_states import TERMINAL_STATES
-from vertex_api.resource_names import build_parent
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.schedules.run_placeholders import (
+from vertex_api.job import Job
+from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder
+from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, location_name
+from vertex_api.scalars import to_seconds
+from vertex_api.schedules import (
     JOB_LABEL,
     RESULTS_TABLE,
     RUN_ID,
     SCHEDULE_LABEL,
-    list_result_references,
+    ScheduledJob,
+    ScheduleRequest,
+    result_references,
 )
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
-from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from . import best_trial_steps
 from .placeholder_expressions import build_expression, convert_placeholder_texts_to_expressions, quote_text
@@ -55,7 +53,7 @@ class WorkflowPlace:
     @property
     def location_url(self) -> str:
         """The URL of the location, below which collections of jobs are."""
-        return f"{self.api_url}{build_parent(self.project, self.region)}"
+        return f"{self.api_url}{location_name(self.project, self.region)}"
 
     @property
     def api_url(self) -> str:
@@ -65,7 +63,7 @@ class WorkflowPlace:
     @property
     def executions_url(self) -> str:
         """The URL of the executions of the workflow."""
-        parent = f"{build_parent(self.project, self.region)}/workflows/{self.name}"
+        parent = f"{location_name(self.project, self.region)}/workflows/{self.name}"
         return f"https://workflowexecutions.googleapis.com/v1/{parent}/executions"
 
 
@@ -99,7 +97,7 @@ def build_workflow_source_text(schedule: ScheduleRequest, place: WorkflowPlace, 
 def build_expressions_by_placeholder(schedule: ScheduleRequest, job_index: int) -> dict[str, str]:
     """Return the expressions of the placeholders in a job: the run's id, and results of earlier jobs."""
     variables = {_RUN: "run"}
-    for reference in list_result_references(schedule.jobs[job_index].body):
+    for reference in result_references(schedule.jobs[job_index].body):
         for earlier, job in enumerate(schedule.jobs[:job_index]):
             result = reference.removeprefix(f"{job.name}.")
             if result != reference and (expression := _build_result_expression_or_none(earlier, job, result)):
@@ -115,10 +113,10 @@ def compute_max_hours(job: ScheduledJob) -> int:
     machines with a `maxWaitDuration` of 0, which counts as a week.
     """
     spec = _build_canonical_spec(job)
-    fields, scheduling = spec.backing_spec_or_self.fields, spec.job_spec.get("scheduling", {})
-    seconds = parse_seconds(get_explicit_timeout_duration_or_none(spec.job_spec) or DEFAULT_TIMEOUT)
+    fields, scheduling = spec.backing.fields, spec.job_spec.get("scheduling", {})
+    seconds = to_seconds(explicit_timeout(spec.job_spec) or DEFAULT_TIMEOUT)
     if scheduling.get("strategy") == "FLEX_START":
-        seconds += parse_seconds(scheduling.get("maxWaitDuration", _DEFAULT_MAX_WAIT)) or parse_seconds(DEFAULT_TIMEOUT)
+        seconds += to_seconds(scheduling.get("maxWaitDuration", _DEFAULT_MAX_WAIT)) or to_seconds(DEFAULT_TIMEOUT)
     rounds: int = -(-fields.get("maxTrialCount", 1) // fields.get("parallelTrialCount", 1))
     return math.ceil((rounds * seconds + _DAY_SECONDS) / 3600)
 
@@ -126,7 +124,7 @@ def compute_max_hours(job: ScheduledJob) -> int:
 def is_best_trial_used_later(schedule: ScheduleRequest, job: ScheduledJob) -> bool:
     """Return whether a job of a schedule is a tuning job of whose best trial another one uses something."""
     later = schedule.jobs[schedule.jobs.index(job) + 1 :]
-    used = {reference for each in later for reference in list_result_references(each.body)}
+    used = {reference for each in later for reference in result_references(each.body)}
     prefixes = (f"{job.name}.{_BEST_TRIAL}", f"{job.name}.{_MODEL_DIR}")
     return bool(_build_canonical_spec(job).study_spec) and any(reference.startswith(prefixes) for reference in used)
 
@@ -138,8 +136,8 @@ def require_study_spec(job: ScheduledJob) -> Mapping[str, Any]:
     return study_spec
 
 
-def _build_canonical_spec(job: ScheduledJob) -> CanonicalSpec:
-    return CanonicalSpec(KINDS[job.collection], job.body)
+def _build_canonical_spec(job: ScheduledJob) -> Job:
+    return Job(KINDS[job.collection], job.body)
 
 
 def _build_result_expression_or_none(index: int, job: ScheduledJob, result: str) -> str | None:
@@ -147,7 +145,7 @@ def _build_result_expression_or_none(index: int, job: ScheduledJob, result: str)
     kind, _, name = result.removeprefix(_BEST_TRIAL).partition(".")
     if result == _MODEL_DIR:
         trial = "${trial}" if spec.study_spec else ""
-        folder = get_model_directory_or_none(spec.job_spec, trial)
+        folder = model_folder(spec.job_spec, trial)
         variables = {_RUN: "run", "trial": f"best_{index}.id"}
         return build_expression(folder, variables)[2:-1] if folder else None
     if spec.study_spec and result == f"{_BEST_TRIAL}id":

@@ -6,8 +6,9 @@ Source of the limits: Google's page "Quotas and limits" of Workflows.
 from collections.abc import Iterator
 from typing import Any
 
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
-from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.messages import KeyPath
+from vertex_api.schedules import ScheduleRequest
+from vertex_api.validation.formats import Violation
 
 from . import best_trial_steps
 from .placeholder_expressions import MAX_EXPRESSION_LENGTH, build_expression, find_unknown_placeholder_texts

@@ -6,9 +6,9 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
-from vertex_api.validation.canonical_spec import canonicalize_stored_spec
+from vertex_api.job import stored_job
+from vertex_api.names import KINDS
+from vertex_api.schedules import ScheduleRequest
 
 from ..errors import SubmitFailed
 from ..runtime.emulator import request
@@ -59,9 +59,7 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
     def __init__(
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        fields: Any = when_known(
-            lambda known: {"scheduleId": known.id, **known.build_json_fields_without_id()}, request
-        )
+        fields: Any = when_known(lambda known: {"scheduleId": known.id, **known.to_json()}, request)
         inputs = {key: item(fields, key) for key in ("scheduleId", *_REQUEST)}
         ours = pulumi.ResourceOptions(replace_on_changes=list(_IDENTITY), delete_before_replace=True)
         super().__init__(
@@ -89,7 +87,5 @@ def _build_url_path(props: Mapping[str, Any]) -> str:
 
 def _build_request_body(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the emulator takes; the engine hands whole numbers over as floats."""
-    jobs = [
-        {**job, "body": canonicalize_stored_spec(KINDS[job["collection"]], job["body"]).fields} for job in props["jobs"]
-    ]
+    jobs = [{**job, "body": stored_job(KINDS[job["collection"]], job["body"]).fields} for job in props["jobs"]]
     return {**{name: props[name] for name in _REQUEST}, "jobs": jobs}

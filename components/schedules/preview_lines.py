@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 from vertex_api.estimates.cost import Cost
 
@@ -20,13 +21,12 @@ _MONTHS = 12
 def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetime) -> str:
     """Return the next three times of a schedule by the clocks of its zone, as one line."""
     # Imported here and below, because most stacks have no schedules.
-    from vertex_api.schedules.cron import iterate_times
-    from vertex_api.schedules.time_zones import get_time_zone
+    from vertex_api.cron import cron_times
 
-    zone = get_time_zone(time_zone)
+    zone = ZoneInfo(time_zone)
     times = [
         f"{time.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
-        for time in islice(iterate_times(cron, time_zone, now), _SHOWN_TIMES)
+        for time in islice(cron_times(cron, time_zone, now), _SHOWN_TIMES)
     ]
     return _NEXT_TIMES_STARTS[paused] + ", ".join(times)
 
@@ -54,9 +54,9 @@ def parse_schedule_cost_texts_by_name(preview_messages: Iterable[str]) -> dict[s
 
 
 def _render_cost_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
-    from vertex_api.schedules.cron import compute_average_times_per_year
+    from vertex_api.cron import times_per_year
 
-    per_month = compute_average_times_per_year(schedule.cron) / _MONTHS
+    per_month = times_per_year(schedule.cron) / _MONTHS
     runs = f"{per_month:,.1f}".removesuffix(".0") + " runs a month"
     unpriced = [item for name in schedule.job_names for item in costs[name].unpriced]
     if unpriced:

@@ -9,15 +9,12 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.job_kinds import Kind
-from vertex_api.job_results.result_names_and_values import list_available_result_names
-from vertex_api.schedules.schedule_request_types import Overlap, ScheduleRequest
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation import (
-    canonicalize_and_find_shape_problems,
-    format_path,
-)
+from vertex_api.job import Job
+from vertex_api.messages import show_path
+from vertex_api.names import Kind
+from vertex_api.schedules import Overlap, ScheduleRequest
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import canonicalize
 
 from ..errors import DeclarationErrors, Problem
 from ..jobs.job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
@@ -48,7 +45,7 @@ class JobTemplate:
     """A job of a schedule, which `pulumi up` does not submit: the `type` of its resource, and the API's fields."""
 
     type: type[CustomJob] | type[HyperparameterTuningJob] | type[TrainingPipeline]
-    spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | pulumi.Input[CanonicalSpec]
+    spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | pulumi.Input[Job]
 
 
 class Schedule(pulumi.ComponentResource):
@@ -139,7 +136,7 @@ def _build_slug(*parts: str) -> str:
 
 def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
-    _, problems = canonicalize_and_find_shape_problems(shapes.Schedule, {**fields, "jobs": [*jobs]})
+    _, problems = canonicalize(shapes.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if problem := formats.find_output_name_problem(name):
         violations.append(((), problem))
@@ -150,30 +147,30 @@ def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mappin
 
 def _validate_record_and_collect_specs(
     schedule_name: str, templates: Mapping[str, JobTemplate], foundation: Foundation
-) -> dict[str, pulumi.Input[CanonicalSpec | None]]:
+) -> dict[str, pulumi.Input[Job | None]]:
     """Return the specs of jobs by name: those of declarations as they are, those of programs validated."""
-    specs: dict[str, pulumi.Input[CanonicalSpec | None]] = {}
+    specs: dict[str, pulumi.Input[Job | None]] = {}
     result_names_by_job: dict[str, Any] = {}
     for job_name, template in templates.items():
         spec: Any = template.spec
-        if not isinstance(spec, CanonicalSpec | pulumi.Output):
+        if not isinstance(spec, Job | pulumi.Output):
             spec = _validate_and_record_spec_of_program(
                 f"{schedule_name}.{job_name}", template, foundation, result_names_by_job
             )
         specs[job_name] = spec
-        is_known = isinstance(spec, CanonicalSpec)
-        result_names_by_job[job_name] = list_available_result_names(spec) if is_known else None
+        is_known = isinstance(spec, Job)
+        result_names_by_job[job_name] = spec.result_names if is_known else None
     return specs
 
 
 def _validate_and_record_spec_of_program(
     name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
-) -> pulumi.Input[CanonicalSpec | None]:
+) -> pulumi.Input[Job | None]:
     kind, program_jobs = template.type.provider.kind, foundation.program_jobs
     spec, _ = canonicalize_spec_and_lifecycle_and_record_problems(
         kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
     )
-    if isinstance(spec, CanonicalSpec):
+    if isinstance(spec, Job):
         is_valid = program_jobs.apply_rules_record_and_get_validity(
             kind, name, None, scheduled_job_rules.find_unschedulable_content_violations(spec)
         )
@@ -181,17 +178,17 @@ def _validate_and_record_spec_of_program(
     if pulumi.runtime.is_dry_run():
         return spec
     registered = program_jobs.get_fields_once_all_jobs_are_valid(spec, foundation.job_dependencies)
-    return when_known(lambda fields: fields and CanonicalSpec(kind, fields), registered)
+    return when_known(lambda fields: fields and Job(kind, fields), registered)
 
 
-def _require_schedulable_spec(schedule_name: str, job_name: str, spec: CanonicalSpec) -> CanonicalSpec:
+def _require_schedulable_spec(schedule_name: str, job_name: str, spec: Job) -> Job:
     """Return a spec without violations that a schedule alone has. Raises DeclarationErrors.
 
     Only specs with outputs of other resources in them can have one here: all others were checked before.
     """
     place = format_kind_and_name((spec.kind.type, f"{schedule_name}.{job_name}"))
     problems = [
-        Problem(place, format_path(path), message)
+        Problem(place, show_path(path), message)
         for path, message in scheduled_job_rules.find_unschedulable_content_violations(spec)
     ]
     if problems:

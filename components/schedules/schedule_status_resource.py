@@ -12,12 +12,9 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.job_results.pipeline_results import TUNING_JOB
-from vertex_api.job_results.result_names_and_values import MODEL_DIR, build_job_results
-from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
-from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.job import MODEL_DIR, TUNING_JOB, job_results
+from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.schedules import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL, ScheduleRequest
 
 from ..jobs.pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
 from ..runtime import target
@@ -91,7 +88,7 @@ def build_run_status(
         state = "SUCCEEDED"
     elif has_ended and by_name.keys() != set(names.values()):
         state = "FAILED"
-    folders = {name: build_job_results(job).get(MODEL_DIR) for name, job in succeeded.items()}
+    folders = {name: job_results(job).get(MODEL_DIR) for name, job in succeeded.items()}
     return {"runId": run_id, "state": state, "modelDirs": {name: folder for name, folder in folders.items() if folder}}
 
 
@@ -129,11 +126,11 @@ def _is_execution_of(run_id: str, execution: Job) -> bool:
 def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
     """Return when a schedule runs next, in UTC as RFC 3339; None for a paused one."""
     # Imported here, because most stacks have no schedules.
-    from vertex_api.schedules.cron import iterate_times
+    from vertex_api.cron import cron_times
 
     if paused:
         return None
-    time = next(iterate_times(cron, time_zone, now), None)
+    time = next(cron_times(cron, time_zone, now), None)
     return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else None
 
 
@@ -170,5 +167,5 @@ def _fetch_and_add_tuning_job_if_pipeline(api: Target, job: Job) -> Job:
 
 def _build_inputs(request: ScheduleRequest) -> dict[str, Any]:
     jobs = [{"name": job.name, "collection": job.collection} for job in request.jobs]
-    fields = request.build_json_fields_without_id()
+    fields = request.to_json()
     return {"scheduleId": request.id, **{key: fields[key] for key in ("cron", "timeZone", "paused")}, "jobs": jobs}

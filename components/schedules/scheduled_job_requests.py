@@ -3,10 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from vertex_api.job_results.result_names_and_values import MODEL_DIR
-from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request_types import ScheduledJob
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import MODEL_DIR, Job
+from vertex_api.schedules import JOB_LABEL, RUN_ID, SCHEDULE_LABEL, ScheduledJob
 
 from ..jobs.spec_defaults import copy_with_defaults, copy_with_output_folder
 from ..runtime.foundation import Foundation
@@ -21,7 +19,7 @@ def build_job_label_value(job_name: str) -> str:
 def build_scheduled_jobs(
     schedule_name: str,
     schedule_id: str,
-    specs_by_name: Mapping[str, CanonicalSpec],
+    specs_by_name: Mapping[str, Job],
     foundation: Foundation,
     tensorboard_name: str | None = None,
 ) -> tuple[ScheduledJob, ...]:
@@ -45,7 +43,7 @@ def build_scheduled_jobs(
             "displayName": f"{whole.fields['displayName']}-{RUN_ID}",
             "labels": {**whole.fields.get("labels", {}), **labels},
         }
-        resolved = whole.copy_with_all_fields_replaced(interpolation.resolve(fields, tables))
+        resolved = whole.replace(interpolation.resolve(fields, tables))
         if resolved.model_dir:
             tables[interpolation.JOBS][f"{name}.{MODEL_DIR}"] = resolved.model_dir
         jobs.append(ScheduledJob(name, spec.kind.collection, resolved.fields))

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
-from vertex_api.validation.shape_validation import FieldProblem
+from vertex_api.job import Job, parse_job
+from vertex_api.names import Kind
+from vertex_api.validation.shape import FieldProblem
 
 from . import interpolation, shapes
 
@@ -23,12 +23,12 @@ class DeclaredJob:
 
     kind: Kind
     name: str
-    valid_spec: CanonicalSpec | None
+    valid_spec: Job | None
     lifecycle: shapes.Lifecycle
     referenced_jobs: frozenset[str] = frozenset()
 
     @property
-    def required_valid_spec(self) -> CanonicalSpec:
+    def required_valid_spec(self) -> Job:
         """The spec of a job without problems, as are all jobs of a `Settings`."""
         assert self.valid_spec is not None, self.name
         return self.valid_spec
@@ -51,11 +51,9 @@ class DeclaredJob:
 
 def canonicalize_declared_spec_and_find_problems(
     kind: Kind, body: Any, *, is_name_required: bool
-) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
+) -> tuple[Job | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and the problems."""
-    return canonicalize_spec_and_find_problems(
-        kind, body, is_name_required=is_name_required, is_unresolved_value=interpolation.is_unresolved
-    )
+    return parse_job(kind, body, is_name_required=is_name_required, is_unresolved_value=interpolation.is_unresolved)
 
 
 def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.schedules.schedule_request_types import Overlap
+from vertex_api.schedules import Overlap
 
 
 @dataclass(frozen=True)

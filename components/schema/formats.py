@@ -6,8 +6,8 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 
-from vertex_api.scalar_types import Duration, Int32, String, parse_seconds
-from vertex_api.validation.rules import text_formats
+from vertex_api.scalars import Duration, Int32, String, to_seconds
+from vertex_api.validation import formats
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 NAME_FORM = 'lower-case letters, digits, "-", "_" and ".", at most 63'
@@ -53,8 +53,8 @@ class _Pattern(_Validator):
 class _Format(_Validator):
     """Accepts texts of a format that the rules for jobs use too."""
 
-    def __init__(self, text_format: text_formats.TextFormat) -> None:
-        super().__init__(text_format.matches, text_format.build_mismatch_message)
+    def __init__(self, text_format: formats.Format) -> None:
+        super().__init__(text_format.matches, text_format.mismatch)
 
 
 def _convert_to_text_if_integer(value: object) -> object:
@@ -89,11 +89,11 @@ BucketFolder = Annotated[String, _Pattern(r"/|(?!gs:)[^/\n]+(/[^/\n]+)*/?", _FOL
 _KEY = "projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"
 KeyName = Annotated[String, _Pattern(_KEY, "projects/P/locations/R/keyRings/K/cryptoKeys/C")]
 """Keys of buckets and registries may be in a multi-region such as `us`, unlike those of jobs."""
-NetworkName = Annotated[String, _Format(text_formats.NETWORK)]
-AttachmentName = Annotated[String, _Format(text_formats.NETWORK_ATTACHMENT)]
+NetworkName = Annotated[String, _Format(formats.NETWORK)]
+AttachmentName = Annotated[String, _Format(formats.NETWORK_ATTACHMENT)]
 _COMPUTE_NAME = "a name of Compute Engine: lowercase letters, digits and hyphens, at most 63, a letter first"
 ComputeName = Annotated[String, _Pattern("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", _COMPUTE_NAME)]
-TensorboardName = Annotated[String, _Format(text_formats.TENSORBOARD)]
+TensorboardName = Annotated[String, _Format(formats.TENSORBOARD)]
 _CHANNEL = "an e-mail address or a channel, projects/P/notificationChannels/ID"
 NotificationChannel = Annotated[
     String, _Pattern(r"[^@\s/]+@[^@\s/]+|projects/[^/]+/notificationChannels/[0-9]+", _CHANNEL)
@@ -106,7 +106,7 @@ SecretVersionName = Annotated[String, _Validator(_SECRET_VERSION.fullmatch, lamb
 """Its message does not quote the text, which may be a secret."""
 _POOL = "projects/[^/]+/locations/[^/]+/workerPools/[^/]+"
 WorkerPoolName = Annotated[String, _Pattern(_POOL, "a private pool, projects/P/locations/L/workerPools/W")]
-PersistentResourceId = Annotated[String, _Format(text_formats.PERSISTENT_RESOURCE_ID)]
+PersistentResourceId = Annotated[String, _Format(formats.PERSISTENT_RESOURCE_ID)]
 # A Dockerfile's COPY interprets these characters as patterns, variables or quotes.
 CopiedPath = Annotated[
     String, _Pattern(r"""[^$*?\[\]\\"'\n]+""", "a path without wildcards, quotes, $ and \\; give the file another name")
@@ -126,16 +126,16 @@ def _raise_if_problem(problem: str | None) -> None:
 
 def _require_valid_cron(text: str) -> str:
     # Imported here and below, because most stacks have no schedules.
-    from vertex_api.schedules.cron import describe_cron_problem_or_none
+    from vertex_api.cron import cron_problem
 
-    _raise_if_problem(describe_cron_problem_or_none(text))
+    _raise_if_problem(cron_problem(text))
     return text
 
 
 def _require_valid_time_zone(text: str) -> str:
-    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
+    from vertex_api.cron import zone_problem
 
-    _raise_if_problem(describe_time_zone_problem_or_none(text))
+    _raise_if_problem(zone_problem(text))
     return text
 
 
@@ -145,5 +145,5 @@ Positive = Annotated[Int32, _Validator(lambda value: value > 0, "{} is not above
 NotNegative = Annotated[Int32, _Validator(lambda value: value >= 0, "{} is below zero".format)]
 Port = Annotated[Int32, _Validator(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]
 PositiveDuration = Annotated[
-    Duration, _Validator(lambda value: parse_seconds(value) > 0, '"{}" is not longer than "0s"'.format)
+    Duration, _Validator(lambda value: to_seconds(value) > 0, '"{}" is not longer than "0s"'.format)
 ]

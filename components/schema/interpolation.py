@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.messages import KeyPath
+from vertex_api.names import did_you_mean
+from vertex_api.validation.formats import Violation
 
 Tables = Mapping[str, Mapping[str, Any]]
 JOBS = "jobs"
@@ -102,7 +103,7 @@ def not_allowed(reference: str, tables: Sequence[str]) -> str:
 
 def unknown_result(reference: str, job: str, result: str, known: Sequence[str]) -> str:
     """Return the message for a reference to a result that a job does not have; `known` are those that it has."""
-    return f"${{{JOBS}.{reference}}} is not a result of {job}{suggestion_or_known_names_text(result, known)}"
+    return f"${{{JOBS}.{reference}}} is not a result of {job}{did_you_mean(result, known)}"
 
 
 def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:

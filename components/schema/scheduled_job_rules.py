@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import Violation
+from vertex_api.job import Job
+from vertex_api.schedules import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
+from vertex_api.validation.formats import Violation
 
 from . import interpolation
 from .declared_job import LIFECYCLE_KEY
@@ -31,7 +31,7 @@ def find_lifecycle_violations(lifecycle: Mapping[str, Any]) -> Iterator[Violatio
             yield (LIFECYCLE_KEY, key), f"{_NOT_FOR_SCHEDULED}: {message}"
 
 
-def find_unschedulable_content_violations(spec: CanonicalSpec) -> Iterator[Violation]:
+def find_unschedulable_content_violations(spec: Job) -> Iterator[Violation]:
     """Find what a valid spec has that a schedule cannot send.
 
     Cloud Workflows evaluates each `${` in a request (its page on expressions), so a text cannot hold one beside

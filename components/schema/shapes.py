@@ -9,7 +9,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from vertex_api import types
-from vertex_api.scalar_types import Boolean, Double, Duration, String
+from vertex_api.scalars import Boolean, Double, Duration, String
 
 from . import formats
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from vertex_api import scalar_types
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, format_path
+from vertex_api import scalars
+from vertex_api.messages import KeyPath, show_path
+from vertex_api.validation.shape import MUST_BE_OBJECT
 
 from ..errors import Problem
 
@@ -58,7 +58,7 @@ class SourceFile:
         """Return a problem at a key, with the key's line. Values are quoted as the user wrote them."""
         full_path = self._path_in_file(path)
         message = _quote_as_written(self._root, full_path, message)
-        return Problem(self.line(path), format_path(full_path[1 if self.namespace else 0 :]), message)
+        return Problem(self.line(path), show_path(full_path[1 if self.namespace else 0 :]), message)
 
     def line(self, path: KeyPath) -> str:
         """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
@@ -190,12 +190,12 @@ def _quote_as_written(root: yaml.Node | None, path: KeyPath, message: str) -> st
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _construct(node), node.value
-    if message != scalar_types.not_a_string_message(read) or text == scalar_types.quote_value(read):
+    if message != scalars.not_a_string(read) or text == scalars.quote(read):
         return message
     if not text:
         return 'is empty, which is read as null; write "" for an empty text, or take it out'
     what = "the number " if isinstance(read, int | float) and not isinstance(read, bool) else ""
-    return f'{text} is read as {what}{scalar_types.quote_value(read)}; write "{text}" in quotes'
+    return f'{text} is read as {what}{scalars.quote(read)}; write "{text}" in quotes'
 
 
 def _at(node: yaml.Node | None, key: str | int) -> Iterator[tuple[int, yaml.Node]]:

@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.problem_limit import has_too_many
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT
+from vertex_api.messages import KeyPath
+from vertex_api.names import KINDS, did_you_mean
+from vertex_api.validation.shape import MUST_BE_OBJECT, too_many
 
 from ..errors import Problem
 from ..schema import formats
@@ -72,7 +70,7 @@ def load_entries_and_problems(
     files = {name: file for name, file in files.items() if not explain_outside(root, name)}
     contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
     for name, file in files.items():
-        if has_too_many(problems):
+        if too_many(problems):
             break
         source, content, unreadable = SourceFile.read(file, name)
         contents.append((source, content))
@@ -82,7 +80,7 @@ def load_entries_and_problems(
         sections, misplaced = _split_into_entries_and_problems(source, content)
         problems += misplaced
         for entry in sections:
-            if has_too_many(problems):
+            if too_many(problems):
                 break
             if message := _find_name_problem_message_or_none(entry, entries):
                 problems.append(entry.problem((), message))
@@ -130,10 +128,10 @@ def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]
     for section, values in content.items():
         if section.startswith(_EXTENSION_PREFIX):
             continue
-        if has_too_many(problems):
+        if too_many(problems):
             break
         if section not in SECTIONS:
-            message = f"unknown field{suggestion_or_known_names_text(section, SECTIONS)}"
+            message = f"unknown field{did_you_mean(section, SECTIONS)}"
             problems.append(source.problem((section,), message))
         elif isinstance(values, Mapping):
             entries += [Entry(source, section, name, value) for name, value in values.items()]

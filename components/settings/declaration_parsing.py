@@ -7,16 +7,11 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog import reduction_server
-from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
-from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import (
-    MUST_BE_OBJECT,
-    canonicalize_and_find_shape_problems,
-    get_value_at_path_or_none,
-)
+from vertex_api import jobspec
+from vertex_api.messages import KeyPath, value_at
+from vertex_api.names import KINDS, did_you_mean
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize, first_problems, too_many
 
 from .. import packages
 from ..errors import Problem
@@ -48,7 +43,7 @@ _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts onl
 class Declarations:
     """What a stack declares, with vars filled in, and its `problems`. Invalid jobs have no spec.
 
-    Of `has_too_many` problems, the rest of the declarations is missing.
+    Of `too_many` problems, the rest of the declarations is missing.
     """
 
     images: dict[str, shapes.Image]
@@ -70,14 +65,13 @@ def parse_declarations_and_find_problems(
     problems = [] if isinstance(overrides, Mapping) else [stack_file.problem(("vars",), MUST_BE_OBJECT)]
     own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
     for entry in (*entries["vars"].values(), *own_vars.values()):
-        if has_too_many(problems):
+        if too_many(problems):
             break
         problems += [
-            entry.problem(*violation)
-            for violation in take_one_more_than_shown(_find_var_reference_violations(entry.value))
+            entry.problem(*violation) for violation in first_problems(_find_var_reference_violations(entry.value))
         ]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
-    google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
+    google_images = {"reductionServer": jobspec.reduction_server_image(stack_values.get("region", ""))}
     variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
     names = {
         "vars": variables if isinstance(overrides, Mapping) else None,
@@ -86,14 +80,14 @@ def parse_declarations_and_find_problems(
         "secrets": stack_values.get("secrets", {}),
     }
     # A secret that only builds read may be in Secret Manager alone.
-    remote_secrets = get_value_at_path_or_none(stack_values, ("builder", "cloudBuild", "secrets")) or {}
+    remote_secrets = value_at(stack_values, ("builder", "cloudBuild", "secrets")) or {}
     image_names = {**names, "secrets": {**remote_secrets, **stack_values.get("secrets", {})}}
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
     images, packages, jobs, resolutions = {}, {}, list[DeclaredJob](), list[Resolution]()
     schedules, invalid_lifecycles = list[DeclaredSchedule](), set[str]()
     for entry in declared:
-        if has_too_many(problems):
+        if too_many(problems):
             break
         resolution = resolve_known_references_and_find_violations(
             entry, image_names if entry.section == "images" else names, tables
@@ -113,16 +107,14 @@ def parse_declarations_and_find_problems(
             jobs.append(job)
             invalid_lifecycles |= {job.name} if any(path[:1] == (LIFECYCLE_KEY,) for path, _ in violations) else set()
         problems += [entry.problem(*violation) for violation in (*resolution.violations, *violations)]
-    if has_too_many(problems):  # what was not parsed would seem to be missing
+    if too_many(problems):  # what was not parsed would seem to be missing
         return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in take_one_more_than_shown(
-            find_dependency_and_unused_deadline_violations(jobs, results)
-        ):
+        for job, path, message in first_problems(find_dependency_and_unused_deadline_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):
-        problems += take_one_more_than_shown(
+        problems += first_problems(
             _find_problems_between_schedules_and_jobs(entries, resolutions, jobs, invalid_lifecycles)
         )
     if results and not problems:
@@ -131,8 +123,8 @@ def parse_declarations_and_find_problems(
         linked = copy_jobs_with_model_dirs_and_referenced_jobs(submitted, results)
         jobs = [*linked, *(job for job in jobs if job.is_scheduled)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
-    for name in take_one_more_than_shown(own_vars.keys() - known_vars):
-        message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
+    for name in first_problems(own_vars.keys() - known_vars):
+        message = f"nothing uses it{did_you_mean(name, known_vars)}"
         problems.append(own_vars[name].problem((), message))
     return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
 
@@ -167,14 +159,14 @@ def _canonicalize_image_or_package_and_find_violations(
     """Return an image or a package, and every rule that it breaks."""
     type_, find_violations = _TYPES_AND_RULES[resolution.entry.section]
     unescaped = interpolation.expand(resolution.value, {})
-    value, problems = canonicalize_and_find_shape_problems(type_, unescaped)
+    value, problems = canonicalize(type_, unescaped)
     return value, [(problem.path, problem.message) for problem in problems] or list(find_violations(root, value))
 
 
 def _parse_schedule_and_find_violations(resolution: Resolution) -> tuple[DeclaredSchedule | None, list[Violation]]:
     """Return a schedule, None if it is invalid, and every rule that it breaks by itself."""
     value = interpolation.expand(resolution.value, {})
-    fields, problems = canonicalize_and_find_shape_problems(shapes.Schedule, value)
+    fields, problems = canonicalize(shapes.Schedule, value)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
         violations += find_missing_or_repeated_job_name_violations(value)
@@ -186,7 +178,7 @@ def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob,
     if not isinstance(declared, Mapping):
         return DeclaredJob(kind, name, None, {}), [((), MUST_BE_OBJECT)]
     lifecycle_value = {} if declared.get(LIFECYCLE_KEY) is None else declared[LIFECYCLE_KEY]
-    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle_value)
+    valid_lifecycle, misshapen = canonicalize(shapes.Lifecycle, lifecycle_value)
     lifecycle: shapes.Lifecycle = {} if misshapen else valid_lifecycle
     violations: list[Violation] = [((LIFECYCLE_KEY, *each.path), each.message) for each in misshapen]
     is_adopted = "adopt" in lifecycle  # so it has a name already

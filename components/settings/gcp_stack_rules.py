@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
-from vertex_api.validation.shape_validation import get_value_at_path_or_none
+from vertex_api.messages import KeyPath, value_at
+from vertex_api.validation import formats, pools
+from vertex_api.validation.formats import Violation
 
 from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
 from .image_builder_rules import find_stack_builder_violations
@@ -46,7 +47,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
             yield (key,), "is required by the target gcp"
     yield from _find_project_and_region_format_violations(stack_values)
     for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
-        yield from common_fields.find_label_violations(get_value_at_path_or_none(stack_values, path) or {}, path)
+        yield from formats.check_labels(value_at(stack_values, path) or {}, path)
     reserved = find_reserved_or_excess_label_violations(stack_values.get("labels", {}))
     yield from ((("labels", *path), message) for path, message in reserved)
     for key, choices in _CHOICES.items():
@@ -109,11 +110,11 @@ def _find_network_config_violations(network_config: Mapping[str, Any] | None) ->
 
 def _find_resource_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     machine = pool["machineSpec"]
-    yield from machine_spec.find_machine_violations(machine, (*at, "machineSpec"))
+    yield from pools.check_machine(machine, (*at, "machineSpec"))
     message = "is not supported for a persistent resource by Pulumi's Google Cloud provider; remove it"
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
         yield (*at, "machineSpec", field), message
-    yield from worker_pools.find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
+    yield from pools.check_disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
     if scaling := pool.get("autoscalingSpec"):
         # The service's own client says so of AutoscalingSpec.
         minimum, maximum = scaling["minReplicaCount"], scaling["maxReplicaCount"]
@@ -146,6 +147,6 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
         message = f"is required with tensorboard, whose bucket must be in the region of the jobs, {region}"
         yield ("bucket", "location"), message
     for path, noun in _REGIONAL_RESOURCES.items():
-        name = get_value_at_path_or_none(values, path)
+        name = value_at(values, path)
         if name and (location := name.split("/")[3]) != region:
             yield path, f'the {noun} is in "{location}"; it must be in the region of the jobs, {region}'

@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.catalog.job_spec_defaults import DEFAULT_TIMEOUT, get_explicit_timeout_duration_or_none
-from vertex_api.catalog.machines import get_accelerator_and_count
 from vertex_api.estimates.cost import Cost
-from vertex_api.job_kinds import Kind
-from vertex_api.name_suggestions import join_with_or
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout
+from vertex_api.machines import accelerator_of
+from vertex_api.messages import KeyPath
+from vertex_api.names import Kind, either
+from vertex_api.scalars import to_seconds
+from vertex_api.validation.formats import Violation
 
 from ..errors import ImageRefused
 from ..schema import interpolation
@@ -44,9 +44,9 @@ def find_job_violations(
 
     A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
-    training_job = job.required_valid_spec.backing_spec_or_self
+    training_job = job.required_valid_spec.backing
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
-        yield job.required_valid_spec.convert_backing_job_path_to_own_path(path), message
+        yield job.required_valid_spec.own_path(path), message
     serving = job.required_valid_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
@@ -143,7 +143,7 @@ def build_image_uri_validator(rules: Guardrails | None, image_name: str) -> Call
 def _find_disallowed_machine_and_accelerator_types(
     rules: Guardrails, spec: Mapping[str, Any], at: KeyPath
 ) -> Iterator[Violation]:
-    types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator_and_count(spec)[0]}
+    types = {"machineType": spec.get("machineType"), "acceleratorType": accelerator_of(spec)[0]}
     for field, value in types.items():
         allowed = rules.get(rule := f"{field}s")
         if not isinstance(allowed, list) or value is None:
@@ -195,13 +195,13 @@ def _find_limit_violations(
 
 
 def _find_timeout_violations(rules: Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    timeout, limit = get_explicit_timeout_duration_or_none(job_spec), rules.get("maxTimeout")
+    timeout, limit = explicit_timeout(job_spec), rules.get("maxTimeout")
     if timeout is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{limit or "3600s"}"'
-    elif limit is not None and parse_seconds(timeout or DEFAULT_TIMEOUT) > parse_seconds(limit):
+    elif limit is not None and to_seconds(timeout or DEFAULT_TIMEOUT) > to_seconds(limit):
         timeout_text = f'"{timeout}"' if timeout else f'seven days ("{DEFAULT_TIMEOUT}"), the default,'
         yield at, f'guardrails.maxTimeout: {timeout_text} is longer than the "{limit}" that is allowed here'
 
 
 def _format_allowed_values(allowed: Sequence[str]) -> str:
-    return join_with_or(allowed) if allowed else "none"
+    return either(allowed) if allowed else "none"

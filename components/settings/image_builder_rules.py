@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.rules import Violation
+from vertex_api.scalars import to_seconds
+from vertex_api.validation.formats import Violation
 
 from ..images.declaration import build_secrets, cloud_build_options, missing_version, pool_location, uses_cloud_build
 from ..images.registry import is_google
@@ -87,5 +87,5 @@ def _find_cloud_build_option_violations(options: Mapping[str, Any]) -> Iterator[
     if options.get("cache") and "network" in options:
         message = "has no effect with network: Docker's classic builder would pull the whole last image; remove it"
         yield (*_CLOUD_BUILD, "cache"), message
-    if "timeout" in options and parse_seconds(options["timeout"]) > _MAX_SECONDS:
+    if "timeout" in options and to_seconds(options["timeout"]) > _MAX_SECONDS:
         yield (*_CLOUD_BUILD, "timeout"), f'"{options["timeout"]}" is longer than {_MAX_SECONDS}s, the most of a build'

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from vertex_api.estimates import price_table
-from vertex_api.estimates.price_table import get_valid_price_names_by_kind
-from vertex_api.estimates.regional_availability import REGIONS
-from vertex_api.name_suggestions import find_closest_name_or_none, suggestion_or_known_names_text
-from vertex_api.validation.rules import Violation
+from vertex_api.estimates import prices
+from vertex_api.estimates.availability import REGIONS
+from vertex_api.estimates.prices import price_names
+from vertex_api.names import closest_name, did_you_mean
+from vertex_api.validation.formats import Violation
 
 from ..schema import shapes
 
@@ -24,27 +24,27 @@ def find_price_violations(declared_prices: shapes.Prices, own_region: str | None
         yield ("asOf",), f'"{declared_prices["asOf"]}" is not a date, such as 2026-07-30'
     if not declared_prices["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
-    known_regions = REGIONS | {region for _, _, region in price_table.load_bundled_prices().table} | {own_region}
-    for kind, known in get_valid_price_names_by_kind().items():
+    known_regions = REGIONS | {region for _, _, region in prices.bundled_prices().table} | {own_region}
+    for kind, known in price_names().items():
         for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
-                yield (kind, name), f"is not a name that has a price{suggestion_or_known_names_text(name, known)}"
+                yield (kind, name), f"is not a name that has a price{did_you_mean(name, known)}"
             for region, usd in regions.items():
                 if region not in known_regions:
-                    closest = find_closest_name_or_none(region, REGIONS)
+                    closest = closest_name(region, REGIONS)
                     hint = f"; did you mean {closest}?" if closest else ", such as us-central1"
                     yield (kind, name, region), f"is not a known region{hint}"
                 if usd < 0:
                     yield (kind, name, region), f"{usd} is below zero"
 
 
-def merge_prices(declared_prices: shapes.Prices | None) -> price_table.Prices:
+def merge_prices(declared_prices: shapes.Prices | None) -> prices.Prices:
     """Return the prices on file, with a stack's own valid prices added or in their place."""
     if declared_prices is None:
-        return price_table.load_bundled_prices()
-    return price_table.load_bundled_prices().copy_with_overrides(
-        (kind, name, region, price_table.Price(usd, declared_prices["asOf"], declared_prices["source"]))
-        for kind in price_table.KINDS
+        return prices.bundled_prices()
+    return prices.bundled_prices().override(
+        (kind, name, region, prices.Price(usd, declared_prices["asOf"], declared_prices["source"]))
+        for kind in prices.KINDS
         for name, regions in declared_prices.get(kind, {}).items()  # type: ignore[attr-defined]
         for region, usd in regions.items()
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import Violation
-from vertex_api.validation.rules.region_mismatches import find_region_mismatches
+from vertex_api.job import Job
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.mistakes import region_mismatches
 
 from ..errors import Problem
 from ..runtime.program_job_validation import JobKey, format_kind_and_name
@@ -22,18 +22,18 @@ class ProgramJobRules:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def find_job_violations(self, spec: CanonicalSpec, built_image_names: Collection[str]) -> Iterator[Violation]:
+    def find_job_violations(self, spec: Job, built_image_names: Collection[str]) -> Iterator[Violation]:
         """Find what a job breaks: the guardrails, and on the target gcp its region and the folders of the bucket."""
         cloud = self._settings.cloud
         if cloud is not None:
-            yield from find_region_mismatches(spec.fields, spec.job_spec_path, self._settings.region)
+            yield from region_mismatches(spec.fields, spec.job_spec_path, self._settings.region)
             folders = WritableFolders.of_stack(self._settings.pulumi_project, self._settings.stack, cloud)
             yield from folders.find_job_violations(spec, is_granted=False)
         rules = _copy_guardrails_allowing_images(self._settings.guardrails, built_image_names)
         job = DeclaredJob(spec.kind, "", spec, {})
         yield from guardrail_checks.find_job_violations(rules, job, {}, (cloud or {}).get("labels", {}))
 
-    def find_cost_limit_problems(self, specs: Mapping[JobKey, CanonicalSpec]) -> Iterator[Problem]:
+    def find_cost_limit_problems(self, specs: Mapping[JobKey, Job]) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or together with all that the stack declares."""
         settings = copy_settings_with_program_jobs(self._settings, specs)
         places = dict(

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.messages import KeyPath
+from vertex_api.names import did_you_mean
+from vertex_api.validation.formats import Violation
 
 from ..jobs.dependency_validation import JobViolation
 from ..jobs.result_references import ResultReferences
@@ -41,7 +42,7 @@ def find_job_name_violations(
         if interpolation.is_unresolved(name):
             continue
         if name not in jobs:
-            yield path, f'"{name}" is not a declared job{suggestion_or_known_names_text(name, jobs)}'
+            yield path, f'"{name}" is not a declared job{did_you_mean(name, jobs)}'
         elif not jobs[name].is_scheduled and name not in invalid_lifecycles:
             yield path, f'"{name}" is a job that `pulumi up` submits; give it lifecycle: {{run: scheduled}}'
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
-from vertex_api.estimates.persistent_resources import estimate_max_persistent_resource_cost
-from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
+from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
+from vertex_api.validation.shape import first_problems, too_many
 
 from ..errors import DeclarationErrors, Problem
 from ..schema import shapes
@@ -71,11 +70,11 @@ class Settings:
         """
         stack_file = read_stack_file_for_line_numbers(root, stack)
         values, violations = find_valid_values_and_violations(extract_and_decode_own_config(config))
-        problems = [stack_file.problem(*violation) for violation in take_one_more_than_shown(violations)]
+        problems = [stack_file.problem(*violation) for violation in first_problems(violations)]
         if values.get("target") == "gcp":
             problems += find_credentials_problems(stack_file.name, config)
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
-        if has_too_many([*problems, *unloadable]):
+        if too_many([*problems, *unloadable]):
             raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))
         declared = parse_declarations_and_find_problems(entries, stack_file, values, root)
         cloud = None
@@ -85,12 +84,12 @@ class Settings:
         costs = _estimate_job_and_persistent_resource_costs_by_name(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
-            if has_too_many(problems):
+            if too_many(problems):
                 break
             entry = entries[job.kind.collection][job.name]
             problems += [
                 entry.problem(*each)
-                for each in take_one_more_than_shown(find_job_violations(job, declared.images, values, folders))
+                for each in first_problems(find_job_violations(job, declared.images, values, folders))
             ]
         if folders:
             specs = [job.valid_spec for job in declared.jobs if job.valid_spec]
@@ -144,9 +143,9 @@ def _estimate_job_and_persistent_resource_costs_by_name(
         return {}
     region, known = stack_values["region"], merge_prices(stack_values.get("prices"))
     specs = {job.name: job.required_valid_spec for job in jobs if job.valid_spec}
-    costs = {name: estimate_cost_of_priced_parts(spec, region, known) for name, spec in specs.items()}
+    costs = {name: estimate_cost(spec, region, known) for name, spec in specs.items()}
     if pools := [pool for _, pool in gcp_stack_rules.iterate_resource_pools_with_paths(stack_values)]:
-        costs[gcp_stack_rules.PERSISTENT_RESOURCE] = estimate_max_persistent_resource_cost(pools, region, known)
+        costs[gcp_stack_rules.PERSISTENT_RESOURCE] = persistent_cost(pools, region, known)
     return costs
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from vertex_api.job_kinds import CUSTOM_JOB, Kind
-from vertex_api.validation.problem_limit import take_one_more_than_shown
-from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.messages import KeyPath
+from vertex_api.names import CUSTOM_JOB, Kind
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import canonicalize, first_problems
 
 from ..errors import Problem
 from ..schema import shapes
@@ -51,7 +51,7 @@ class SpecFile:
 
 def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, list[Violation]]:
     """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
-    named, problems = canonicalize_and_find_shape_problems(shapes.SpecFile, spec)
+    named, problems = canonicalize(shapes.SpecFile, spec)
     if isinstance(spec, str):
         return "", [((SPEC_KEY,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
     if problems:
@@ -81,7 +81,7 @@ def merge_job_and_build_spec_file_and_violations(
     job, duplicates = _merge_fields_and_find_duplicates(fields, declared, ())
     spec_file = SpecFile(source, () if is_whole else ("jobSpec",), fields, declared, has_one_pool=bool(pools))
     message = f"is set in {source.name} too; keep one of the two"
-    return job, spec_file, [(path, message) for path in take_one_more_than_shown(duplicates)]
+    return job, spec_file, [(path, message) for path in first_problems(duplicates)]
 
 
 def _is_pool_without_list(key: str, value: Any) -> bool:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.job_validation import find_problems_of_valid_part
-from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
-from vertex_api.validation.valid_part import extract_valid_part
+from vertex_api.messages import KeyPath
+from vertex_api.validation.check import ValidPart
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import canonicalize
 
 from ..errors import Problem
 from ..schema import shapes
@@ -37,10 +37,10 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     """
     declarations = {key: value for key, value in config.items() if key in SECTIONS}
     without_sections = {key: config[key] for key in config.keys() - SECTIONS}
-    values, misshapen = canonicalize_and_find_shape_problems(shapes.Stack, without_sections)
-    valid_part = extract_valid_part(shapes.Stack, values, misshapen)
+    values, misshapen = canonicalize(shapes.Stack, without_sections)
+    valid_part = ValidPart.of(shapes.Stack, values, misshapen)
     has_target = ("target",) not in valid_part.removed_paths
-    problems = find_problems_of_valid_part(_find_violations_of_chosen_target, valid_part) if has_target else []
+    problems = valid_part.problems(_find_violations_of_chosen_target) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
     violations = [(each.path, "must be a string" if _is_in_secrets(each.path) else each.message) for each in misshapen]
     violations += [(each.path, each.message) for each in problems]

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.validation.problem_limit import has_too_many, take_one_more_than_shown
-from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.messages import KeyPath
+from vertex_api.names import KINDS, did_you_mean
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import first_problems, too_many
 
 from ..schema import interpolation
 from ..schema.declared_job import LIFECYCLE_KEY
@@ -41,12 +41,12 @@ def resolve_known_references_and_find_violations(
     `declared_names` are those of each table, or None for an invalid table, in which all names pass.
     """
     unclosed = dict(interpolation.unclosed(entry.value))
-    violations = take_one_more_than_shown(unclosed.items())
+    violations = first_problems(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
     for path, reference in interpolation.references(entry.value):
         if path in unclosed:
             continue
-        if has_too_many(violations):
+        if too_many(violations):
             break
         table, _, name = reference.partition(".")
         allowed_tables = _get_allowed_tables(entry.section, path)
@@ -57,7 +57,7 @@ def resolve_known_references_and_find_violations(
         elif table == interpolation.JOBS:
             results.append((path, name))
         elif (known := declared_names[table]) is not None and name not in known:
-            violations.append((path, f"${{{reference}}} is not declared{suggestion_or_known_names_text(name, known)}"))
+            violations.append((path, f"${{{reference}}} is not declared{did_you_mean(name, known)}"))
     value = interpolation.resolve(entry.value, tables)
     return Resolution(entry, value, violations, used_vars, results)
 

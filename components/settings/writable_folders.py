@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules import Violation
+from vertex_api.job import Job
+from vertex_api.validation.formats import Violation
 
 from ..schema import shapes
 from ..schema.formats import PACKAGE_FOLDER, SOURCE_FOLDER
@@ -43,7 +43,7 @@ class WritableFolders:
         """The folders of packages and build sources: what runs elsewhere, later, with other rights, comes from them."""
         return tuple(f"{self.own}{folder}/" for folder in (PACKAGE_FOLDER, SOURCE_FOLDER))
 
-    def list_others(self, specs: Iterable[CanonicalSpec]) -> tuple[str, ...]:
+    def list_others(self, specs: Iterable[Job]) -> tuple[str, ...]:
         """Return the folders outside the stack's own, also those of declared jobs; none that is in another one."""
         if WHOLE_BUCKET in self.listed:
             return (WHOLE_BUCKET,)
@@ -53,7 +53,7 @@ class WritableFolders:
             sorted(each for each in outside if not any(each != other and each.startswith(other) for other in outside))
         )
 
-    def find_violations(self, specs: Iterable[CanonicalSpec]) -> Iterator[Violation]:
+    def find_violations(self, specs: Iterable[Job]) -> Iterator[Violation]:
         """Find what is wrong with `bucket.writableFolders`, and with the number of folders that jobs name."""
         for index, folder in enumerate(self.listed):
             if folder.startswith(self.own):
@@ -65,7 +65,7 @@ class WritableFolders:
             message = f"jobs write to {count} folders outside {self.own}, at most {MAX_OTHERS} can be granted; name a "
             yield _PATH, message + "folder here that holds several of them"
 
-    def find_job_violations(self, spec: CanonicalSpec, *, is_granted: bool) -> Iterator[Violation]:
+    def find_job_violations(self, spec: Job, *, is_granted: bool) -> Iterator[Violation]:
         """Find why a job may not write to its output directory. `is_granted`: `list_others` has its spec."""
         folder = self._find_folder(spec)
         if folder is None or WHOLE_BUCKET in self.listed:
@@ -79,7 +79,7 @@ class WritableFolders:
         elif not is_granted and not folder.startswith((self.own, *self.listed)):
             yield path, f'the training account may not write there; add "{folder}" to bucket.writableFolders'
 
-    def _find_folder(self, spec: CanonicalSpec) -> str | None:
+    def _find_folder(self, spec: Job) -> str | None:
         """Return the folder of the bucket that a job names, as far as it is known; None for one that is elsewhere."""
         job_spec: Mapping[str, Any] = spec.job_spec
         if not self._is_own_account(job_spec.get("serviceAccount")):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.job_states import SUCCEEDED_STATES
+from vertex_api.names import SUCCEEDED_STATES
 
 from ..jobs.completion_resource import Completion
 from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pulumi
 
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
 
 from ..runtime.resource import when_known
 from ..schema import interpolation
@@ -22,11 +22,11 @@ def collect_referenced_names_by_table(declaration: DeclaredJob) -> dict[str, set
 
 
 def resolve_references_now_or_when_known(
-    spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
-) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
+    spec: Job, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
+) -> Job | pulumi.Output[Job]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return when_known(
-        lambda tables: spec.copy_with_all_fields_replaced(interpolation.resolve(spec.fields, tables)),
+        lambda tables: spec.replace(interpolation.resolve(spec.fields, tables)),
         tables,
     )
 

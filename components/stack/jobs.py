@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pulumi
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.job_results.result_names_and_values import MODEL_DIR
+from vertex_api.job import MODEL_DIR
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 from ..jobs.completion_resource import Completion
 from ..jobs.dependency_graph import compute_level_by_job

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
+from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from ..runtime import emulator
 from ..runtime.provider import Provider

@@ -5,7 +5,7 @@ Nothing downstream asks which target it is.
 
 from collections.abc import Mapping
 
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
 
 from ..preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
 from ..preview.cost_and_needed_quota_table import show_cost
@@ -31,7 +31,7 @@ def create_foundation(settings: Settings) -> Foundation:
 
     foundation = GcpFoundation(settings, settings.cloud)
 
-    def show_cost_and_check_quotas_and_accelerators(program_specs: Mapping[JobKey, CanonicalSpec]) -> None:
+    def show_cost_and_check_quotas_and_accelerators(program_specs: Mapping[JobKey, Job]) -> None:
         whole = copy_settings_with_program_jobs(settings, program_specs)
         show_cost(whole)
         check_quotas(whole)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.resource_names import build_parent
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.names import location_name
+from vertex_api.schedules import ScheduleRequest
 
 from ..jobs.recovery.ledger_resource import Ledger
 from ..runtime.program_job_validation import ProgramJobs
@@ -25,7 +25,7 @@ class LocalFoundation(pulumi.ComponentResource):
         super().__init__("vertex:foundation:Local", "local", None, opts)
         self.image_uri_prefix = f"localhost/{_build_slug(settings.pulumi_project)}"
         self.staging_folder_uri = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
-        self.full_location_name = LOCAL_PREFIX + build_parent(settings.project, settings.region)
+        self.full_location_name = LOCAL_PREFIX + location_name(settings.project, settings.region)
         self.job_spec_defaults: Mapping[str, Any] = {}
         self.job_labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None

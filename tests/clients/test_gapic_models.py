@@ -9,7 +9,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.protobuf import json_format, struct_pb2
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, pool, until
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.pipelines import CUSTOM_TASK
 
 
 def connected(client: Any, emulator: RunningEmulator) -> Any:

@@ -15,8 +15,8 @@ from vertex_training.runtime.emulator import find
 from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command
-from vertex_api.client import RestClient
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.client import Client
+from vertex_api.names import CUSTOM_JOB
 
 BLIND = """
 import sys
@@ -85,7 +85,7 @@ print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec").exi
 def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:
     endpoint = find(blind.data)
     assert endpoint is not None
-    assert RestClient(endpoint).list(CUSTOM_JOB, PARENT, "") == []
+    assert Client(endpoint).list(CUSTOM_JOB, PARENT, "") == []
     status = command("status", data=blind.data)
     assert (status.returncode, status.stderr) == (0, "")
 

@@ -13,11 +13,10 @@ from vertex_training.jobs.recovery.submitted_jobs_cache import get_submitted_job
 from vertex_training.runtime.pacing import current
 from vertex_training.runtime.program_job_validation import ProgramJobs
 
-from vertex_api import client_errors
-from vertex_api.client import Job
-from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api import errors
+from vertex_api.client import JobJson
+from vertex_api.names import TRAINING_PIPELINE, Kind, ResourceName
+from vertex_api.schedules import ScheduleRequest
 
 
 def start_new_process() -> None:
@@ -32,7 +31,7 @@ NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()
 
 
 class FakeClient:
-    """`vertex_api.client.JobClient` over a dict of jobs by resource name.
+    """`vertex_api.client.Client` over a dict of jobs by resource name.
 
     `calls` are the verbs in order, `sent` the bodies of what was created, `filters` those of lists. `coming` has states
     that a job takes, one at every look at it. `failing` has errors by verb. With `lost_answer_state` the answer to a
@@ -40,18 +39,18 @@ class FakeClient:
     """
 
     def __init__(self) -> None:
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, JobJson] = {}
         self.calls: list[str] = []
-        self.sent: list[Job] = []
+        self.sent: list[JobJson] = []
         self.filters: list[str] = []
         self.coming: dict[str, list[str]] = {}
-        self.executions: dict[str, list[Job]] = {}
+        self.executions: dict[str, list[JobJson]] = {}
         self.logs: dict[str, list[str]] = {}
         self.failing: dict[str, Exception] = {}
         self.lost_answer_state: str | None = None
         self.before: Callable[[str], None] = lambda verb: None
 
-    def add(self, name: str, **fields: Any) -> Job:
+    def add(self, name: str, **fields: Any) -> JobJson:
         """Puts a job there as it is, without a call."""
         self.jobs[name] = {"name": name, "createTime": f"2026-01-31T12:00:{len(self.jobs):02}Z", **fields}
         return self.jobs[name]
@@ -60,12 +59,12 @@ class FakeClient:
         self,
         kind: Kind,
         parent: str,
-        job: Job,
+        job: JobJson,
         *,
         check_before: Callable[[], None],
-        find_created: Callable[[], Job | None],
-        keep_first: Callable[[Job], Job] = lambda job: job,
-    ) -> Job:
+        find_created: Callable[[], JobJson | None],
+        keep_first: Callable[[JobJson], JobJson] = lambda job: job,
+    ) -> JobJson:
         check_before()
         self._called("create")
         self.sent.append(job)
@@ -85,11 +84,11 @@ class FakeClient:
         assert found is not None, "a second job would be created"
         return found
 
-    def require(self, name: ResourceName) -> Job:
+    def require(self, name: ResourceName) -> JobJson:
         self._called("get")
         return self._seen(self._there(name))
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
         self._called("list")
         self.filters.append(filter)
         labels = dict(re.findall(r'labels\.(\w+)="([^"]*)"', filter))
@@ -106,16 +105,16 @@ class FakeClient:
         self._called("cancel")
         self.jobs[self._there(name)]["state"] = "JOB_STATE_CANCELLING"
 
-    def delete_and_wait(self, name: ResourceName) -> None:
+    def delete(self, name: ResourceName) -> None:
         self._called("delete")
         del self.jobs[self._there(name)]
 
-    def list_executions(self, workflow: str) -> Sequence[Job]:
+    def list_executions(self, workflow: str) -> Sequence[JobJson]:
         self._called("list_executions")
         return self.executions.get(workflow, [])
 
-    def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
-        self._called("fetch_log_lines")
+    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
+        self._called("log_lines")
         return self.logs.get(f"{name}/{replica}" if replica else str(name), [])[-count:]
 
     def _called(self, verb: str) -> None:
@@ -126,10 +125,10 @@ class FakeClient:
 
     def _there(self, name: ResourceName) -> str:
         if str(name) not in self.jobs:
-            raise client_errors.NotFound(f"{name} is not there")
+            raise errors.NotFound(f"{name} is not there")
         return str(name)
 
-    def _seen(self, name: str) -> Job:
+    def _seen(self, name: str) -> JobJson:
         if self.coming.get(name):
             self.jobs[name]["state"] = self.coming[name].pop(0)
         return dict(self.jobs[name])

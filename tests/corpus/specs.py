@@ -19,7 +19,7 @@ import yaml
 from vertex_training.ai_platform_training.convert_command import print_converted_job_and_return_exit_code
 from vertex_training.settings.settings import Settings
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 FOLDER = Path(__file__).parent / "accepted"
 _REFUSED = "# refused: "

@@ -15,12 +15,12 @@ from tests.components.fakes import Ground
 from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.test_client import HELD, Api
-from vertex_api.client import RestClient
-from vertex_api.resource_names import build_parent
-from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
-from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
+from vertex_api.client import Client
+from vertex_api.job import Job, stored_job
+from vertex_api.messages import int64_as_text
+from vertex_api.names import location_name
 
-PARENT = build_parent("acme-dev", "us-central1")
+PARENT = location_name("acme-dev", "us-central1")
 GROUND = Ground(
     staging_folder_uri="gs://acme-dev-staging/jobs", full_location_name=f"//aiplatform.googleapis.com/{PARENT}"
 )
@@ -47,7 +47,7 @@ def said(spec: Spec, root: Path) -> list[str]:
     return []
 
 
-def checked(spec: CanonicalSpec, name: str) -> Any:
+def checked(spec: Job, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
     whole = copy_with_defaults_and_output_folder(spec, 0, GROUND, name).fields
     props = {"owner": f"team/dev/{name}", "parent": GROUND.full_location_name, "spec": whole}
@@ -64,19 +64,16 @@ def test_specs_preview_clean_or_with_expected_violations(spec: Spec, tmp_path: P
 
 
 @pytest.mark.parametrize("spec", CLEAN, ids=lambda spec: spec.name)
-def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: RestClient) -> None:
+def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: Client) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
         whole = interpolation.expand(checked(job.required_valid_spec, job.name), {})
-        assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.typed_dict, whole)) == []
+        assert discovery.broken(job.kind.type, int64_as_text(job.kind.typed_dict, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole, check_before=lambda: None, find_created=lambda: None)
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
-        assert (
-            copy_declared_with_differing_actual_values(whole, canonicalize_stored_spec(job.kind, sent).fields, {})
-            == whole
-        )
+        assert copy_declared_with_differing_actual_values(whole, stored_job(job.kind, sent).fields, {}) == whole
 
 
 def test_one_stack_can_declare_all_specs(tmp_path: Path) -> None:

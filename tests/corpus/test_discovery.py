@@ -6,10 +6,10 @@ import pytest
 
 from tests.corpus.discovery import broken
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.scalar_to_string_conversion import convert_int64_to_strings
+from vertex_api.messages import int64_as_text
 from vertex_api.types import CustomJob
 
-JOB = convert_int64_to_strings(CustomJob, custom_job())
+JOB = int64_as_text(CustomJob, custom_job())
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
 

@@ -13,10 +13,14 @@ from tests.corpus.reached import ROOT, reached, statements
 from tests.corpus.specs import converted
 
 RULES = (
-    "vertex_api/validation/rules/*.py",
-    "vertex_api/scalar_types.py",
-    "vertex_api/validation/shape_validation.py",
-    "vertex_api/validation/pipeline_validation.py",
+    "vertex_api/validation/formats.py",
+    "vertex_api/validation/mistakes.py",
+    "vertex_api/validation/model.py",
+    "vertex_api/validation/pools.py",
+    "vertex_api/validation/shape.py",
+    "vertex_api/validation/study.py",
+    "vertex_api/scalars.py",
+    "vertex_api/pipelines.py",
     "components/ai_platform_training/training_input_rules.py",
     "components/settings/gcp_stack_rules.py",
     "components/settings/declaration_parsing.py",

@@ -19,10 +19,10 @@ from tests.corpus.specs import Spec, settings
 from tests.corpus.test_accepted import CLEAN, GROUND, checked
 from tests.standins.workflows.executions import Workflow
 from tests.vertex_emulator.fakes import Clock, Machine
-from vertex_api.job_kinds import Kind
-from vertex_api.schedules.run_placeholders import JOB_LABEL, SCHEDULE_LABEL
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.shape_validation import get_value_at_path_or_none
+from vertex_api.job import Job
+from vertex_api.messages import value_at
+from vertex_api.names import Kind
+from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
@@ -33,7 +33,7 @@ OWN_FIELDS = ("name", "createTime", "updateTime", "displayName")
 OWN_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
 
 
-def send(spec: CanonicalSpec, name: str) -> tuple[str, Any]:
+def send(spec: Job, name: str) -> tuple[str, Any]:
     """The id of a run of a schedule with one job, and the request that its workflow sends."""
     schedule = request("team_dev_nightly", *build_scheduled_jobs("nightly", "team_dev_nightly", {name: spec}, GROUND))
     source = build_workflow_source_text(schedule, PLACE, WINDOW)
@@ -55,7 +55,7 @@ def without_run(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
     """A job without what is each run's own: names, times, its output folder, and the labels of its schedule."""
     rest: dict[str, Any] = copy.deepcopy({key: value for key, value in job.items() if key not in OWN_FIELDS})
     rest["labels"] = {key: value for key, value in rest.get("labels", {}).items() if key not in OWN_LABELS}
-    del get_value_at_path_or_none(rest, CanonicalSpec(kind, job).job_spec_path)["baseOutputDirectory"]
+    del value_at(rest, Job(kind, job).job_spec_path)["baseOutputDirectory"]
     return rest
 
 
@@ -77,6 +77,6 @@ def test_workflows_send_what_declared_jobs_send(spec: Spec, tmp_path: Path) -> N
         assert without_run(job.kind, sent) == without_run(job.kind, declared)
         assert post(jobs, job.kind, sent) == post(jobs, job.kind, declared)
         assert sent["displayName"] == f"{declared['displayName']}-{run}"
-        folder = get_value_at_path_or_none(sent, CanonicalSpec(job.kind, sent).job_spec_path)["baseOutputDirectory"]
+        folder = value_at(sent, Job(job.kind, sent).job_spec_path)["baseOutputDirectory"]
         assert folder["outputUriPrefix"].endswith(f"/{run}/{job.name}")
         assert sent["labels"] == {**declared.get("labels", {}), **{key: sent["labels"][key] for key in OWN_LABELS}}

@@ -10,15 +10,12 @@ from typing import Any
 import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
-from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
-from vertex_api.validation import pipeline_validation
-from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import (
-    FieldProblem,
-    canonicalize_and_find_shape_problems,
-)
+from vertex_api import pipelines
+from vertex_api.job import parse_job
+from vertex_api.messages import KeyPath
+from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import CUSTOM_TASK
+from vertex_api.validation.shape import FieldProblem, canonicalize
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),
@@ -67,14 +64,14 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
 
 
 def problems(case: Case) -> list[FieldProblem]:
-    return canonicalize_spec_and_find_problems(*job_in(case))[1]
+    return parse_job(*job_in(case))[1]
 
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipeline_validation.build_pipeline_validation_result(job).headline:
+    if kind == TRAINING_PIPELINE and pipelines.validate_pipeline(job).headline:
         return True
-    return bool(canonicalize_and_find_shape_problems(kind.typed_dict, job)[1])
+    return bool(canonicalize(kind.typed_dict, job)[1])
 
 
 @cache

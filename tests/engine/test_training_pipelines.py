@@ -9,7 +9,7 @@ import pytest
 from tests.engine.checkout import read_stack_config
 from tests.engine.project import DECLARATIONS, PARENT, SEARCH, Project, create_project, is_running
 from tests.vertex_emulator.running import until
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 
 CANARY = "canary-4711"
 

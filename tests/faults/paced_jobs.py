@@ -22,7 +22,7 @@ import requests
 
 from tests.engine.project import PARENT, SLEEP, Project, create_project
 from tests.vertex_emulator.running import IMAGE, PATIENCE_SECONDS
-from vertex_api.calls.submission_pace import estimate_min_submission_seconds
+from vertex_api.retry import least_seconds
 
 MAX_RATIO = 1.1
 _POLL_SECONDS = 0.2
@@ -110,7 +110,7 @@ def main() -> int:
     print(f"first to last job {taken:.1f} s, ideal {ideal:.1f} s, ratio {taken / ideal:.2f} (at most {MAX_RATIO})")
     # A create that gets 503 takes a turn as well, as the service may count it.
     calls = options.jobs + options.faulty_api * (options.jobs // _JOBS_FOR_A_FAULT)
-    least = estimate_min_submission_seconds(calls, options.per_minute)
+    least = least_seconds(calls, options.per_minute)
     print(f"{calls} submissions take at least {least:.1f} s at this pace, after a burst; of the rest of pulumi's time,")
     print(f"{times[0] - end + seconds:.1f} s are before the first job and {end - times[-1]:.1f} s after the last one")
     return 1 if wrong or (taken > MAX_RATIO * ideal and not options.faulty_api) else 0

@@ -8,7 +8,7 @@ import pytest
 
 from tools import refresh_prices
 from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, render_price_file
-from vertex_api.estimates.price_table import FILE, parse_prices
+from vertex_api.estimates.prices import FILE, Prices
 
 TODAY = date(2026, 11, 21)
 ON_VERTEX = "Vertex AI: Training/Pipelines on "
@@ -122,7 +122,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
 def test_written_prices_are_read_with_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refresh_rows([CORE], *CORE_SKUS, TODAY)
-    price = parse_prices(render_price_file(table, [*new, TPU])).find_price_or_none("vcpu", "N1", "us-central1")
+    price = Prices.parse(render_price_file(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source

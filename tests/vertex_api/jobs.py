@@ -3,8 +3,8 @@
 import copy
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 
 ABSENT = object()
 

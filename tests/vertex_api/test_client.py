@@ -14,13 +14,19 @@ import pytest
 from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
-from vertex_api import client_errors
-from vertex_api.calls import retrying_caller
-from vertex_api.client import Endpoint, Job, RestClient
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.resource_names import ResourceName, build_parent
+from vertex_api import errors, retry
+from vertex_api.client import Client, Endpoint, JobJson
+from vertex_api.names import (
+    CUSTOM_JOB,
+    HYPERPARAMETER_TUNING_JOB,
+    KINDS,
+    TRAINING_PIPELINE,
+    Kind,
+    ResourceName,
+    location_name,
+)
 
-PARENT = build_parent("p", "us-central1")
+PARENT = location_name("p", "us-central1")
 NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
 HELD = {"name": str(NAME), "displayName": "digits", "state": "JOB_STATE_PENDING"}
 
@@ -84,7 +90,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Pauses before retries pass at once."""
     clock = Clock()
-    monkeypatch.setattr(retrying_caller, "time", clock)
+    monkeypatch.setattr(retry, "time", clock)
     return clock
 
 
@@ -97,11 +103,11 @@ def api(server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> Api:
 
 
 @pytest.fixture
-def client(api: Api) -> RestClient:
-    return RestClient(Endpoint.for_server(f"http://127.0.0.1:{api.port}"))
+def client(api: Api) -> Client:
+    return Client(Endpoint.for_server(f"http://127.0.0.1:{api.port}"))
 
 
-def create(client: RestClient, kind: Kind, job: Job) -> Job:
+def create(client: Client, kind: Kind, job: JobJson) -> JobJson:
     return client.create(kind, PARENT, job, check_before=lambda: None, find_created=lambda: None)
 
 
@@ -111,7 +117,7 @@ def unused_port() -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: RestClient) -> None:
+def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: Client) -> None:
     job = job_of(kind) | {"labels": {"team_name": "vision"}}
     api.replies({**HELD, "name": f"{PARENT}/{kind.collection}/7"})
     created = create(client, kind, job)
@@ -125,7 +131,7 @@ def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: RestCl
     assert created["name"] == f"{PARENT}/{kind.collection}/7"
 
 
-def test_create_sends_all_study_parameters(api: Api, client: RestClient) -> None:
+def test_create_sends_all_study_parameters(api: Api, client: Client) -> None:
     api.replies({"name": f"{PARENT}/hyperparameterTuningJobs/7"})
     create(client, HYPERPARAMETER_TUNING_JOB, job_of(HYPERPARAMETER_TUNING_JOB))
     study = api.asked[0][3]["studySpec"]
@@ -135,18 +141,18 @@ def test_create_sends_all_study_parameters(api: Api, client: RestClient) -> None
     assert study["parameters"][1]["integerValueSpec"] == {"minValue": "1", "maxValue": "64"}
 
 
-def test_get_returns_json_with_enum_names(api: Api, client: RestClient) -> None:
+def test_get_returns_json_with_enum_names(api: Api, client: Client) -> None:
     api.replies(HELD | {"state": 4, "createTime": "2026-01-31T12:00:00Z"})
     assert client.require(NAME) == HELD | {"state": "JOB_STATE_SUCCEEDED", "createTime": "2026-01-31T12:00:00Z"}
     assert [asked[:2] for asked in api.asked] == [("GET", f"/v1/{NAME}")]
 
 
-def test_get_drops_unknown_fields(api: Api, client: RestClient) -> None:
+def test_get_drops_unknown_fields(api: Api, client: Client) -> None:
     api.replies(HELD | {"inventedLater": {"a": 1}})
     assert client.require(NAME) == HELD
 
 
-def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: RestClient) -> None:
+def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: Client) -> None:
     other = HELD | {"name": f"{PARENT}/customJobs/8"}
     api.pages = {"": {"customJobs": [HELD], "nextPageToken": "more"}, "more": {"customJobs": [other]}}
     assert client.list(CUSTOM_JOB, PARENT, 'labels.team="vision"') == [HELD, other]
@@ -155,7 +161,7 @@ def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: RestClient)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client: RestClient) -> None:
+def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client: Client) -> None:
     name = ResourceName("p", "us-central1", kind, "7")
     assert client.list(kind, PARENT, "") == []
     client.cancel(name)
@@ -166,7 +172,7 @@ def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client
             "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
         }
     )
-    client.delete_and_wait(name)
+    client.delete(name)
     assert [asked[:2] for asked in api.asked] == [
         ("GET", f"/v1/{PARENT}/{kind.collection}"),
         ("POST", f"/v1/{name}:cancel"),
@@ -174,24 +180,24 @@ def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client
     ]
 
 
-def test_a_failed_delete_operation_raises(api: Api, client: RestClient) -> None:
+def test_a_failed_delete_operation_raises(api: Api, client: Client) -> None:
     refused = {"code": 9, "message": "the job is still running"}
     api.replies({"name": f"{PARENT}/operations/1", "done": True, "error": refused})
-    with pytest.raises(client_errors.InvalidRequest, match="the job is still running"):
-        client.delete_and_wait(NAME)
+    with pytest.raises(errors.InvalidRequest, match="the job is still running"):
+        client.delete(NAME)
 
 
-def test_an_endless_delete_operation_raises(api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_delete_operation_raises(api: Api, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "CALL_TIMEOUT", 0.2)
     api.replies({"name": f"{PARENT}/operations/1"})
-    with pytest.raises(client_errors.Unavailable):
-        client.delete_and_wait(NAME)
+    with pytest.raises(errors.Unavailable):
+        client.delete(NAME)
 
 
-def test_container_log_lines_come_oldest_first(api: Api, client: RestClient) -> None:
+def test_container_log_lines_come_oldest_first(api: Api, client: Client) -> None:
     newest_first = [{"textPayload": "done"}, {"jsonPayload": {"message": "epoch 1"}}, {"jsonPayload": {"loss": 1}}]
     api.replies({"entries": newest_first})
-    assert client.fetch_log_lines(NAME, 3) == ["{'loss': 1}", "epoch 1", "done"]
+    assert client.log_lines(NAME, 3) == ["{'loss': 1}", "epoch 1", "done"]
     ((method, path, _, sent),) = api.asked
     assert (method, path) == ("POST", "/v2/entries:list")
     assert (sent["resourceNames"], sent["orderBy"], sent["pageSize"]) == (["projects/p"], "timestamp desc", 3)
@@ -199,51 +205,51 @@ def test_container_log_lines_come_oldest_first(api: Api, client: RestClient) -> 
     assert 'resource.labels.task_name!="service"' in sent["filter"]
 
 
-def test_log_lines_can_be_of_one_replica(api: Api, client: RestClient) -> None:
-    client.fetch_log_lines(NAME, 3, "workerpool1-0")
+def test_log_lines_can_be_of_one_replica(api: Api, client: Client) -> None:
+    client.log_lines(NAME, 3, "workerpool1-0")
     ((_, _, _, sent),) = api.asked
     assert 'AND resource.labels.task_name="workerpool1-0"' in sent["filter"]
     assert "service" not in sent["filter"]
 
 
-def test_log_lines_come_from_pages_that_end_early(api: Api, client: RestClient) -> None:
+def test_log_lines_come_from_pages_that_end_early(api: Api, client: Client) -> None:
     pages = [{"nextPageToken": "a"}, {"entries": [{"textPayload": "done"}], "nextPageToken": "b"}]
     api.first = [(200, page, {}) for page in pages]
     api.replies({"entries": [{"textPayload": "epoch 2"}, {"textPayload": "epoch 1"}], "nextPageToken": "c"})
-    assert client.fetch_log_lines(NAME, 2) == ["epoch 2", "done"]
+    assert client.log_lines(NAME, 2) == ["epoch 2", "done"]
     assert [sent.get("pageToken") for _, _, _, sent in api.asked] == [None, "a", "b"]
 
 
-def test_a_silent_job_has_no_log_lines(api: Api, client: RestClient) -> None:
-    assert client.fetch_log_lines(NAME, 3) == []
+def test_a_silent_job_has_no_log_lines(api: Api, client: Client) -> None:
+    assert client.log_lines(NAME, 3) == []
 
 
-CALLS: dict[str, Callable[[RestClient], object]] = {
+CALLS: dict[str, Callable[[Client], object]] = {
     "create": lambda client: create(client, CUSTOM_JOB, job_of(CUSTOM_JOB)),
     "get": lambda client: client.require(NAME),
     "list": lambda client: client.list(CUSTOM_JOB, PARENT, ""),
     "cancel": lambda client: client.cancel(NAME),
-    "delete": lambda client: client.delete_and_wait(NAME),
-    "fetch_log_lines": lambda client: client.fetch_log_lines(NAME, 1),
+    "delete": lambda client: client.delete(NAME),
+    "log_lines": lambda client: client.log_lines(NAME, 1),
 }
 ERRORS = {
-    400: client_errors.InvalidRequest,
-    401: client_errors.PermissionDenied,
-    403: client_errors.PermissionDenied,
-    404: client_errors.NotFound,
-    409: client_errors.InvalidRequest,
-    412: client_errors.InvalidRequest,
-    429: client_errors.RateLimited,
-    500: client_errors.Unavailable,
-    503: client_errors.Unavailable,
+    400: errors.InvalidRequest,
+    401: errors.PermissionDenied,
+    403: errors.PermissionDenied,
+    404: errors.NotFound,
+    409: errors.InvalidRequest,
+    412: errors.InvalidRequest,
+    429: errors.RateLimited,
+    500: errors.Unavailable,
+    503: errors.Unavailable,
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", ERRORS)
-def test_http_statuses_map_to_client_errors(status: int, call: str, api: Api, client: RestClient) -> None:
+def test_http_statuses_map_to_client_errors(status: int, call: str, api: Api, client: Client) -> None:
     api.fails(status, "no such luck")
-    with pytest.raises(client_errors.VertexError) as failure:
+    with pytest.raises(errors.VertexError) as failure:
         CALLS[call](client)
     assert type(failure.value) is ERRORS[status]
 
@@ -263,22 +269,22 @@ L4, CPUS = (f"aiplatform.googleapis.com/custom_model_training_{name}" for name i
     "refusal",
     [too_many(RATE_LIMIT), too_many(RATE_LIMIT, REASON), too_many("Resource has been exhausted"), too_many("", REASON)],
 )
-def test_a_limit_a_minute_is_waited_for(refusal: Any, api: Api, client: RestClient, clock: Clock) -> None:
+def test_a_limit_a_minute_is_waited_for(refusal: Any, api: Api, client: Client, clock: Clock) -> None:
     api.first, api.answer = [refusal], HELD
     assert create(client, CUSTOM_JOB, job_of(CUSTOM_JOB))["name"] == str(NAME)
     assert len(clock.naps) == 1
 
 
 @pytest.mark.parametrize("metrics", [[L4], [L4, CPUS]], ids=len)
-def test_a_quota_that_is_too_small_names_its_metrics(metrics: list[str], api: Api, client: RestClient) -> None:
+def test_a_quota_that_is_too_small_names_its_metrics(metrics: list[str], api: Api, client: Client) -> None:
     api.first = [too_many(CAPACITY + ", ".join(metrics))]
-    with pytest.raises(client_errors.QuotaExceeded) as failure:
+    with pytest.raises(errors.QuotaExceeded) as failure:
         create(client, CUSTOM_JOB, job_of(CUSTOM_JOB))
     assert failure.value.metrics == tuple(metrics)
     assert len(api.asked) == 1
 
 
-def test_a_create_that_was_repeated_keeps_the_first(api: Api, client: RestClient, clock: Clock) -> None:
+def test_a_create_that_was_repeated_keeps_the_first(api: Api, client: Client, clock: Clock) -> None:
     api.first, api.answer = [(503, {"error": {"code": 503, "message": "x"}}, {})], HELD
     looks: list[float] = []
     job = client.create(
@@ -294,7 +300,7 @@ def test_a_create_that_was_repeated_keeps_the_first(api: Api, client: RestClient
     assert [look - 1000 for look in looks] == [30, 60] and clock.now == 1090
 
 
-def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: RestClient, clock: Clock) -> None:
+def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: Client, clock: Clock) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "x"}
     error = {"code": 403, "status": "PERMISSION_DENIED", "details": [info]}
     old, new = (
@@ -308,7 +314,7 @@ def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: RestClient, clo
     assert client.list(CUSTOM_JOB, PARENT, "") == [HELD]
     assert len(clock.naps) == 2
     api.fails(403, "Permission 'aiplatform.customJobs.list' denied")
-    with pytest.raises(client_errors.PermissionDenied):
+    with pytest.raises(errors.PermissionDenied):
         client.list(CUSTOM_JOB, PARENT, "")
     assert len(clock.naps) == 2, "other refusals are not waited for"
 
@@ -321,21 +327,21 @@ def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: RestClient, clo
     ],
     ids=["Retry-After", "RetryInfo"],
 )
-def test_the_service_may_say_when_to_try_again(answer: Any, api: Api, client: RestClient, clock: Clock) -> None:
+def test_the_service_may_say_when_to_try_again(answer: Any, api: Api, client: Client, clock: Clock) -> None:
     api.first, api.answer = [answer], HELD
     client.require(NAME)
     assert clock.naps == [17.0]
 
 
-def test_a_deletion_whose_answer_was_lost_is_done(api: Api, client: RestClient) -> None:
+def test_a_deletion_whose_answer_was_lost_is_done(api: Api, client: Client) -> None:
     api.first = [(503, {"error": {"code": 503, "message": "x"}}, {})]
     api.fails(404, "not there")
-    client.delete_and_wait(NAME)
+    client.delete(NAME)
     assert len(api.asked) == 2
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_without_faults_every_call_is_one_request(call: str, api: Api, client: RestClient, clock: Clock) -> None:
+def test_without_faults_every_call_is_one_request(call: str, api: Api, client: Client, clock: Clock) -> None:
     done = {"name": "1", "done": True, "response": {"@type": "type.googleapis.com/google.protobuf.Empty"}}
     api.replies({"delete": done, "create": HELD, "get": HELD}.get(call, {}))
     CALLS[call](client)
@@ -344,9 +350,9 @@ def test_without_faults_every_call_is_one_request(call: str, api: Api, client: R
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 429, 503])
-def test_error_messages_omit_the_address(status: int, api: Api, client: RestClient) -> None:
+def test_error_messages_omit_the_address(status: int, api: Api, client: Client) -> None:
     api.fails(status, "replicaCount: must be 1")
-    with pytest.raises(client_errors.VertexError) as failure:
+    with pytest.raises(errors.VertexError) as failure:
         client.require(NAME)
     assert str(failure.value) == "replicaCount: must be 1"
 
@@ -360,17 +366,17 @@ def test_error_messages_omit_the_address(status: int, api: Api, client: RestClie
     ],
     ids=["two lines", "a gateway's page"],
 )
-def test_error_messages_are_one_line(status: int, answer: Any, call: str, api: Api, client: RestClient) -> None:
+def test_error_messages_are_one_line(status: int, answer: Any, call: str, api: Api, client: Client) -> None:
     api.replies(answer, status)
-    with pytest.raises(client_errors.VertexError) as failure:
+    with pytest.raises(errors.VertexError) as failure:
         CALLS[call](client)
     assert len(str(failure.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("call", [name for name in CALLS if name != "cancel"])  # whose answer has no content
-def test_a_foreign_answer_raises_unavailable(call: str, api: Api, client: RestClient) -> None:
+def test_a_foreign_answer_raises_unavailable(call: str, api: Api, client: Client) -> None:
     api.replies(b"<html>\n<body>Welcome to the hotel's network</body>\n</html>")
-    with pytest.raises(client_errors.Unavailable) as failure:
+    with pytest.raises(errors.Unavailable) as failure:
         CALLS[call](client)
     assert len(str(failure.value).splitlines()) == 1
 
@@ -378,8 +384,8 @@ def test_a_foreign_answer_raises_unavailable(call: str, api: Api, client: RestCl
 @pytest.mark.parametrize("call", CALLS)
 def test_a_closed_port_raises_unavailable_with_the_address(call: str) -> None:
     address = f"127.0.0.1:{unused_port()}"
-    with pytest.raises(client_errors.Unavailable) as failure:
-        CALLS[call](RestClient(Endpoint.for_server(f"http://{address}")))
+    with pytest.raises(errors.Unavailable) as failure:
+        CALLS[call](Client(Endpoint.for_server(f"http://{address}")))
     message = str(failure.value)
     assert message.startswith("no answer from ")
     assert address.partition(":")[2] in message
@@ -387,18 +393,18 @@ def test_a_closed_port_raises_unavailable_with_the_address(call: str) -> None:
 
 
 def test_a_closed_port_shows_no_http_library_details() -> None:
-    with pytest.raises(client_errors.Unavailable) as failure:
-        RestClient(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).require(NAME)
+    with pytest.raises(errors.Unavailable) as failure:
+        Client(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).require(NAME)
     assert "HTTPConnection" not in str(failure.value)
 
 
-def test_the_local_server_ignores_http_proxy(api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_local_server_ignores_http_proxy(api: Api, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     api.replies(HELD)
     assert client.require(NAME) == HELD
-    assert client.fetch_log_lines(NAME, 1) == []
+    assert client.log_lines(NAME, 1) == []
 
 
 def test_missing_credentials_say_how_to_get_them(
@@ -411,8 +417,8 @@ def test_missing_credentials_say_how_to_get_them(
         raise DefaultCredentialsError("a page of text")
 
     monkeypatch.setattr(google.auth, "default", none_found)
-    with pytest.raises(client_errors.PermissionDenied, match="gcloud auth application-default login"):
-        RestClient(Endpoint.for_region("us-central1")).require(NAME)
+    with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
+        Client(Endpoint.for_region("us-central1")).require(NAME)
 
 
 def test_credentials_keep_their_own_quota_project(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,12 +432,12 @@ def test_credentials_keep_their_own_quota_project(monkeypatch: pytest.MonkeyPatc
         raise DefaultCredentialsError("none here")
 
     monkeypatch.setattr(google.auth, "default", find_default)
-    with pytest.raises(client_errors.PermissionDenied):
-        RestClient(Endpoint.for_region("us-central1")).require(NAME)
+    with pytest.raises(errors.PermissionDenied):
+        Client(Endpoint.for_region("us-central1")).require(NAME)
     assert asked == [{"scopes": ["https://www.googleapis.com/auth/cloud-platform"]}]
 
 
-def test_expired_credentials_say_how_to_renew_them(api: Api, client: RestClient) -> None:
+def test_expired_credentials_say_how_to_renew_them(api: Api, client: Client) -> None:
     from google.auth.credentials import Credentials
     from google.auth.exceptions import RefreshError
 
@@ -440,7 +446,7 @@ def test_expired_credentials_say_how_to_renew_them(api: Api, client: RestClient)
             raise RefreshError("Reauthentication is needed.")
 
     vars(client)["_credentials"] = Expired()  # type: ignore[no-untyped-call]
-    with pytest.raises(client_errors.PermissionDenied, match="gcloud auth application-default login"):
+    with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
         client.require(NAME)
 
 
@@ -455,11 +461,11 @@ def test_one_server_stands_for_all_endpoints() -> None:
     assert Endpoint.for_server(url) == Endpoint(url, url, executions=url)
 
 
-def test_what_google_s_client_rejects_is_not_sent(api: Api, client: RestClient) -> None:
+def test_what_google_s_client_rejects_is_not_sent(api: Api, client: Client) -> None:
     job = job_of(TRAINING_PIPELINE) | {
         "modelToUpload": {"baseModelSource": {"genieSource": {}, "modelGardenSource": {}}}
     }
-    with pytest.raises(client_errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
+    with pytest.raises(errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
         create(client, TRAINING_PIPELINE, job)
     assert api.asked == []
 
@@ -467,7 +473,7 @@ def test_what_google_s_client_rejects_is_not_sent(api: Api, client: RestClient) 
 WORKFLOW = f"{PARENT}/workflows/team_dev_nightly"
 
 
-def test_executions_come_with_errors_and_results(api: Api, client: RestClient) -> None:
+def test_executions_come_with_errors_and_results(api: Api, client: Client) -> None:
     api.replies({"executions": [{"name": f"{WORKFLOW}/executions/1", "state": "FAILED"}]})
     assert client.list_executions(WORKFLOW) == [{"name": f"{WORKFLOW}/executions/1", "state": "FAILED"}]
     fields = "executions(name,state,startTime,result,error/payload)"
@@ -475,9 +481,9 @@ def test_executions_come_with_errors_and_results(api: Api, client: RestClient) -
     assert api.asked == [("GET", f"/v1/{WORKFLOW}/executions", query, None)]
 
 
-def test_a_workflow_that_is_not_there_has_no_executions(api: Api, client: RestClient) -> None:
+def test_a_workflow_that_is_not_there_has_no_executions(api: Api, client: Client) -> None:
     api.fails(404, "no such workflow")
     assert client.list_executions(WORKFLOW) == []
     api.fails(403, "workflows.executions.list denied")
-    with pytest.raises(client_errors.PermissionDenied, match="list denied"):
+    with pytest.raises(errors.PermissionDenied, match="list denied"):
         client.list_executions(WORKFLOW)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from vertex_api.deferred_packages import register_deferred_package
+from vertex_api.deferred import defer
 
 ROOT = Path(__file__).parents[2]
 SUBMIT = """
 import sys
-from vertex_api.client import Endpoint, RestClient
-from vertex_api.job_kinds import KINDS
-client = RestClient(Endpoint.for_server("http://127.0.0.1:1"))
+from vertex_api.client import Endpoint, Client
+from vertex_api.names import KINDS
+client = Client(Endpoint.for_server("http://127.0.0.1:1"))
 for kind in KINDS.values():
-    client._get_client_method("create", kind)
-    client._build_proto_message(kind, {"displayName": "a"})
+    client._method("create", kind)
+    client._message(kind, {"displayName": "a"})
 """
 
 
@@ -27,7 +27,7 @@ PROGRAMS = {
         print(*{{name.split(".")[4] for name in sys.modules if name.startswith({SERVICES!r})}})
     """,
     "names": """
-        message = type(client._build_proto_message(KINDS["customJobs"], {"displayName": "a"}))
+        message = type(client._message(KINDS["customJobs"], {"displayName": "a"}))
         from google.cloud.aiplatform_v1 import CustomJob, EndpointServiceClient
         print("the same messages" if message is CustomJob else "others")
     """,
@@ -80,4 +80,4 @@ def test_messages_are_the_same_afterwards(printed: dict[str, str]) -> None:
 
 def test_a_missing_package_is_named() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"'google[.]cloud[.]nothing'"):
-        register_deferred_package("google.cloud.nothing")
+        defer("google.cloud.nothing")

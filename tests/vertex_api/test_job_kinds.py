@@ -2,7 +2,7 @@
 
 import typing
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.types import CustomJob, HyperparameterTuningJob, TrainingPipeline
 
 

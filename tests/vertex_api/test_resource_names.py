@@ -2,8 +2,7 @@
 
 import pytest
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.resource_names import ResourceName, build_parent
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, ResourceName, location_name
 
 
 @pytest.mark.parametrize(
@@ -18,7 +17,7 @@ def test_a_parsed_name_is_written_unchanged(text: str, kind: object) -> None:
     name = ResourceName.parse(text)
     assert str(name) == text
     assert name.kind == kind
-    assert text.startswith(f"{build_parent(name.project, name.region)}/{name.kind.collection}/")
+    assert text.startswith(f"{location_name(name.project, name.region)}/{name.kind.collection}/")
     assert text.endswith(f"/{name.id}")
 
 

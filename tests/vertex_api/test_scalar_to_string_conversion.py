@@ -1,8 +1,5 @@
 from vertex_api import types
-from vertex_api.scalar_to_string_conversion import (
-    convert_int64_to_strings,
-    convert_scalars_in_string_fields_to_texts,
-)
+from vertex_api.messages import int64_as_text, scalars_as_text
 
 
 def test_only_int64_values_become_strings() -> None:
@@ -11,7 +8,7 @@ def test_only_int64_values_become_strings() -> None:
         "labels": {"replicaCount": "many"},
         "jobSpec": {"workerPoolSpecs": [{"replicaCount": 2, "machineSpec": {"acceleratorCount": 1}}, {}]},
     }
-    assert convert_int64_to_strings(types.CustomJob, job) == {
+    assert int64_as_text(types.CustomJob, job) == {
         "displayName": "x",
         "labels": {"replicaCount": "many"},
         "jobSpec": {"workerPoolSpecs": [{"replicaCount": "2", "machineSpec": {"acceleratorCount": 1}}, {}]},
@@ -29,7 +26,7 @@ def test_nested_and_repeated_int64_values_become_strings() -> None:
             {"parameterId": "p", "discreteValueSpec": {"values": [1.0]}, "conditionalParameterSpecs": [child]},
         ]
     }
-    shown = convert_int64_to_strings(types.StudySpec, study)["parameters"]
+    shown = int64_as_text(types.StudySpec, study)["parameters"]
     assert shown[0]["integerValueSpec"] == {"minValue": "1", "maxValue": "9"}
     assert shown[1]["doubleValueSpec"] == {"minValue": 1.0}
     assert shown[2]["discreteValueSpec"] == {"values": [1.0]}
@@ -40,7 +37,7 @@ def test_nested_and_repeated_int64_values_become_strings() -> None:
 
 def test_int64_values_of_output_fields_become_strings() -> None:
     trial = {"finalMeasurement": {"stepCount": 3}, "measurements": [{"stepCount": 1}]}
-    assert convert_int64_to_strings(types.Trial, trial) == {
+    assert int64_as_text(types.Trial, trial) == {
         "finalMeasurement": {"stepCount": "3"},
         "measurements": [{"stepCount": "1"}],
     }
@@ -50,8 +47,8 @@ def test_scalars_become_texts_where_the_message_has_texts() -> None:
     env = [{"name": "WANDB_DISABLED", "value": True}, {"name": "EPOCHS", "value": 7}]
     pool = {"replica_count": 1.0, "containerSpec": {"imageUri": "a", "args": [7, 0.5, "x", None], "env": env}}
     spec = {"worker_pool_specs": [pool], "enableWebAccess": True, "scheduling": {"timeout": 5}, "unknown": 1}
-    found = convert_scalars_in_string_fields_to_texts(types.CustomJobSpec, spec)
+    found = scalars_as_text(types.CustomJobSpec, spec)
     converted = [{"name": "WANDB_DISABLED", "value": "true"}, {"name": "EPOCHS", "value": "7.0"}]
     container = {"imageUri": "a", "args": ["7.0", "0.5", "x", None], "env": converted}
     assert found == {**spec, "worker_pool_specs": [{"replica_count": 1.0, "containerSpec": container}]}
-    assert spec["enableWebAccess"] is True and convert_scalars_in_string_fields_to_texts(types.CustomJobSpec, 3) == 3
+    assert spec["enableWebAccess"] is True and scalars_as_text(types.CustomJobSpec, 3) == 3

@@ -12,8 +12,8 @@ import pytest
 
 from tools import generate_api_message_types
 from vertex_api import types
-from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.rules.uploaded_model import ONEOFS
+from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.model import ONEOFS
 
 # Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.
 NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}

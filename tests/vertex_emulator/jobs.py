@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job
 from vertex_emulator.names import Location
 

@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from tests.vertex_emulator.running import IMAGE, RunningEmulator, command, custom_job, pool, until
-from vertex_api.catalog import reduction_server
+from vertex_api import jobspec
 
 TRAINER = Path(__file__).parents[2] / "examples" / "gradients" / "trainer.py"
 STOPS = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0))\n"
@@ -121,7 +121,7 @@ def test_an_empty_pool_keeps_its_place(shared: RunningEmulator) -> None:
 
 
 def test_reduction_server_pool_is_omitted_with_log_note(shared: RunningEmulator) -> None:
-    image = {"imageUri": reduction_server.get_image_uri("europe-west4")}
+    image = {"imageUri": jobspec.reduction_server_image("europe-west4")}
     reducers = {**pool(""), "replicaCount": 2, "containerSpec": image}
     name = shared.create(custom_job(pool("import os; print(os.environ['WORLD_SIZE'])"), {}, reducers))
     job = shared.ended(name)

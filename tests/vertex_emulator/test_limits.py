@@ -7,7 +7,7 @@ from secrets import token_hex
 import pytest
 
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job

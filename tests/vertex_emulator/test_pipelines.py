@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, labelled, pool, until
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 
 ENDED = frozenset({"PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED", "PIPELINE_STATE_CANCELLED"})
 SAVES = """

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.jobs import LOCATION, custom_job, tuning_job, tuning_job_spec
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import TUNING_TASK
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.pipelines import TUNING_TASK
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Ending, PipelineProgress, Trial
 from vertex_emulator.resources import job_json, pipeline_json
 

@@ -11,7 +11,7 @@ from starlette.datastructures import QueryParams
 from tests.vertex_emulator.fakes import Clock, Container, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports, submit_study
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, jobs

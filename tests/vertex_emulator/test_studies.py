@@ -1,5 +1,5 @@
 from tests.vertex_emulator.running import RunningEmulator, command, labelled, line_of, pool, until
-from vertex_api.studies.trial_results import find_best_trial_summary_or_none as best_trial
+from vertex_api.studies import find_best as best_trial
 
 REPORT = """
 import json, os, sys, time

@@ -21,7 +21,7 @@ from tests.vertex_emulator.running import (
     resident_bytes,
     until,
 )
-from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
+from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
 from vertex_emulator.replicas.size_limited_variable_expansion import MAX_TEXT_BYTES
 
 COUNT = 20_000
@@ -96,7 +96,7 @@ def test_validation_stops_at_a_hundred_problems(shared: RunningEmulator, collect
     assert processor_seconds(shared.process.pid) - started < 10
     assert reply.status_code == 400
     error = reply.json()["error"]
-    assert error["message"].endswith(f"\t{MORE_PROBLEMS_TEXT}\t")
+    assert error["message"].endswith(f"\t{MORE_PROBLEMS}\t")
     assert len(error["details"][0]["fieldViolations"]) == MAX_PROBLEMS
     assert len(reply.content) < 100_000
 

@@ -4,25 +4,16 @@ An estimate, never an invoice. Vertex AI bills vCPUs, memory, accelerators and b
 and flexible start are shown at the price on demand, which has always been above theirs and moves less.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isinf
+from math import inf, isinf
 from typing import Any
 
-from vertex_api.catalog.job_spec_defaults import (
-    DEFAULT_TIMEOUT,
-    get_boot_disk_type_and_size,
-    get_explicit_timeout_duration_or_none,
-)
-from vertex_api.catalog.machines import (
-    Machine,
-    find_machine_or_none,
-    get_accelerator_and_count,
-    get_accelerator_and_count_per_machine,
-)
-from vertex_api.estimates.price_table import HOURS_PER_MONTH, TPU_PRICE_NAMES, Prices, get_price_family
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.estimates.prices import CURRENCY, HOURS_PER_MONTH, TPU_PRICE_NAMES, ZERO, Money, Prices, price_family
+from vertex_api.job import Job
+from vertex_api.jobspec import DEFAULT_TIMEOUT, boot_disk
+from vertex_api.machines import Machine, accelerator_of, find_machine
+from vertex_api.scalars import to_seconds
 
 _BOARD_CORES = 8
 _DISCOUNTED_STRATEGIES = {"SPOT": "spot", "FLEX_START": "flex-start"}
@@ -30,15 +21,15 @@ _DISCOUNTED_STRATEGIES = {"SPOT": "spot", "FLEX_START": "flex-start"}
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimated cost of a job in USD: `hourly`, and `total` if each run takes `max_seconds`, its timeout.
+    """The estimated cost of a job: `hourly`, and `total` if each run takes `max_seconds`, its timeout.
 
     `has_timeout`: the spec sets this timeout. `total` and `max_seconds` are infinite for what runs until it is deleted.
     `unpriced` names what has no price on file in the region; the sums leave it out. `as_of`: the dates of the prices.
     """
 
-    hourly: float = 0.0
-    total: float = 0.0
-    max_seconds: float = parse_seconds(DEFAULT_TIMEOUT)
+    hourly: Money = ZERO
+    total: Money = ZERO
+    max_seconds: float = to_seconds(DEFAULT_TIMEOUT)
     has_timeout: bool = False
     unpriced: tuple[str, ...] = ()
     as_of: frozenset[str] = frozenset()
@@ -50,32 +41,43 @@ class Cost:
         return isinf(self.max_seconds)
 
 
-def estimate_cost_of_priced_parts(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
-    """Return the cost of a canonical job, or of the one that a pipeline runs, with all its trials.
+def estimate_cost(job: Job, region: str, prices: Prices) -> Cost:
+    """Return the cost of a job, or of the one that a pipeline runs, with all its trials, as far as it has prices.
 
     Hourly: replicas x (machine + accelerators + boot disk), over all pools and parallel trials. Total: that of one
     trial x timeout x number of trials.
     """
-    job, fields = spec.job_spec, spec.backing_spec_or_self.fields
-    timeout = get_explicit_timeout_duration_or_none(job)
-    duration = Cost(max_seconds=parse_seconds(timeout or DEFAULT_TIMEOUT), has_timeout=timeout is not None)
-    if job.get("persistentResourceId"):
+    duration = Cost(max_seconds=job.max_seconds, has_timeout=job.timeout is not None)
+    if job.persistent_resource:
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))
-    lookup = _RecordingPriceLookup(region, prices)
-    pools = filter(None, job["workerPoolSpecs"])
-    hourly = sum(pool.get("replicaCount", 1) * lookup.compute_hourly_price_of_one_machine(pool) for pool in pools)
+    bill = _Bill(region, prices)
+    hourly = Money(sum(pool.get("replicaCount", 1) * bill.machine(pool) for pool in job.pools))
     return replace(
         duration,
-        hourly=hourly * fields.get("parallelTrialCount", 1),
-        total=hourly * fields.get("maxTrialCount", 1) * duration.max_seconds / 3600,
-        unpriced=tuple(lookup.unpriced),
-        as_of=frozenset(lookup.as_of),
-        notes=(*_list_pricing_notes(job), *lookup.notes),
+        hourly=hourly * job.parallel_trials,
+        total=Money(hourly * job.trials * job.max_seconds / 3600),
+        unpriced=tuple(bill.unpriced),
+        as_of=frozenset(bill.as_of),
+        notes=(*_discounts(job.job_spec), *bill.notes),
     )
 
 
+def persistent_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
+    """Return the cost of a persistent resource with these ResourcePools: hourly for its most machines, total `inf`.
+
+    Google's overview of persistent resources: each machine is billed by the prices of custom training for as long as it
+    is there, whether a job runs or not; of a pool with autoscaling, those that are there.
+    """
+    highest = estimate_cost(Job.of_pools(pools, "max"), region, prices)
+    lowest = estimate_cost(Job.of_pools(pools, "min"), region, prices)
+    notes = [*highest.notes, f"billed with jobs or without; no sum of {CURRENCY} at most counts it"]
+    if lowest.hourly != highest.hourly and not highest.unpriced:
+        notes.append(f"{lowest.hourly} an hour with its fewest machines, and shown with its most")
+    return replace(highest, total=Money(inf), max_seconds=inf, notes=tuple(notes))
+
+
 @dataclass
-class _RecordingPriceLookup:
+class _Bill:
     """Looks up prices in one region, and records what has none, with the dates of the others and notes on them."""
 
     region: str
@@ -84,38 +86,37 @@ class _RecordingPriceLookup:
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def compute_hourly_price_of_one_machine(self, pool: Mapping[str, Any]) -> float:
+    def machine(self, pool: Mapping[str, Any]) -> float:
         """Return the USD per hour of one machine of a pool, without the parts that have no price."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
-        machine = find_machine_or_none(name)
-        disk, size = get_boot_disk_type_and_size(pool)
-        usd = self._get_hourly_part_price_or_zero("disk", disk, size / HOURS_PER_MONTH)
+        machine = find_machine(name)
+        disk, size = boot_disk(pool)
+        usd = self._part("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:
             self.unpriced[name] = None
         elif machine.is_tpu:
-            usd += self._get_hourly_tpu_price_or_zero(machine, spec)
+            usd += self._tpu(machine, spec)
         else:
-            usd += self._get_hourly_part_price_or_zero("vcpu", get_price_family(name), machine.vcpus, name)
-            usd += self._get_hourly_part_price_or_zero("gb", get_price_family(name), machine.memory_gb, name)
-            kind, count = get_accelerator_and_count_per_machine(pool, machine)
-            usd += self._get_hourly_part_price_or_zero("accelerator", kind, count) if kind else 0.0
+            usd += self._part("vcpu", price_family(name), machine.vcpus, name)
+            usd += self._part("gb", price_family(name), machine.memory_gb, name)
+            kind, count = machine.accelerator(pool)
+            usd += self._part("accelerator", kind, count) if kind else 0.0
         return usd
 
-    def _get_hourly_tpu_price_or_zero(self, machine: Machine, machine_spec: Mapping[str, Any]) -> float:
+    def _tpu(self, machine: Machine, machine_spec: Mapping[str, Any]) -> float:
         """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
-        kind, cores = get_accelerator_and_count(machine_spec)
+        kind, cores = accelerator_of(machine_spec)
         if machine.topologies:
-            chips = machine.chips * machine.count_tpu_machines(machine_spec.get("tpuTopology", ""), 0)
-            name = TPU_PRICE_NAMES[machine.name.partition("-")[0]]
-            return self._get_hourly_part_price_or_zero("accelerator", name, chips)
+            chips = machine.chips * machine.hosts(machine_spec.get("tpuTopology", ""), 0)
+            return self._part("accelerator", TPU_PRICE_NAMES[machine.family], chips)
         if cores != _BOARD_CORES:
             self.unpriced[f"a {kind} pod of {cores} cores"] = None
             return 0.0
-        return self._get_hourly_part_price_or_zero("accelerator", str(kind), 1)
+        return self._part("accelerator", str(kind), 1)
 
-    def _get_hourly_part_price_or_zero(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
-        price = self.prices.find_price_or_none(kind, name, self.region)
+    def _part(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
+        price = self.prices.find(kind, name, self.region)
         if price is None:
             self.unpriced[unpriced_as or name] = None
             return 0.0
@@ -125,7 +126,7 @@ class _RecordingPriceLookup:
         return price.usd * amount
 
 
-def _list_pricing_notes(job_spec: Mapping[str, Any]) -> list[str]:
+def _discounts(job_spec: Mapping[str, Any]) -> list[str]:
     provisioning = _DISCOUNTED_STRATEGIES.get(job_spec.get("scheduling", {}).get("strategy", ""))
     machine_specs = (pool.get("machineSpec", {}) for pool in job_spec["workerPoolSpecs"])
     affinities = {spec.get("reservationAffinity", {}).get("reservationAffinityType") for spec in machine_specs}

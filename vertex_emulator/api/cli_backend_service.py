@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
+from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_emulator import event_files
 from vertex_emulator.api.injected_request_faults import InjectedRequestFaults
 from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas

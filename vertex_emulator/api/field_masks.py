@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from vertex_api.name_suggestions import suggestion_or_known_names_text
-from vertex_api.typed_dict_fields import get_fields_by_name
+from vertex_api.messages import message_fields
+from vertex_api.names import did_you_mean
 from vertex_emulator.errors import ApiError
 
 
@@ -58,8 +58,8 @@ def _to_camel_case(path: str) -> str:
 def _raise_if_unknown_field_path(path: str, message_type: Any, parameter: str = "readMask") -> None:
     parent: Any = message_type
     for part in path.split("."):
-        known = get_fields_by_name(parent) if parent is not None else {}
+        known = message_fields(parent) if parent is not None else {}
         if part not in known:
-            text = f'{parameter}: "{path}" is not a field{suggestion_or_known_names_text(part, known)}'
+            text = f'{parameter}: "{path}" is not a field{did_you_mean(part, known)}'
             raise ApiError("INVALID_ARGUMENT", text, [(to_snake(parameter), f'"{path}" is not a field')])
         parent = known[part].message_type if known[part].cardinality == "one" else None

@@ -3,13 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.estimates.needed_quota import (
-    METRIC_PREFIX,
-    UNKNOWN_METRIC_MARK,
-    estimate_job_spec_quota_by_metric,
-)
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC, quota_of_run
+from vertex_api.job import Job
+from vertex_api.names import Kind
 from vertex_emulator.database import Database
 
 
@@ -22,7 +18,7 @@ def consume_quota_fault_and_get_message_or_none(database: Database, kind: Kind, 
         fault = transaction.faults.take("quota", spec["displayName"])
     if fault is None:
         return None
-    metrics = ", ".join(list_quota_metrics_named_in_error(CanonicalSpec(kind, spec).backing_spec_or_self.job_spec))
+    metrics = ", ".join(list_quota_metrics_named_in_error(Job(kind, spec).backing.job_spec))
     return f"The following quota metrics exceed quota limits: {metrics}"
 
 
@@ -31,7 +27,7 @@ def list_quota_metrics_named_in_error(job_spec: Mapping[str, Any]) -> list[str]:
 
     If the names of neither are on file, it is the metric of N1's CPUs.
     """
-    amounts = estimate_job_spec_quota_by_metric(job_spec)
-    known = [name for name in amounts if not name.endswith(UNKNOWN_METRIC_MARK)]
+    amounts = quota_of_run(job_spec)
+    known = [name for name in amounts if not name.endswith(UNKNOWN_METRIC)]
     names = [name for name in known if name.endswith("_gpus")] or [name for name in known if name.endswith("cpus")]
     return [f"{METRIC_PREFIX}{name}" for name in sorted(names) or ["cpus"]]

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from vertex_api.calls.submission_pace import SUBMISSION_METRIC
+from vertex_api.retry import SUBMISSION_METRIC
 from vertex_emulator.errors import ApiError
 from vertex_emulator.names import Location
 

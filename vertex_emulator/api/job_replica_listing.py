@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ExecutorUnavailable

@@ -4,19 +4,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.output_directories import get_output_directories_by_variable
-from vertex_api.catalog.reduction_server import is_reduction_server
-from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import (
-    convert_backing_job_path_to_pipeline_path,
-    get_backing_job_kind,
-)
-from vertex_api.validation import pipeline_validation
-from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.rules.region_mismatches import find_region_mismatches
-from vertex_api.validation.shape_validation import FieldProblem
+from vertex_api import pipelines
+from vertex_api.job import Job
+from vertex_api.jobspec import is_reduction_server, output_folders
+from vertex_api.messages import KeyPath
+from vertex_api.names import TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import backing_kind, pipeline_path
+from vertex_api.validation.check import validate_job
+from vertex_api.validation.mistakes import region_mismatches
+from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
@@ -40,7 +36,7 @@ def validate_and_canonicalize_request(
     """
     if kind == TRAINING_PIPELINE:
         return _validate_and_canonicalize_pipeline(region, body, buckets_folder)
-    spec, problems = canonicalize_job_and_find_problems(kind, body, output_only="drop")
+    spec, problems = validate_job(kind, body, output_only="drop")
     problems = problems or _find_region_uri_and_unsupported_field_problems(kind, region, spec, buckets_folder)
     if problems:
         raise build_invalid_argument_error(problems)
@@ -52,7 +48,7 @@ def raise_if_pipeline_image_is_missing(executor: Executor, pipeline: Mapping[str
 
     An image whose registry cannot be asked passes; without it, the job fails when it runs.
     """
-    pools = CanonicalSpec(TRAINING_PIPELINE, pipeline).backing_spec_or_self.job_spec["workerPoolSpecs"]
+    pools = Job(TRAINING_PIPELINE, pipeline).backing.job_spec["workerPoolSpecs"]
     for pool in pools:
         if pool and not is_reduction_server(pool):
             container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})
@@ -83,16 +79,13 @@ def raise_if_folders_nest_with_unfinished_jobs(transaction: Transaction, kind: K
 
 
 def _validate_and_canonicalize_pipeline(region: str, body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.build_pipeline_validation_result(body, output_only="drop")
+    parsed = pipelines.validate_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
-        kind = get_backing_job_kind(parsed.spec)
-        job = pipeline_validation.convert_pipeline_to_backing_job(parsed.spec)
+        kind = backing_kind(parsed.spec)
+        job = pipelines.job_of_pipeline(parsed.spec)
         unsupported = _find_region_uri_and_unsupported_field_problems(kind, region, job, buckets_folder)
-        problems = [
-            FieldProblem(convert_backing_job_path_to_pipeline_path(kind, each.path), each.message)
-            for each in unsupported
-        ]
+        problems = [FieldProblem(pipeline_path(kind, each.path), each.message) for each in unsupported]
         problems += _find_input_data_problems(parsed.spec.get("inputDataConfig"), buckets_folder)
     if problems:
         raise build_invalid_argument_error(problems, parsed.headline)
@@ -105,10 +98,10 @@ def _find_region_uri_and_unsupported_field_problems(
     field = kind.spec_field
     folder_problems = (
         _find_unstorable_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
-        for uri in get_output_directories_by_variable(spec[field]).values()
+        for uri in output_folders(spec[field]).values()
     )
     return [
-        *(FieldProblem(path, message) for path, message in find_region_mismatches(spec, (field,), region)),
+        *(FieldProblem(path, message) for path, message in region_mismatches(spec, (field,), region)),
         *unsupported_fields.find_rejected_field_problems(kind, spec),
         *unsupported_fields.find_pool_size_problems(kind, spec),
         *iterate_shared_folder_field_problems(kind, spec),
@@ -151,6 +144,6 @@ def _find_unstorable_uri_problems(uri: str, key_path: KeyPath, buckets_folder: P
 
 def _iterate_shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[SharedFolder]:
     if kind == TRAINING_PIPELINE:
-        kind, spec = get_backing_job_kind(spec), pipeline_validation.convert_pipeline_to_backing_job(spec)
+        kind, spec = backing_kind(spec), pipelines.job_of_pipeline(spec)
     for pool in spec[kind.spec_field]["workerPoolSpecs"]:
         yield from list_shared_folders(pool)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic.alias_generators import to_camel
 
 from vertex_api import types
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
 from vertex_emulator.api.injected_quota_faults import consume_quota_fault_and_get_message_or_none
 from vertex_emulator.api.job_request_validation import (

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api import types
-from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
-from vertex_api.validation.rules import Violation
-from vertex_api.validation.rules.text_formats import STORAGE_URI
+from vertex_api.validation.check import validate_message
+from vertex_api.validation.formats import STORAGE_URI, Violation
 from vertex_emulator.api.model_lookup import require_all_versions_and_named_one
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import ModelVersion
@@ -29,9 +28,7 @@ class ModelExportService:
 
     def export(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the files of a model into a new folder of a bucket; return a done operation. Raises ApiError."""
-        request, problems = canonicalize_message_and_find_problems(
-            types.ExportModelRequest, body, _find_export_violations
-        )
+        request, problems = validate_message(types.ExportModelRequest, body, _find_export_violations)
         if problems:
             raise build_invalid_argument_error(problems)
         with self.database.read() as transaction:
@@ -66,7 +63,7 @@ def _find_export_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
         yield ("outputConfig", "artifactDestination"), "is required"
     else:
         path = ("outputConfig", "artifactDestination", "outputUriPrefix")
-        yield from STORAGE_URI.find_violations_if_set(config["artifactDestination"]["outputUriPrefix"], path)
+        yield from STORAGE_URI.check(config["artifactDestination"]["outputUriPrefix"], path)
 
 
 def _build_export_uri(prefix: str, version: ModelVersion) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vertex_api import types
-from vertex_api.validation.job_validation import canonicalize_message_and_find_problems
-from vertex_api.validation.rules import Violation, uploaded_model
-from vertex_api.validation.shape_validation import FieldProblem
+from vertex_api.validation.check import validate_message
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.model import check_alias_changes, check_model, check_model_id
+from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.api.field_masks import parse_update_mask
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.model_listing import build_model_list_reply, build_version_list_reply
@@ -43,7 +44,7 @@ class ModelService:
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
-        request, problems = canonicalize_message_and_find_problems(
+        request, problems = validate_message(
             types.UploadModelRequest, body, _find_upload_violations, output_only="drop"
         )
         if problems:
@@ -66,9 +67,7 @@ class ModelService:
 
     def copy(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Copy a version of a model of the project to a location; return a done operation. Raises ApiError."""
-        request, problems = canonicalize_message_and_find_problems(
-            types.CopyModelRequest, body, uploaded_model.find_model_id_violations
-        )
+        request, problems = validate_message(types.CopyModelRequest, body, check_model_id)
         if problems:
             raise build_invalid_argument_error(problems)
         parsed = parse_model(request["sourceModel"])
@@ -116,7 +115,7 @@ class ModelService:
 
     def patch(self, location: Location, model: str, body: Mapping[str, Any], update_mask: str) -> dict[str, Any]:
         """Change fields of a model, or of one version of it with `ID@version`, and return it. Raises ApiError."""
-        sent, problems = canonicalize_message_and_find_problems(types.Model, body, lambda _: (), output_only="drop")
+        sent, problems = validate_message(types.Model, body, lambda _: (), output_only="drop")
         # Fields that the mask leaves out may be missing.
         problems = [each for each in problems if each.path != ("displayName",)]
         if problems:
@@ -130,16 +129,14 @@ class ModelService:
             changes = {field: sent.get(field) for field in fields}
             for changed in [version] if is_of_version else versions:
                 spec = {key: value for key, value in {**changed.spec, **changes}.items() if value is not None}
-                if violations := list(uploaded_model.find_model_violations(spec)):
+                if violations := list(check_model(spec)):
                     raise build_invalid_argument_error([FieldProblem(*violation) for violation in violations])
                 transaction.models.set_spec(changed, spec)
             return _reload_and_serialize(transaction, version)
 
     def merge_version_aliases(self, location: Location, model: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Add aliases to a version, and remove those with "-" before them; return the version. Raises ApiError."""
-        request, problems = canonicalize_message_and_find_problems(
-            types.MergeVersionAliasesRequest, body, uploaded_model.find_version_alias_change_violations
-        )
+        request, problems = validate_message(types.MergeVersionAliasesRequest, body, check_alias_changes)
         if problems:
             raise build_invalid_argument_error(problems)
         _raise_unless_name_has_version(model)
@@ -172,8 +169,8 @@ class ModelService:
 
 def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
     """Yield what a canonical UploadModelRequest violates (discovery document, UploadModelRequest)."""
-    yield from uploaded_model.find_model_violations(request["model"], ("model",))
-    yield from uploaded_model.find_model_id_violations(request)
+    yield from check_model(request["model"], ("model",))
+    yield from check_model_id(request)
 
 
 def _store_version_and_operation_and_build_reply(

@@ -6,7 +6,7 @@ They are there while the job runs (discovery document, CustomJob and Trial). Tho
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial, requested_replicas
 
 _FIELD = "webAccessUris"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api import __version__
-from vertex_api.catalog.emulator_container_defaults import LOG_LIMIT_MB, PIDS_LIMIT
+from vertex_api.jobspec import LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS, EPILOG
 from vertex_emulator.cli.inject_command import add_inject_parser
 from vertex_emulator.cli.schedules_command import add_schedules_parser

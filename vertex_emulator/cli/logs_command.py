@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_api.job_states import TERMINAL_STATES
+from vertex_api.names import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, JobFailed

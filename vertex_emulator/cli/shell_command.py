@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vertex_api.job_states import TERMINAL_STATES
+from vertex_api.names import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.terminal_session import run_terminal_session
 from vertex_emulator.data_folder import require_endpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
 from vertex_emulator.database import records
 from vertex_emulator.database.records import (
     CANCELLED,

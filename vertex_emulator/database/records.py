@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from vertex_api.catalog.reduction_server import is_reduction_server
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.job_states import TERMINAL_STATES
-from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.jobspec import is_reduction_server
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TERMINAL_STATES, Kind, ResourceName
+from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_emulator.faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.names import Location
 

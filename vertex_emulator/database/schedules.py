@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_emulator.database.records import RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.database.tables import Table, encode
 from vertex_emulator.names import Location

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from vertex_api.validation.problem_limit import select_shown_problems_and_more_text
-from vertex_api.validation.shape_validation import FieldProblem, format_path
+from vertex_api.messages import show_path
+from vertex_api.validation.shape import FieldProblem, shown_problems
 from vertex_emulator.errors import ApiError
 
 
@@ -23,7 +23,7 @@ def build_invalid_argument_error(problems: Sequence[FieldProblem], headline: str
 
     `headline` is a text that comes before them.
     """
-    shown, more = select_shown_problems_and_more_text(problems)
+    shown, more = shown_problems(problems)
     pairs = [(_format_field_path(problem), problem.message) for problem in shown]
     texts = [f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1)]
     message = "\t".join(["List of found errors:", *texts, *([more] if more else []), ""])
@@ -33,9 +33,9 @@ def build_invalid_argument_error(problems: Sequence[FieldProblem], headline: str
 def _format_field_path(problem: FieldProblem) -> str:
     """Render the path of a field in the form of the service's errors; an unknown field as it was spelt."""
     if not problem.is_unknown_field:
-        return to_snake_case(problem.path_text)
+        return to_snake_case(problem.place)
     *parents, name = problem.path
-    return ".".join(filter(None, [to_snake_case(format_path(tuple(parents))), format_path((name,))]))
+    return ".".join(filter(None, [to_snake_case(show_path(tuple(parents))), show_path((name,))]))
 
 
 def to_snake_case(field_path: str) -> str:

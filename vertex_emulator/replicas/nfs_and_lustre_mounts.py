@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.shape_validation import FieldProblem
+from vertex_api.names import Kind
+from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.files import BucketTree

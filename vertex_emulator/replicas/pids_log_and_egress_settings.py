@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vertex_api.catalog.emulator_container_defaults import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
+from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.output_directories import get_output_directories_by_variable
+from vertex_api.jobspec import output_folders
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
@@ -56,7 +56,7 @@ def make_folders_and_build_replica_spec(
 
 
 def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
-    for name, uri in get_output_directories_by_variable(spec).items():
+    for name, uri in output_folders(spec).items():
         try:
             BucketTree(data_folder.buckets).mkdir(uri)
         except InvalidBucketUri as error:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from vertex_api.catalog.output_directories import get_output_directories_by_variable
+from vertex_api.jobspec import output_folders
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.replicas.hostnames import build_cluster_spec_hostname, derive_hostname_hash
 
@@ -36,7 +36,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
         "MASTER_ADDR": build_cluster_spec_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
         **_build_kubernetes_service_variables(job),
-        **get_output_directories_by_variable(spec),
+        **output_folders(spec),
     }
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
         environment["AIP_USE_CUSTOM_CONTAINER"] = "true"

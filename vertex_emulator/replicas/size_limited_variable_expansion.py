@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vertex_api.scalar_types import quote_value
+from vertex_api.scalars import quote
 from vertex_emulator.errors import ReplicaCannotStart
 
 MAX_TEXT_BYTES = 128 << 10
@@ -56,7 +56,7 @@ class ContainerTexts:
             return None
         expanded = []
         for word in words:
-            place = f"the argument {quote_value(word)}"
+            place = f"the argument {quote(word)}"
             expanded.append(expand_references(word, self.environment, place))
             self._add_to_total_or_raise_if_too_long(place, expanded[-1])
         return expanded

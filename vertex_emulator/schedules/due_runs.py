@@ -71,9 +71,9 @@ def add_all_runs_until(transaction: Transaction, schedule: Schedule, until: int)
 
 def generate_run_id(time: int) -> str:
     """Generate the id of a run at a time in ns since 1970."""
-    from vertex_api.schedules.run_placeholders import build_run_id
+    from vertex_api.schedules import new_run_id
 
-    return build_run_id(convert_to_datetime(time), token_hex(4))
+    return new_run_id(convert_to_datetime(time), token_hex(4))
 
 
 def describe_overlap_or_none(transaction: Transaction, schedule: Schedule) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from vertex_api.job_kinds import Kind
+from vertex_api.names import Kind
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.names import Location

@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.job_results.pipeline_results import TUNING_JOB
-from vertex_api.job_results.result_names_and_values import build_job_results
-from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
+from vertex_api.job import TUNING_JOB, job_results
+from vertex_api.names import ResourceName
+from vertex_api.pipelines import backing_job_name
 from vertex_emulator.database.records import ScheduleRun
 from vertex_emulator.names import Location
 from vertex_emulator.schedules.job_methods_protocol import JobMethods
 
 _RESULTS = ("name", "backingJob", "model", "modelDir", "bestTrial")
-"""The results that other jobs can refer to: `list_available_result_names` of `vertex_api` lists them."""
+"""The results that other jobs can refer to: `Job.result_names` lists them."""
 
 
 def collect_values_by_result(jobs: JobMethods, run: ScheduleRun) -> dict[str, Any]:
@@ -31,10 +30,10 @@ def find_model_dir_or_none(jobs: JobMethods, resource_name: str) -> str | None:
 
 def _fetch_results(jobs: JobMethods, resource_name: str) -> dict[str, Any]:
     job = _fetch_job(jobs, resource_name)
-    backing_name = get_backing_job_resource_name_or_none(job)
+    backing_name = backing_job_name(job)
     backing_job = _fetch_job(jobs, backing_name) if backing_name else {}
     complete_job = {**job, TUNING_JOB: backing_job} if "studySpec" in backing_job else job
-    return {"name": resource_name, **build_job_results(complete_job)}
+    return {"name": resource_name, **job_results(complete_job)}
 
 
 def _fetch_job(jobs: JobMethods, resource_name: str) -> Mapping[str, Any]:

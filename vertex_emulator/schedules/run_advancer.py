@@ -3,10 +3,8 @@
 import logging
 from dataclasses import dataclass, replace
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.job_states import SUCCEEDED_STATES, strip_state_prefix
-from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.schedule_request_types import ScheduledJob
+from vertex_api.names import KINDS, SUCCEEDED_STATES, ResourceName, short_state
+from vertex_api.schedules import ScheduledJob
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.errors import ApiError, ScheduleRunEnded
@@ -42,11 +40,7 @@ class RunAdvancer:
 
     def _submit_job_or_end_run(self, schedule: Schedule, run: ScheduleRun, job: ScheduledJob) -> None:
         # Imported here, as all that only an emulator with schedules needs.
-        from vertex_api.schedules.run_placeholders import (
-            copy_with_results,
-            copy_with_run_id,
-            list_result_references,
-        )
+        from vertex_api.schedules import fill_results, fill_run_id, result_references
 
         def record_submitted_job(transaction: Transaction, created: Job) -> None:
             current = transaction.schedules.get_run(run.sequence)
@@ -55,10 +49,10 @@ class RunAdvancer:
             transaction.schedules.set_submitted(current, job.name, SubmittedJob(created.name))
 
         try:
-            body = copy_with_run_id(job.body, run.run_id)
-            if list_result_references(body):
-                body = copy_with_results(body, collect_values_by_result(self.jobs, run))
-            if missing := list_result_references(body):
+            body = fill_run_id(job.body, run.run_id)
+            if result_references(body):
+                body = fill_results(body, collect_values_by_result(self.jobs, run))
+            if missing := result_references(body):
                 names = ", ".join(f"${{jobs.{name}}}" for name in missing)
                 self._end_run(run, "FAILED", f"{job.name} was not submitted: there is no {names}")
                 return
@@ -80,7 +74,7 @@ class RunAdvancer:
             return job_id
         elif job.state not in SUCCEEDED_STATES:
             message = f": {job.ending.message}" if job.ending and job.ending.message else ""
-            self._end_run(run, "FAILED", f"{name} is {strip_state_prefix(job.state)}{message}")
+            self._end_run(run, "FAILED", f"{name} is {short_state(job.state)}{message}")
         else:
             model_dir = find_model_dir_or_none(self.jobs, submitted.resource_name)
             with self.database.write() as transaction:

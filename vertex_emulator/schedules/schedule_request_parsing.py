@@ -4,15 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Required
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import join_with_or
-from vertex_api.scalar_types import Boolean, String
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.names import KINDS, either
+from vertex_api.scalars import Boolean, String
+from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_api.types import Message
-from vertex_api.validation.shape_validation import (
-    FieldProblem,
-    canonicalize_and_find_shape_problems,
-)
+from vertex_api.validation.shape import FieldProblem, canonicalize
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.invalid_request_errors import build_invalid_argument_error
 from vertex_emulator.names import Location
@@ -53,7 +49,7 @@ def parse_schedule_request(
 
     A job that refers to results of earlier ones is checked when a run submits it.
     """
-    fields, problems = canonicalize_and_find_shape_problems(_ScheduleMessage, body)
+    fields, problems = canonicalize(_ScheduleMessage, body)
     if not problems:
         problems = [*_iterate_field_problems(fields)]
     if problems:
@@ -67,13 +63,12 @@ def parse_schedule_request(
 
 def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]:
     # Imported here because an emulator without schedules needs no rules of cron.
-    from vertex_api.schedules.cron import describe_cron_problem_or_none
-    from vertex_api.schedules.run_placeholders import list_result_references
-    from vertex_api.schedules.time_zones import describe_time_zone_problem_or_none
+    from vertex_api.cron import cron_problem, zone_problem
+    from vertex_api.schedules import result_references
 
-    if problem := describe_cron_problem_or_none(fields["cron"]):
+    if problem := cron_problem(fields["cron"]):
         yield FieldProblem(("cron",), problem)
-    if problem := describe_time_zone_problem_or_none(fields.get("timeZone", "UTC")):
+    if problem := zone_problem(fields.get("timeZone", "UTC")):
         yield FieldProblem(("timeZone",), problem)
     if not fields["jobs"]:
         yield FieldProblem(("jobs",), "must have at least one job")
@@ -81,10 +76,10 @@ def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]
     for index, job in enumerate(fields["jobs"]):
         path = ("jobs", index)
         if job["collection"] not in KINDS:
-            yield FieldProblem((*path, "collection"), f'is "{job["collection"]}"; it must be {join_with_or(KINDS)}')
+            yield FieldProblem((*path, "collection"), f'is "{job["collection"]}"; it must be {either(KINDS)}')
         if not job["name"] or job["name"] in names:
             yield FieldProblem((*path, "name"), f'is "{job["name"]}"; it must be a name that no other job has')
-        for reference in list_result_references(job["body"]):
+        for reference in result_references(job["body"]):
             if not any(reference.startswith(f"{name}.") for name in names):
                 message = f"refers to ${{jobs.{reference}}}, which is not a result of an earlier job of the schedule"
                 yield FieldProblem((*path, "body"), message)
@@ -94,12 +89,12 @@ def _iterate_field_problems(fields: Mapping[str, Any]) -> Iterator[FieldProblem]
 def _validate_job_body_unless_it_has_references(
     jobs: JobMethods, location: Location, index: int, job: ScheduledJob
 ) -> None:
-    from vertex_api.schedules.run_placeholders import copy_with_run_id, list_result_references
+    from vertex_api.schedules import fill_run_id, result_references
 
-    if list_result_references(job.body):
+    if result_references(job.body):
         return
     try:
-        jobs.validate_job_request(KINDS[job.collection], location, copy_with_run_id(job.body, _SAMPLE_RUN_ID))
+        jobs.validate_job_request(KINDS[job.collection], location, fill_run_id(job.body, _SAMPLE_RUN_ID))
     except ApiError as error:
         path = f"jobs[{index}].body"
         violations = [(f"{path}.{field}", text) for field, text in error.violations]

@@ -109,7 +109,7 @@ def _serialize_schedule(transaction: Transaction, schedule: Schedule) -> dict[st
     runs = transaction.schedules.runs(schedule, _SHOWN_RUNS)
     return {
         "name": schedule.name,
-        **schedule.request.build_json_fields_without_id(),
+        **schedule.request.to_json(),
         "createTime": format_time(schedule.created),
         "nextTimes": [short_time(time) for time in islice(times, _SHOWN_TIMES)],
         "runs": [_serialize_run(run) for run in runs],

@@ -11,10 +11,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def iterate_times_of_schedule(schedule: Schedule, after: int) -> Iterator[int]:
     """Yield the times of a schedule later than `after`, in ns since 1970."""
     # Imported here because an emulator without schedules needs no rules of cron.
-    from vertex_api.schedules.cron import iterate_times
+    from vertex_api.cron import cron_times
 
     request = schedule.request
-    for time in iterate_times(request.cron, request.time_zone, convert_to_datetime(after)):
+    for time in cron_times(request.cron, request.time_zone, convert_to_datetime(after)):
         yield (time - _EPOCH) // timedelta(microseconds=1) * 1000
 
 

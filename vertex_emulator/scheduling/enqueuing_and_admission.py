@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.catalog.job_spec_defaults import copy_with_boot_disks
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.jobspec import with_boot_disks
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.jobs import LAUNCH_TEXTS, PROVISIONING_TEXTS, QueuedJob
 from vertex_emulator.database.records import PENDING, Job
@@ -25,7 +25,7 @@ def enqueue_job(
     As on the service, the job has boot disks from now on.
     """
     if kind != TRAINING_PIPELINE:
-        spec = {**spec, kind.spec_field: copy_with_boot_disks(spec[kind.spec_field])}
+        spec = {**spec, kind.spec_field: with_boot_disks(spec[kind.spec_field])}
     job = transaction.jobs.add(job_id, kind, location, spec)
     transaction.jobs.log(job_id, "Waiting for job to be provisioned.")
     if kind == HYPERPARAMETER_TUNING_JOB:

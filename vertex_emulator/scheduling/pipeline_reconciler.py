@@ -7,11 +7,10 @@ the link from the pipeline to it, another one the model and the pipeline's end.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vertex_api.catalog.output_directories import get_model_directory_or_none
-from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.studies.trial_results import find_best_trial_summary_or_none
-from vertex_api.training_pipelines.backing_job import get_backing_job_kind
-from vertex_api.validation.pipeline_validation import convert_pipeline_to_backing_job
+from vertex_api.jobspec import model_folder
+from vertex_api.names import CUSTOM_JOB
+from vertex_api.pipelines import backing_kind, job_of_pipeline
+from vertex_api.studies import find_best
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED, Ending, Job, Trial
@@ -55,10 +54,10 @@ class PipelineReconciler:
             self._upload_model_if_any_and_end(pipeline, job, trials_of_job)
 
     def _enqueue_backing_job_or_end_if_cancelled(self, pipeline: Job) -> None:
-        kind, spec = get_backing_job_kind(pipeline.spec), convert_pipeline_to_backing_job(pipeline.spec)
+        kind, spec = backing_kind(pipeline.spec), job_of_pipeline(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
-        if model is not None and "artifactUri" not in model and not get_model_directory_or_none(spec[kind.spec_field]):
+        if model is not None and "artifactUri" not in model and not model_folder(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
             data = build_input_variables_and_warnings(pipeline.spec["inputDataConfig"], self.data.buckets)
@@ -125,16 +124,16 @@ class PipelineReconciler:
     def _get_model_directory_or_none(self, job: Job, best_trial: Trial | None) -> str | None:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
-            return get_model_directory_or_none(job.spec["jobSpec"])
+            return model_folder(job.spec["jobSpec"])
         if best_trial is None:
             return None
-        return get_model_directory_or_none(job.spec["trialJobSpec"], str(best_trial.number))
+        return model_folder(job.spec["trialJobSpec"], str(best_trial.number))
 
 
 def _find_best_trial_or_none(job: Job, trials_of_job: list[Trial]) -> Trial | None:
     if job.kind == CUSTOM_JOB:
         return None
-    best = find_best_trial_summary_or_none(job_json(job, trials_of_job))
+    best = find_best(job_json(job, trials_of_job))
     return next((trial for trial in trials_of_job if best is not None and str(trial.number) == best["id"]), None)
 
 

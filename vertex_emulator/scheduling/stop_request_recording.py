@@ -1,6 +1,6 @@
 """Requests to end a job: they are recorded in the database, and the reconcilers carry them out."""
 
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending
 from vertex_emulator.times import now_ns

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial

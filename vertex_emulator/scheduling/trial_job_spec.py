@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vertex_api.catalog.output_directories import get_output_directory_or_none
+from vertex_api.jobspec import output_folder
 from vertex_emulator.database.records import Job
 
 Values = Mapping[str, float | int | str]
@@ -18,7 +18,7 @@ def build_trial_job_spec(study: Job, trial_number: int, parameters: Values) -> d
         {name: _copy_appending_args(value, flags) if name in _PROGRAM_FIELDS else value for name, value in pool.items()}
         for pool in spec["workerPoolSpecs"]
     ]
-    if directory := get_output_directory_or_none(spec, str(trial_number)):
+    if directory := output_folder(spec, str(trial_number)):
         spec["baseOutputDirectory"] = {"outputUriPrefix": f"{directory}/"}
     return spec
 

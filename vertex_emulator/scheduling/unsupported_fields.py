@@ -6,9 +6,9 @@ docs/fidelity.md lists every field with its status.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.reduction_server import is_reduction_server
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.shape_validation import FieldProblem
+from vertex_api.jobspec import is_reduction_server
+from vertex_api.names import Kind
+from vertex_api.validation.shape import FieldProblem
 
 MAX_REPLICAS = 100
 

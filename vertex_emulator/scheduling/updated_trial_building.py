@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
+from vertex_api.studies import is_safe, objectives_of
 from vertex_api.types import StudySpec
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import hypertune_measurements
@@ -39,7 +39,7 @@ def build_updated_trial(study: Job, trial: Trial, job: Job, metric_text: str) ->
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
-        reason = f"The trial ended without reporting the metric {parse_objectives(study_spec)[0].id}."
+        reason = f"The trial ended without reporting the metric {objectives_of(study_spec)[0].id}."
         if tags := hypertune_measurements.find_some_unknown_metric_names(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
@@ -54,7 +54,7 @@ def compose_final_measurement_or_none(measurements: Sequence[Measurement], study
     measurement comes before an unsafe one, then the first objective decides, then the next. Metrics that the selected
     measurement lacks are taken from the last one that has them.
     """
-    goals = parse_objectives(study_spec)
+    goals = objectives_of(study_spec)
     candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
     if not candidates:
         return None
@@ -69,8 +69,8 @@ def compose_final_measurement_or_none(measurements: Sequence[Measurement], study
         return replace(chosen, metrics={**latest, **chosen.metrics})
 
     def rank_with_unsafe_last(candidate: Measurement) -> tuple[bool, list[float]]:
-        losses = [goal.compute_loss_or_none(candidate.metrics) for goal in goals]
-        unsafe = not are_metric_values_safe(study_spec, {**latest, **candidate.metrics})
+        losses = [goal.loss(candidate.metrics) for goal in goals]
+        unsafe = not is_safe(study_spec, {**latest, **candidate.metrics})
         return unsafe, [inf if loss is None else loss for loss in losses]
 
     chosen = min(candidates, key=rank_with_unsafe_last)

@@ -7,11 +7,7 @@ Process Bandit Algorithm, 2024). What users may notice as a difference are the f
 from collections.abc import Sequence
 from random import Random
 
-from vertex_api.studies.objectives_and_safety_metrics import (
-    are_metric_values_safe,
-    parse_objectives,
-    parse_safety_metrics,
-)
+from vertex_api.studies import is_safe, objectives_of, safety_metrics
 from vertex_api.types import StudySpec
 from vertex_emulator.search.measurements_and_observations import Observation
 from vertex_emulator.search.parameter_domains import Value
@@ -82,9 +78,9 @@ def _fit_models_and_propose_point_or_none(
 
     encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
-    objectives = parse_objectives(study_spec)
+    objectives = objectives_of(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
-    losses_by_objective = [fill_missing_and_compress_outliers(goal.compute_loss_or_none, ended) for goal in objectives]
+    losses_by_objective = [fill_missing_and_compress_outliers(goal.loss, ended) for goal in objectives]
     losses = scalarize_losses_by_trial(losses_by_objective, weights)
     if not encoder.varied_parameters or not losses:
         return None
@@ -103,8 +99,8 @@ def _fit_models_and_propose_point_or_none(
 
     excess_lists = [
         excesses
-        for safety in parse_safety_metrics(study_spec)
-        if (excesses := fill_missing_and_compress_outliers(safety.compute_signed_safety_shortfall_or_none, ended))
+        for safety in safety_metrics(study_spec)
+        if (excesses := fill_missing_and_compress_outliers(safety.shortfall, ended))
     ]
     objective = try_to_fit_conditioned_model(losses)
     safety_models = [model for model in map(try_to_fit_conditioned_model, excess_lists) if model is not None]
@@ -130,7 +126,7 @@ def _rank_trial_indices(study_spec: StudySpec, losses: list[float], ended_trials
 
     def rank_with_unsafe_last(index: int) -> tuple[bool, float]:
         trial = ended_trials[index]
-        return trial.state != "SUCCEEDED" or not are_metric_values_safe(study_spec, trial.metrics), losses[index]
+        return trial.state != "SUCCEEDED" or not is_safe(study_spec, trial.metrics), losses[index]
 
     return sorted(range(len(ended_trials)), key=rank_with_unsafe_last)
 
@@ -155,6 +151,6 @@ def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Rando
 def _compute_required_safe_probability(study_spec: StudySpec, ended_trials: Sequence[Observation]) -> float:
     """Compute how probably the next point must be safe: the desired fraction, unless more trials are safe."""
     succeeded = (trial for trial in ended_trials if trial.state == "SUCCEEDED")
-    safe = sum(are_metric_values_safe(study_spec, trial.metrics) for trial in succeeded)
-    fraction = max((metric.min_safe_fraction for metric in parse_safety_metrics(study_spec)), default=0.0)
+    safe = sum(is_safe(study_spec, trial.metrics) for trial in succeeded)
+    fraction = max((metric.min_safe_fraction for metric in safety_metrics(study_spec)), default=0.0)
     return fraction if safe <= fraction * len(ended_trials) else 0.0

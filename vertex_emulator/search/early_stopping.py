@@ -12,7 +12,7 @@ from math import erf, inf, sqrt
 from statistics import fmean, median
 from typing import Any
 
-from vertex_api.studies.objectives_and_safety_metrics import Metric, parse_objectives
+from vertex_api.studies import Metric, objectives_of
 from vertex_api.types import StudySpec
 from vertex_emulator.search.measurements_and_observations import Measurement
 
@@ -66,7 +66,7 @@ def build_learning_curves_by_objective(
     uses_elapsed = bool(rule.get("useElapsedDuration"))
     return {
         objective.id: _build_loss_curve(measurements, objective, uses_elapsed)
-        for objective in parse_objectives(study_spec)
+        for objective in objectives_of(study_spec)
     }
 
 
@@ -79,7 +79,7 @@ def find_early_stopping_reason(
     build_learning_curves_by_objective has them.
     """
     reasons = []
-    for objective in parse_objectives(study_spec):
+    for objective in objectives_of(study_spec):
         others = [curve for curves in completed if (curve := curves[objective.id]).at]
         reason = _find_stopping_reason_for_objective(study_spec, running[objective.id], others)
         if reason is None:
@@ -173,7 +173,7 @@ def _build_loss_curve(trial: Sequence[Measurement], objective: Metric, uses_elap
     points = [
         (measurement.elapsed if uses_elapsed else float(measurement.step_count), loss)
         for measurement in trial
-        if (loss := objective.compute_loss_or_none(measurement.metrics)) is not None
+        if (loss := objective.loss(measurement.metrics)) is not None
     ]
     points.sort(key=lambda point: point[0])
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vertex_api.scalar_types import parse_seconds
+from vertex_api.scalars import to_seconds
 from vertex_emulator.search.parameter_domains import Value
 
 
@@ -34,7 +34,7 @@ def parse_api_measurement(canonical: Mapping[str, Any]) -> Measurement:
     """Parse the API's Measurement message in canonical form."""
     return Measurement(
         step_count=canonical["stepCount"],
-        elapsed=parse_seconds(canonical["elapsedDuration"]),
+        elapsed=to_seconds(canonical["elapsedDuration"]),
         metrics={measurement["metricId"]: measurement["value"] for measurement in canonical["metrics"]},
     )
 

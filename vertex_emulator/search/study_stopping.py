@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.objectives_and_safety_metrics import are_metric_values_safe, parse_objectives
+from vertex_api.scalars import to_seconds
+from vertex_api.studies import is_safe, objectives_of
 from vertex_api.types import StudySpec
 from vertex_emulator.times import parse_time
 
@@ -37,7 +37,7 @@ def find_study_stopping_reason(
         return "maximumRuntimeConstraint: its time has passed"
     if "maxNumTrials" in config and trial_count >= config["maxNumTrials"]:
         return f"maxNumTrials: there are {trial_count} trials"
-    if len(parse_objectives(study_spec)) != 1:
+    if len(objectives_of(study_spec)) != 1:
         return None
     stagnant_trials, since = _count_stagnant_trials_and_get_start(study_spec, ended, created)
     if "maxNumTrialsNoProgress" in config and stagnant_trials >= config["maxNumTrialsNoProgress"]:
@@ -60,13 +60,13 @@ def _count_stagnant_trials_and_get_start(
     study_spec: StudySpec, ended: Sequence[EndedTrial], created: int
 ) -> tuple[int, int]:
     """Count the trials in a row without a new best one; return the count and since when (ns, at first `created`)."""
-    [objective] = parse_objectives(study_spec)
+    [objective] = objectives_of(study_spec)
     best, stagnant_trials, since = None, 0, created
     for trial in sorted(ended, key=lambda trial: trial.at):
         metrics = trial.metrics
         loss = None
-        if metrics is not None and are_metric_values_safe(study_spec, metrics):
-            loss = objective.compute_loss_or_none(metrics)
+        if metrics is not None and is_safe(study_spec, metrics):
+            loss = objective.loss(metrics)
         if loss is not None and (best is None or loss < best):
             best, stagnant_trials, since = loss, 0, trial.at
         else:
@@ -75,4 +75,4 @@ def _count_stagnant_trials_and_get_start(
 
 
 def _parse_duration_to_ns(duration: str) -> int:
-    return int(parse_seconds(duration) * 10**9)
+    return int(to_seconds(duration) * 10**9)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from vertex_api import types
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.validation.shape import canonicalize
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
@@ -290,9 +290,9 @@ def _check_job(transaction: Transaction, job: Job) -> None:
 
 
 def _check_shape(message_type: Any, spec: Mapping[str, Any], owner: str) -> None:
-    _, problems = canonicalize_and_find_shape_problems(message_type, spec)
+    _, problems = canonicalize(message_type, spec)
     if problems:
-        problem = f"{problems[0].path_text}: {problems[0].message}"
+        problem = f"{problems[0].place}: {problems[0].message}"
         raise SnapshotInvalid(f"the spec of {owner} in the archive is not valid: {problem}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
 from vertex_emulator.errors import ApiError

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.output_directories import get_output_directories_by_variable
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import get_backing_job_kind
+from vertex_api.jobspec import output_folders
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from vertex_api.pipelines import backing_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
@@ -56,7 +56,7 @@ class JobViewBuilder:
         if job.study is not None:
             view["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
         if progress is not None:
-            task_collection = get_backing_job_kind(job.spec).collection
+            task_collection = backing_kind(job.spec).collection
             view["task"] = {"collection": task_collection, "id": progress.job, "model": progress.model}
         if _is_study(job):
             view["study"] = build_study_view(job, trials)
@@ -70,7 +70,7 @@ class JobViewBuilder:
             return
         folders = {"Base output directory": base}
         if job.kind == CUSTOM_JOB:
-            folders |= get_output_directories_by_variable(spec)
+            folders |= output_folders(spec)
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).path(uri))}
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
-from vertex_api.job_kinds import KINDS
+from vertex_api.names import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.files import ROOT, BucketTree

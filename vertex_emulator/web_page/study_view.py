@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.objectives_and_safety_metrics import parse_metrics
-from vertex_api.studies.trial_results import find_pareto_front_summaries, list_trial_summaries
+from vertex_api.scalars import to_seconds
+from vertex_api.studies import pareto_front, study_metrics, trial_summaries
 from vertex_emulator.database.records import Job
 from vertex_emulator.resources import job_json, time_fields
 from vertex_emulator.web_page.thinned_trial_cache import ThinnedTrial
@@ -22,20 +21,20 @@ _VALUE_SPECS = {
 def build_study_view(job: Job, trials: Sequence[ThinnedTrial]) -> dict[str, Any]:
     """Return `metrics`, `parameters`, `best` (ids of trials), `most` (the number of trials asked for) and `trials`.
 
-    A trial has the fields of `trials.list_trial_summaries`, `job`, `startTime`, `endTime` and its `curve`: `measured`,
+    A trial has the fields of `studies.trial_summaries`, `job`, `startTime`, `endTime` and its `curve`: `measured`,
     the number of measurements, and of those shown the `steps`, `seconds` and, by metric, `values` (null if missing).
     """
     shown = job_json(job, [replace(each.trial, measurements=()) for each in trials])
     spec = shown["studySpec"]
     metrics = [
         {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
-        for metric in parse_metrics(spec)
+        for metric in study_metrics(spec)
     ]
-    rows = {row["id"]: row for row in list_trial_summaries(shown)}
+    rows = {row["id"]: row for row in trial_summaries(shown)}
     return {
         "metrics": metrics,
         "parameters": [*_iterate_serialized_parameters(spec["parameters"])],
-        "best": [row["id"] for row in find_pareto_front_summaries(shown)],
+        "best": [row["id"] for row in pareto_front(shown)],
         "most": job.spec["maxTrialCount"],
         "trials": [
             {
@@ -72,6 +71,6 @@ def _serialize_thinned_measurements(thinned: ThinnedTrial, metrics: Sequence[Map
     return {
         "measured": thinned.measured,
         "steps": [int(point.get("stepCount", 0)) for point in points],
-        "seconds": [parse_seconds(point.get("elapsedDuration", "0s")) for point in points],
+        "seconds": [to_seconds(point.get("elapsedDuration", "0s")) for point in points],
         "values": {metric["id"]: [value.get(metric["id"]) for value in values] for metric in metrics},
     }

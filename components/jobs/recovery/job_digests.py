@@ -4,12 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
 
 from ...schema.declared_job import DeclaredJob
 
 
-def compute_run_digest(spec: CanonicalSpec, rerun: int, upstream_run_digests: Sequence[str] = ()) -> str:
+def compute_run_digest(spec: Job, rerun: int, upstream_run_digests: Sequence[str] = ()) -> str:
     """Return eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
     `upstream_run_digests` are those of the jobs whose results it uses. Previews show the digest, so it does not depend
@@ -19,7 +19,7 @@ def compute_run_digest(spec: CanonicalSpec, rerun: int, upstream_run_digests: Se
 
 
 def compute_idempotency_token(
-    spec: CanonicalSpec,
+    spec: Job,
     project_stack_and_job_name: str,
     secrets: Mapping[str, str],
     rerun: int,

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from vertex_api.validation.rules import Violation
-from vertex_api.validation.rules.common_fields import MAX_LABELS
+from vertex_api.validation.formats import MAX_LABELS, Violation
 
 TOKEN_LABEL = "pulumi_token"
 MARK_LABEL = "pulumi_mark"

@@ -4,12 +4,10 @@ import time
 from collections.abc import Set
 from contextlib import suppress
 
-from vertex_api.client import JobClient
-from vertex_api.client_errors import InvalidRequest, NotFound
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.job_states import TERMINAL_STATES
-from vertex_api.resource_names import ResourceName
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
+from vertex_api.client import Client
+from vertex_api.errors import InvalidRequest, NotFound
+from vertex_api.names import TERMINAL_STATES, TRAINING_PIPELINE, ResourceName
+from vertex_api.pipelines import backing_job_name
 
 from ...errors import SubmitFailed
 from ...runtime import engine
@@ -21,7 +19,7 @@ _REPORT_SECONDS = 60.0
 _CANCELLING = {"JOB_STATE_CANCELLING", "PIPELINE_STATE_CANCELLING"}
 
 
-def remove_job(client: JobClient, name: ResourceName, display_name: str, *, keep_record: bool = False) -> None:
+def remove_job(client: Client, name: ResourceName, display_name: str, *, keep_record: bool = False) -> None:
     """Cancel a job if it is active, and delete it unless `keep_record` is set. A job that is gone is fine.
 
     With `keep_record` the job need not have ended, if the service is about to end it. `display_name` is for messages.
@@ -33,22 +31,22 @@ def remove_job(client: JobClient, name: ResourceName, display_name: str, *, keep
         if not keep_record:
             if name.kind == TRAINING_PIPELINE:
                 _delete_backing_job(client, name)
-            client.delete_and_wait(name)
+            client.delete(name)
 
 
-def _delete_backing_job(client: JobClient, pipeline_name: ResourceName) -> None:
+def _delete_backing_job(client: Client, pipeline_name: ResourceName) -> None:
     """Delete the job that a pipeline has run.
 
     What Vertex AI does with that job when its pipeline is deleted is not documented. It is deleted first, because
     its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
-    if job := get_backing_job_resource_name_or_none(client.require(pipeline_name)):
+    if job := backing_job_name(client.require(pipeline_name)):
         # Its record costs nothing, so it may stay if the service does not delete it.
         with suppress(NotFound, InvalidRequest):
-            client.delete_and_wait(ResourceName.parse(job))
+            client.delete(ResourceName.parse(job))
 
 
-def _cancel_and_wait(client: JobClient, name: ResourceName, display_name: str, awaited: Set[str]) -> None:
+def _cancel_and_wait(client: Client, name: ResourceName, display_name: str, awaited: Set[str]) -> None:
     """Cancel a job, and wait until it is in one of the states that are `awaited`."""
     try:
         client.cancel(name)

@@ -21,7 +21,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api import __version__
-from vertex_api.job_kinds import KINDS
+from vertex_api.names import KINDS
 
 from ...runtime import target
 from ...runtime.pacing import current

@@ -7,10 +7,9 @@ import json
 import subprocess
 from collections.abc import Iterable, Mapping
 
-from vertex_api.client import JobClient
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.resource_names import ResourceName, build_parent
-from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name_or_none
+from vertex_api.client import Client
+from vertex_api.names import TRAINING_PIPELINE, ResourceName, location_name
+from vertex_api.pipelines import backing_job_name
 
 from .job_labels import build_stack_filter
 from .job_removal import remove_job
@@ -19,7 +18,7 @@ _EXPORT_SECONDS = 120
 
 
 def remove_orphans_among_jobs(
-    client: JobClient, fully_qualified_stack_name: str, display_names_by_resource_name: Mapping[str, str]
+    client: Client, fully_qualified_stack_name: str, display_names_by_resource_name: Mapping[str, str]
 ) -> None:
     """Remove those jobs that the stack `organization/project/stack` does not record, and print a line for each.
 
@@ -34,7 +33,7 @@ def remove_orphans_among_jobs(
         print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
     orphans = {name: ResourceName.parse(name) for name in display_names_by_resource_name if name not in recorded_ids}
-    parents = {build_parent(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
+    parents = {location_name(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
     backing_jobs = _fetch_backing_job_api_names(client, fully_qualified_stack_name, parents)
     for name, resource_name in orphans.items():
         if name not in backing_jobs:
@@ -58,9 +57,9 @@ def export_state_and_get_resource_ids_or_none(fully_qualified_stack_name: str) -
 
 
 def _fetch_backing_job_api_names(
-    client: JobClient, fully_qualified_stack_name: str, parents: Iterable[str]
+    client: Client, fully_qualified_stack_name: str, parents: Iterable[str]
 ) -> set[str | None]:
     """Return the jobs that pipelines of the stack have run, in the locations `parents`."""
     filter_ = build_stack_filter(fully_qualified_stack_name.partition("/")[2])
     pipelines = (pipeline for parent in parents for pipeline in client.list(TRAINING_PIPELINE, parent, filter_))
-    return {get_backing_job_resource_name_or_none(pipeline) for pipeline in pipelines}
+    return {backing_job_name(pipeline) for pipeline in pipelines}

@@ -7,10 +7,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from vertex_api.client_errors import NotFound, VertexError
-from vertex_api.job_kinds import Kind
-from vertex_api.job_states import strip_state_prefix
-from vertex_api.resource_names import ResourceName
+from vertex_api.errors import NotFound, VertexError
+from vertex_api.names import Kind, ResourceName, short_state
 
 from ...errors import SubmitFailed
 from ...runtime.target import Target
@@ -154,7 +152,7 @@ def _group_job_summaries_by_label_value(jobs: Iterable[Job]) -> dict[str, list[J
 
 
 def _select_newest_usable_job_or_none(jobs: Iterable[Job]) -> Job | None:
-    usable = [job for job in jobs if strip_state_prefix(job["state"]) not in _UNUSABLE_STATES]
+    usable = [job for job in jobs if short_state(job["state"]) not in _UNUSABLE_STATES]
     return max(usable, key=_parse_create_time, default=None)
 
 

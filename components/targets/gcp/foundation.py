@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 from pulumi import ResourceOptions
 
-from vertex_api.resource_names import build_parent
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.names import location_name
+from vertex_api.schedules import ScheduleRequest
 
 from ...jobs.recovery.ledger_resource import Ledger
 from ...runtime.program_job_validation import ProgramJobs
@@ -145,7 +145,7 @@ class GcpFoundation(pulumi.ComponentResource):
             )
         self.image_uri_prefix = registry.image_prefix
         self.staging_folder_uri = f"{bucket.uri}/{folders.own.rstrip('/')}"
-        self.full_location_name = CLOUD_PREFIX + build_parent(project, region)
+        self.full_location_name = CLOUD_PREFIX + location_name(project, region)
         self.job_spec_defaults: Mapping[str, Any] = {
             "serviceAccount": account,
             **(network.fields if network else {}),

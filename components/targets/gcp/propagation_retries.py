@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from vertex_api.calls.retry_rules import NEW_GRANT, PROPAGATION_SECONDS, compute_retry_pause_or_none, find_propagation
+from vertex_api.retry import NEW_GRANT, PROPAGATION_SECONDS, find_propagation, pause_before
 
 _REPORT_SECONDS = 60.0
 _hook_numbers = itertools.count(1)
@@ -45,9 +45,9 @@ def compute_retry_pause(errors_newest_first: Sequence[str]) -> float | None:
     if find_propagation(errors_newest_first[0]) is None:
         return None
     tries = len(errors_newest_first)
-    return compute_retry_pause_or_none(NEW_GRANT, tries, _compute_waited_seconds(tries), None, 0.0)
+    return pause_before(NEW_GRANT, tries, _compute_waited_seconds(tries), None, 0.0)
 
 
 def _compute_waited_seconds(tries: int) -> float:
     """Return the sum of the pauses between so many tries."""
-    return sum(compute_retry_pause_or_none(NEW_GRANT, earlier, 0.0, None, 0.0) or 0.0 for earlier in range(1, tries))
+    return sum(pause_before(NEW_GRANT, earlier, 0.0, None, 0.0) or 0.0 for earlier in range(1, tries))

@@ -9,10 +9,10 @@ from typing import Any
 import pulumi
 from pulumi_gcp import cloudscheduler, workflows
 
-from vertex_api.resource_names import build_parent
-from vertex_api.schedules.cron import find_shortest_gap
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
-from vertex_api.validation.shape_validation import format_path
+from vertex_api.cron import shortest_gap
+from vertex_api.messages import show_path
+from vertex_api.names import location_name
+from vertex_api.schedules import ScheduleRequest
 
 from ...errors import DeclarationErrors, Problem
 from ...runtime.resource import when_known
@@ -76,7 +76,7 @@ def create_workflow_and_scheduler_job(
         deletion_protection=protect,
         opts=ours,
     )
-    place = f"https://workflowexecutions.googleapis.com/v1/{build_parent(project, region)}/workflows"
+    place = f"https://workflowexecutions.googleapis.com/v1/{location_name(project, region)}/workflows"
     return cloudscheduler.Job(
         f"{name}-scheduler",
         name=get_request_field("id"),
@@ -103,8 +103,8 @@ def _require_valid_workflow_source(name: str, request: ScheduleRequest, project:
     """Return the source of a workflow. Raises DeclarationErrors if Workflows would not take it."""
     place = f"schedules.{name}"
     if violations := list(find_request_violations(request)):
-        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
-    redelivery_window = compute_redelivery_window(find_shortest_gap(request.cron, request.time_zone))
+        raise DeclarationErrors([Problem(place, show_path(path), message) for path, message in violations])
+    redelivery_window = compute_redelivery_window(shortest_gap(request.cron, request.time_zone))
     source = build_workflow_source_text(request, WorkflowPlace(project, region, request.id), redelivery_window)
     if message := describe_source_size_violation_or_none(source):
         raise DeclarationErrors([Problem(place, "", message)])
@@ -113,6 +113,6 @@ def _require_valid_workflow_source(name: str, request: ScheduleRequest, project:
 
 def _build_retry_config(request: ScheduleRequest) -> cloudscheduler.JobRetryConfigArgsDict:
     """Return the retries of a start that fails: none if the next time comes before they would be over."""
-    is_frequent = compute_redelivery_window(find_shortest_gap(request.cron, request.time_zone)) < MAX_REDELIVERY_WINDOW
+    is_frequent = compute_redelivery_window(shortest_gap(request.cron, request.time_zone)) < MAX_REDELIVERY_WINDOW
     count = 0 if is_frequent else _RETRIES
     return {"retry_count": count, "min_backoff_duration": "15s", "max_backoff_duration": "60s"}

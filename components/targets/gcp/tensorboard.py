@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pulumi
 from pulumi_gcp import vertex
 
-from vertex_api.resource_names import build_parent
+from vertex_api.names import location_name
 
 from ...schema import shapes
 from ...schema.interpolation import TENSORBOARD_NAME
@@ -45,7 +45,7 @@ class Tensorboard(pulumi.ComponentResource):
                 labels=tensorboard.get("labels"),
                 opts=create_retrying_options(self, protect=tensorboard.get("protect")),
             )
-            prefix = f"{build_parent(project, region)}/tensorboards/"
+            prefix = f"{location_name(project, region)}/tensorboards/"
             # The service writes the project's number, and a job's other fields have the project's id.
             self.created_name = resource.name.apply(lambda service_name: prefix + service_name.rpartition("/")[2])
         self.register_outputs(dict(self.fields))

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from vertex_training.ai_platform_training.converted_field_origins import find_legacy_path_or_none
 
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import format_path
+from vertex_api.messages import KeyPath, show_path
 
 POOL = ("jobSpec", "workerPoolSpecs")
 TYPES = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 1}
@@ -14,7 +13,7 @@ ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
 
 
 def legacy_path(path: KeyPath, training_input: dict[str, Any], training_input_path: KeyPath) -> str:
-    return format_path(find_legacy_path_or_none(path, training_input, training_input_path) or ())
+    return show_path(find_legacy_path_or_none(path, training_input, training_input_path) or ())
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from vertex_training.ai_platform_training.validated_job_conversion import conver
 from vertex_training.cli import main
 from vertex_training.settings.settings import Settings
 
-from vertex_api.job_kinds import KINDS
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api.names import KINDS
+from vertex_api.validation.check import validate_job
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())
@@ -50,7 +50,7 @@ def test_a_converted_job_equals_its_golden_file(file: Path, capsys: pytest.Captu
 def test_converted_jobs_are_valid_vertex_jobs(file: Path) -> None:
     ((collection, jobs),) = yaml.safe_load(golden(file).read_text()).items()
     ((name, body),) = jobs.items()
-    assert canonicalize_job_and_find_problems(KINDS[collection], {"displayName": name, **body})[1] == []
+    assert validate_job(KINDS[collection], {"displayName": name, **body})[1] == []
 
 
 def test_all_of_them_preview_clean_as_one_stack() -> None:

@@ -8,7 +8,7 @@ import pytest
 from vertex_training.cli import main
 
 from tests.components.schema.test_source import COLON
-from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
+from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
 IMAGE = "masterConfig: {imageUri: x}\n"
@@ -180,7 +180,7 @@ def test_all_slips_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFi
 def test_conversion_stops_at_a_hundred_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = problems(tmp_path, CUSTOM + "".join(f"key{i}: 1\n" for i in range(1000)), capsys)
     assert len(lines) == MAX_PROBLEMS + 1
-    assert lines[-1] == MORE_PROBLEMS_TEXT
+    assert lines[-1] == MORE_PROBLEMS
 
 
 def test_problems_of_all_parts_are_reported_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from vertex_training.runtime import engine
 
 from tests.corpus.discovery import broken
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
-from vertex_api.calls import retrying_caller
+from vertex_api import retry
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
 PARENT = "projects/acme-dev/locations/europe-west4"
@@ -194,7 +194,7 @@ def test_each_refusal_is_one_line_with_a_remedy(
     service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch, refusal: Refusal, expected: str
 ) -> None:
     # No retry: what is retried for minutes first is the caller's.
-    monkeypatch.setattr(retrying_caller, "find_retry_rule_or_none", lambda *_: None)
+    monkeypatch.setattr(retry, "rule_for", lambda *_: None)
     service.refusals["create"] = [refusal]
     line = fail_to_start(service)
     assert re.search(expected, line), line

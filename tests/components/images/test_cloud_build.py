@@ -21,7 +21,7 @@ from vertex_training.runtime import engine
 
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
-from vertex_api.calls.retry_rules import PROPAGATION_SECONDS
+from vertex_api.retry import PROPAGATION_SECONDS
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
 ACCOUNT = "team-dev-build@acme-dev.iam.gserviceaccount.com"

@@ -11,7 +11,7 @@ from vertex_training.jobs.recovery.current_ledger_contents import LedgerContents
 from vertex_training.jobs.recovery.job_digests import compute_mark_label_value
 
 from tests.components.fakes import FakeClient
-from vertex_api.client_errors import Unavailable
+from vertex_api.errors import Unavailable
 
 PARENT = "//local/projects/local/locations/us-central1"
 TRAIN = f"{PARENT.removeprefix('//local/')}/customJobs/1"

@@ -7,8 +7,8 @@ from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actua
 from vertex_training.schema.interpolation import expand
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
-from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api.names import CUSTOM_JOB
+from vertex_api.validation.check import validate_job
 
 SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")
@@ -33,7 +33,7 @@ def held() -> dict[str, Any]:
     }
     pool = job["jobSpec"]["workerPoolSpecs"][0]
     pool["diskSpec"] = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
-    canonical, problems = canonicalize_job_and_find_problems(CUSTOM_JOB, job)
+    canonical, problems = validate_job(CUSTOM_JOB, job)
     assert problems == []
     return dict(canonical)
 

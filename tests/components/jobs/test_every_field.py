@@ -17,11 +17,11 @@ from tests.components.projects import INCLUDING, load
 from tests.vertex_api.test_client import Api, server
 from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
 from tests.vertex_emulator.api.input_fields import is_set
-from vertex_api.catalog.machines import find_machine_or_none
-from vertex_api.client import Endpoint, RestClient
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
-from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems, canonicalize_stored_spec
+from vertex_api.client import Client, Endpoint
+from vertex_api.job import parse_job, stored_job
+from vertex_api.machines import find_machine
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 
 __all__ = ["server"]  # the fixture
 
@@ -49,7 +49,7 @@ def declared(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _has_tpus(pool: dict[str, Any]) -> bool:
-    found = find_machine_or_none(pool.get("machineSpec", {}).get("machineType", ""))
+    found = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
     return found is not None and found.is_tpu
 
 
@@ -58,7 +58,7 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """A server that Google's client sends its requests to, and that takes them all."""
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
-    at = target.Target(RestClient(Endpoint.for_server(url)), PARENT, EmulatorLinks(url))
+    at = target.Target(Client(Endpoint.for_server(url)), PARENT, EmulatorLinks(url))
     monkeypatch.setattr(target, "resolve", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api
@@ -72,7 +72,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
         spec = copy_with_defaults_and_output_folder(job.required_valid_spec, 0, Ground(), job.name).fields
-        assert canonicalize_spec_and_find_problems(kind, bodies[job.name]) == (
+        assert parse_job(kind, bodies[job.name]) == (
             job.required_valid_spec,
             [],
         )  # from Python
@@ -85,7 +85,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
         PROVIDERS[kind].create(engine_s(checked.inputs))
         method, path, _, body = service.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{kind.collection}")
-        sent = canonicalize_stored_spec(kind, body).fields
+        sent = stored_job(kind, body).fields
         own = {name: value for name, value in sent["labels"].items() if not name.startswith("pulumi_")}
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
         assert copy_declared_with_differing_actual_values(spec, sent, {}) == spec

@@ -14,7 +14,7 @@ from vertex_training.runtime.target import EmulatorLinks
 
 from tests.components.fakes import FakeClient
 from tests.vertex_api.jobs import custom_job
-from vertex_api import client_errors
+from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
 TRAIN, SEARCH = f"{PARENT}/customJobs/1", f"{PARENT}/hyperparameterTuningJobs/2"
@@ -78,7 +78,7 @@ def test_without_a_replica_the_whole_log_is_shown(api: FakeClient) -> None:
 
 def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     assert "    (it wrote nothing)" in said(api, failed("x"))
-    api.failing["fetch_log_lines"] = client_errors.PermissionDenied("no permission")
+    api.failing["log_lines"] = errors.PermissionDenied("no permission")
     assert "    (its log cannot be read: no permission)" in said(api, failed("x"))
 
 

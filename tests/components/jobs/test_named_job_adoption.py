@@ -10,7 +10,7 @@ from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTunin
 from tests.components.fakes import Clock, FakeClient
 from tests.components.projects import INCLUDING, LOCAL, load, problems
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, pipeline, tuning_job
-from vertex_api import client_errors
+from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
 NAME = f"{PARENT}/customJobs/77"
@@ -122,7 +122,7 @@ def test_a_matching_secret_is_no_difference(api: FakeClient) -> None:
 def test_a_missing_job_is_named(api: FakeClient) -> None:
     (line,) = refusal(inputs())
     assert line.startswith(f"digits: {NAME} is not adopted: ")
-    api.failing["get"] = client_errors.PermissionDenied("no permission")
+    api.failing["get"] = errors.PermissionDenied("no permission")
     assert refusal(inputs()) == [f"digits: {NAME} is not adopted: no permission"]
 
 

@@ -8,8 +8,8 @@ from vertex_training.jobs.provider import TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.jobs.test_provider import PARENT, create, engine_s, inputs
 from tests.vertex_api.jobs import edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api import client_errors
-from vertex_api.client import Job
+from vertex_api import errors
+from vertex_api.client import JobJson
 
 FIRST, BACKING = f"{PARENT}/trainingPipelines/1", f"{PARENT}/customJobs/2"
 STUDY = f"{PARENT}/hyperparameterTuningJobs/3"
@@ -18,7 +18,7 @@ ARGS = ("trainingTaskInputs", "workerPoolSpecs", 0, "containerSpec", "args")
 piped = TrainingPipelineProvider()
 
 
-def submitted(api: FakeClient, state: str, **given: Any) -> Job:
+def submitted(api: FakeClient, state: str, **given: Any) -> JobJson:
     """A pipeline that has begun its job, as the service shows it."""
     create(piped, **{"spec": pipeline(), **given})
     api.add(BACKING, state="JOB_STATE_SUCCEEDED")
@@ -132,7 +132,7 @@ def test_an_undeletable_job_does_not_block_its_pipeline(api: FakeClient) -> None
     submitted(api, "PIPELINE_STATE_SUCCEEDED")
 
     def refuse_once(verb: str) -> None:
-        refusal = client_errors.InvalidRequest("the job belongs to a pipeline")
+        refusal = errors.InvalidRequest("the job belongs to a pipeline")
         api.failing = {"delete": refusal} if verb == "delete" and "delete" not in api.calls[:-1] else {}
 
     api.before = refuse_once

@@ -8,8 +8,8 @@ from vertex_training.jobs.pipeline_tuning_job_fetching import fetch_existing_job
 from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
-from vertex_api import client_errors
-from vertex_api.job_results.result_names_and_values import build_job_results
+from vertex_api import errors
+from vertex_api.job import job_results
 
 TRAIN, SEARCH = f"{PARENT}/trainingPipelines/1", f"{PARENT}/trainingPipelines/2"
 JOB, STUDY, MODEL = f"{PARENT}/customJobs/3", f"{PARENT}/hyperparameterTuningJobs/4", f"{PARENT}/models/5"
@@ -49,7 +49,7 @@ def test_a_new_pipeline_names_no_job_or_model(api: FakeClient) -> None:
     (job,) = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
         f"//local/{PARENT}", "team/dev", {"digits": TRAIN}
     ).values()
-    assert build_job_results(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
+    assert job_results(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
 
 
 def test_a_tuning_pipeline_s_trials_take_one_list(api: FakeClient) -> None:
@@ -103,5 +103,5 @@ def test_a_failed_pipeline_shows_its_job_s_log(api: FakeClient) -> None:
 
 def test_a_pipeline_failed_without_job_is_reported(api: FakeClient) -> None:
     add_training(api, "PIPELINE_STATE_FAILED", trainingTaskMetadata=None, error={"message": "quota"})
-    api.failing["fetch_log_lines"] = client_errors.NotFound("no such job")
+    api.failing["log_lines"] = errors.NotFound("no such job")
     assert failure_of(digits=TRAIN).startswith("digits failed: quota\n")

@@ -20,9 +20,9 @@ from vertex_training.schema.interpolation import TENSORBOARD_NAME
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
-from vertex_api import client_errors
-from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
+from vertex_api import errors
+from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -86,7 +86,7 @@ def test_check_names_every_field_that_is_wrong() -> None:
 def test_check_stops_at_a_hundred_problems() -> None:
     failures = custom.check({}, inputs(custom_job() | {f"key{i}": 1 for i in range(1000)})).failures
     assert len(failures) == MAX_PROBLEMS + 1
-    assert (failures[-1].property, failures[-1].reason) == ("spec", MORE_PROBLEMS_TEXT)
+    assert (failures[-1].property, failures[-1].reason) == ("spec", MORE_PROBLEMS)
 
 
 def test_check_reports_the_rules_of_its_kind() -> None:
@@ -363,9 +363,7 @@ def test_a_job_that_someone_deletes_meanwhile_is_deleted(api: FakeClient, clock:
 def test_a_job_ended_before_cancelling_is_deleted(api: FakeClient, clock: Clock) -> None:
     api.add(FIRST, state="JOB_STATE_RUNNING")
     api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED"]
-    api.failing["cancel"] = client_errors.InvalidRequest(
-        "the job is in state JOB_STATE_SUCCEEDED and cannot be cancelled"
-    )
+    api.failing["cancel"] = errors.InvalidRequest("the job is in state JOB_STATE_SUCCEEDED and cannot be cancelled")
     custom.delete(FIRST, inputs())
     assert api.jobs == {}
 
@@ -417,15 +415,15 @@ def test_an_interruption_ends_the_wait_for_an_end(
 @pytest.mark.parametrize(
     "error",
     [
-        client_errors.InvalidRequest("machineType: n9 is not known"),
-        client_errors.PermissionDenied("no permission aiplatform.customJobs.create"),
-        client_errors.QuotaExceeded("too many jobs"),
-        client_errors.Unavailable("no answer from the API"),
+        errors.InvalidRequest("machineType: n9 is not known"),
+        errors.PermissionDenied("no permission aiplatform.customJobs.create"),
+        errors.QuotaExceeded("too many jobs"),
+        errors.Unavailable("no answer from the API"),
     ],
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("verb", ["list", "create", "get", "cancel", "delete"])
-def test_an_api_error_names_the_job(api: FakeClient, clock: Clock, verb: str, error: client_errors.VertexError) -> None:
+def test_an_api_error_names_the_job(api: FakeClient, clock: Clock, verb: str, error: errors.VertexError) -> None:
     if verb == "delete":
         api.add(FIRST, state="JOB_STATE_SUCCEEDED")
     if verb == "cancel":
@@ -440,7 +438,7 @@ def test_an_api_error_names_the_job(api: FakeClient, clock: Clock, verb: str, er
 
 
 def test_a_read_error_names_the_job(api: FakeClient) -> None:
-    api.failing["get"] = client_errors.Unavailable("no answer from the API")
+    api.failing["get"] = errors.Unavailable("no answer from the API")
     with pytest.raises(SubmitFailed) as failure:
         custom.read(FIRST, inputs())
     assert str(failure.value).startswith("digits: ")

@@ -14,13 +14,11 @@ from vertex_training.runtime.target import EmulatorLinks, Target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api import client_errors
-from vertex_api.calls import retrying_caller
-from vertex_api.calls.retrying_caller import RetryingCaller
-from vertex_api.client import Job
-from vertex_api.job_kinds import CUSTOM_JOB, Kind
-from vertex_api.resource_names import ResourceName
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api import errors, retry
+from vertex_api.client import JobJson
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB, Kind, ResourceName
+from vertex_api.retry import Caller
 
 PARENT = "projects/local/locations/us-central1"
 NEW_ARGS = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "containerSpec", "args", to=["--epochs=9"])
@@ -58,11 +56,11 @@ class LateApi(FakeClient):
         super().__init__()
         self.clock, self.delays, self.shows_time_of_request = clock, list(delays), shows_time_of_request
         self.visible: dict[str, float] = {}
-        self.caller = RetryingCaller(wait=lambda seconds: self.wait(seconds))
+        self.caller = Caller(wait=lambda seconds: self.wait(seconds))
         self.wait = clock.wait
 
-    def create(self, kind: Kind, parent: str, job: Job, **options: Any) -> Job:
-        def attempt() -> Job:
+    def create(self, kind: Kind, parent: str, job: JobJson, **options: Any) -> JobJson:
+        def attempt() -> JobJson:
             self._called("create")
             is_lost = bool(self.delays)
             delay = self.delays.pop(0) if is_lost else 0.0
@@ -73,13 +71,13 @@ class LateApi(FakeClient):
                 self.jobs[name] = {**job, "name": name, "state": "JOB_STATE_PENDING"}
                 self.jobs[name]["createTime"] = f"2026-01-31T12:{seconds // 60:02}:{seconds % 60:02}Z"
             if is_lost:
-                raise client_errors.Unavailable("no answer")
+                raise errors.Unavailable("no answer")
             return dict(self.jobs[name])
 
         options["find_earlier_result"] = options.pop("find_created")
         return self.caller.call("create", attempt, **options)
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
         return [job for job in super().list(kind, parent, filter) if self.visible[job["name"]] <= self.clock.now]
 
     def cancel(self, name: ResourceName) -> None:
@@ -90,7 +88,7 @@ class LateApi(FakeClient):
 def connect_late_api(monkeypatch: pytest.MonkeyPatch, late: LateApi) -> LateApi:
     made = Target(late, PARENT, EmulatorLinks("http://127.0.0.1:1"))
     monkeypatch.setattr(target, "resolve", lambda parent: made)
-    monkeypatch.setattr(retrying_caller, "time", late.clock)
+    monkeypatch.setattr(retry, "time", late.clock)
     return late
 
 
@@ -132,7 +130,7 @@ def test_a_second_job_that_stays_is_told(
     api: FakeClient, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     late = connect_late_api(monkeypatch, LateApi(clock, 70.0))
-    late.failing["cancel"] = client_errors.PermissionDenied("no permission aiplatform.customJobs.cancel")
+    late.failing["cancel"] = errors.PermissionDenied("no permission aiplatform.customJobs.cancel")
     assert custom.create(inputs()).id == f"{PARENT}/customJobs/2"
     lines = capsys.readouterr().out
     assert "digits: may be there beside " in lines and "labels" not in lines
@@ -154,8 +152,8 @@ def test_an_interrupted_look_loses_no_job(
     assert len(late.jobs) == late.calls.count("create") == 1
 
 
-@pytest.mark.parametrize("refusal", [client_errors.InvalidRequest, client_errors.PermissionDenied])
-def test_a_missing_act_as_names_the_submitters(api: FakeClient, refusal: type[client_errors.VertexError]) -> None:
+@pytest.mark.parametrize("refusal", [errors.InvalidRequest, errors.PermissionDenied])
+def test_a_missing_act_as_names_the_submitters(api: FakeClient, refusal: type[errors.VertexError]) -> None:
     api.failing["create"] = refusal(ACT_AS)
     with pytest.raises(SubmitFailed) as failure:
         custom.create(inputs())
@@ -173,26 +171,24 @@ def test_a_missing_act_as_names_the_submitters(api: FakeClient, refusal: type[cl
     ],
 )
 def test_a_refusal_that_stays_names_role_and_member(api: FakeClient, refusal: str, remedy: str) -> None:
-    api.failing["create"] = client_errors.PermissionDenied(refusal)
+    api.failing["create"] = errors.PermissionDenied(refusal)
     with pytest.raises(SubmitFailed) as failure:
         custom.create(inputs())
     assert str(failure.value).startswith(f"digits: not submitted: {refusal}; ") and remedy in str(failure.value)
 
 
 def test_a_missing_image_is_to_be_pushed(api: FakeClient) -> None:
-    api.failing["create"] = client_errors.NotFound("404: The image x:1 does not exist.")
+    api.failing["create"] = errors.NotFound("404: The image x:1 does not exist.")
     with pytest.raises(SubmitFailed, match=r"The image x:1 does not exist\.; build and push it, or correct imageUri"):
         custom.create(inputs())
-    api.failing["create"] = client_errors.NotFound("404: no such project")
+    api.failing["create"] = errors.NotFound("404: no such project")
     with pytest.raises(SubmitFailed, match=r"no such project$"):
         custom.create(inputs())
 
 
 def test_a_quota_refusal_says_metric_region_need_and_page() -> None:
     metrics = ("aiplatform.googleapis.com/custom_model_training_cpus", "aiplatform.googleapis.com/invented")
-    assert build_quota_refusal_message(
-        metrics, CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", "https://x"
-    ) == (
+    assert build_quota_refusal_message(metrics, Job(CUSTOM_JOB, custom_job()), "us-central1", "https://x") == (
         "the quota in us-central1 does not cover aiplatform.googleapis.com/custom_model_training_cpus "
         "(this job needs 4), aiplatform.googleapis.com/invented; ask for more at https://x"
     )

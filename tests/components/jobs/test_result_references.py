@@ -13,8 +13,8 @@ from vertex_training.schema.interpolation import split_result
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api import client_errors
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api import errors
+from vertex_api.names import CUSTOM_JOB
 
 TUNE = f"{PARENT}/hyperparameterTuningJobs/7"
 TRAIN = f"{PARENT}/customJobs/8"
@@ -106,7 +106,7 @@ def test_only_a_succeeded_job_has_results(done: FakeClient) -> None:
 
 
 def test_a_missing_job_raises_not_found(done: FakeClient) -> None:
-    with pytest.raises(client_errors.NotFound):
+    with pytest.raises(errors.NotFound):
         value("train.name", {"train": f"{PARENT}/customJobs/99"})
 
 

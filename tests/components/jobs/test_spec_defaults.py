@@ -7,8 +7,8 @@ from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_fol
 
 from tests.components.fakes import Ground
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
-from vertex_api.job_kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems
+from vertex_api.job import parse_job
+from vertex_api.names import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
 
 FOLDER = "gs://staging/digits"
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
@@ -19,7 +19,7 @@ def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
 
 
 def complete_fields(kind: Kind, spec: Any, rerun: int = 0, ground: Ground | None = None, name: str = "digits") -> Any:
-    canonical, problems = canonicalize_spec_and_find_problems(kind, spec)
+    canonical, problems = parse_job(kind, spec)
     assert canonical, problems
     return copy_with_defaults_and_output_folder(canonical, rerun, ground or Ground(), name).fields
 

@@ -9,8 +9,8 @@ from vertex_training.jobs import waiting
 from vertex_training.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
 
 from tests.components.fakes import Clock, FakeClient
-from vertex_api import client_errors
-from vertex_api.job_results.result_names_and_values import build_job_results
+from vertex_api import errors
+from vertex_api.job import job_results
 
 PARENT = "projects/local/locations/us-central1"
 OWNER = "team/dev"
@@ -78,12 +78,12 @@ def test_without_a_succeeded_trial_there_is_no_best(api: FakeClient) -> None:
 
 def test_a_trailing_slash_names_the_same_folder() -> None:
     job = {"state": SUCCEEDED, "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out/"}}}
-    assert build_job_results(job)["modelDir"] == "gs://b/out/model/"
+    assert job_results(job)["modelDir"] == "gs://b/out/model/"
 
 
 def test_a_failed_result_has_the_service_s_message() -> None:
     job = {"state": FAILED, "jobSpec": {}, "error": {"code": 3, "message": "exit code 1"}}
-    assert build_job_results(job) == {"state": FAILED, "error": "exit code 1"}
+    assert job_results(job) == {"state": FAILED, "error": "exit code 1"}
 
 
 def test_every_job_is_awaited_under_its_declared_name(api: FakeClient) -> None:
@@ -197,7 +197,7 @@ def test_a_job_that_someone_cancels_ends_the_wait(api: FakeClient) -> None:
 
 def test_an_unreadable_log_does_not_hide_the_failure(api: FakeClient) -> None:
     add_training(api, TRAIN, FAILED, error={"message": "out of memory"})
-    api.failing["fetch_log_lines"] = client_errors.PermissionDenied("no permission logging.logEntries.list")
+    api.failing["log_lines"] = errors.PermissionDenied("no permission logging.logEntries.list")
     message = failure_of(digits=TRAIN)
     assert message.startswith("digits failed: out of memory\n")
     assert "(its log cannot be read: no permission logging.logEntries.list)" in message
@@ -214,12 +214,12 @@ def test_a_job_deleted_while_waiting_is_named(api: FakeClient) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        client_errors.Unavailable("no answer"),
-        client_errors.RateLimited("too many"),
-        client_errors.Interrupted("stopped"),
+        errors.Unavailable("no answer"),
+        errors.RateLimited("too many"),
+        errors.Interrupted("stopped"),
     ],
 )
-def test_an_outage_that_outlasts_the_retries_fails_the_wait(api: FakeClient, error: client_errors.VertexError) -> None:
+def test_an_outage_that_outlasts_the_retries_fails_the_wait(api: FakeClient, error: errors.VertexError) -> None:
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = error
     assert failure_of(digits=TRAIN) == f"the jobs' state is unknown, and they go on: {error}"
@@ -267,7 +267,7 @@ def test_an_ended_job_has_no_deadline(api: FakeClient, clock: Clock) -> None:
 def test_a_deadline_counts_during_an_api_outage(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, RUNNING)
     api.before = lambda _verb: clock.sleep(60.0)  # as retries do
-    api.failing["list"] = client_errors.Unavailable("no answer")
+    api.failing["list"] = errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
         waiting.print_progress_until_all_succeed_and_get_results(
             f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0}

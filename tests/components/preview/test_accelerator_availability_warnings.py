@@ -6,7 +6,7 @@ from vertex_training.preview.accelerator_availability_warnings import render_ava
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import CLOUD_INCLUDING, load
-from vertex_api.estimates.regional_availability import AS_OF
+from vertex_api.estimates.availability import AS_OF
 
 STACK = CLOUD_INCLUDING.replace("us-central1", "europe-west9")
 JOB = """

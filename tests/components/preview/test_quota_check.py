@@ -8,9 +8,7 @@ from vertex_training.preview.quota_check import render_shortage_line
 
 from tests.components.preview.test_cost_and_needed_quota_table import PAGE, page_settings
 from tests.vertex_api.estimates.test_quota_table_rendering_and_parsing import GRANTED, NEEDED
-from vertex_api.estimates.granted_quota_parsing import UNLIMITED
-from vertex_api.estimates.quota_shortages import find_quota_shortages
-from vertex_api.estimates.quota_table_rendering_and_parsing import render_quota_table_lines_summed_over_jobs
+from vertex_api.estimates.quota import UNLIMITED, find_shortages, quota_table
 
 
 def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
@@ -18,15 +16,15 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
     needed = estimate_quotas_by_job_and_metric(settings)
     granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
     granted["preemptible_nvidia_h100_gpus"] = 0
-    table = "\n".join(render_quota_table_lines_summed_over_jobs(settings.project, settings.region, needed, granted))
-    (shortage,) = find_quota_shortages(needed, granted)
+    table = "\n".join(quota_table(settings.project, settings.region, needed, granted))
+    (shortage,) = find_shortages(needed, granted)
     line = render_shortage_line(settings.project, settings.region, shortage)
     shown = re.findall(r"^```\n(.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
     assert [block for block in shown if "granted to" in block] == [table, line]
 
 
 def test_a_shortage_names_jobs_and_where_to_ask() -> None:
-    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_quota_shortages(NEEDED, GRANTED)]
+    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_shortages(NEEDED, GRANTED)]
     ask = "at https://console.cloud.google.com/iam-admin/quotas?project=acme-dev"
     assert lines == [
         "cpus: all jobs at once need 2,600, more than the 2,200 granted to acme-dev in us-central1, so some wait in "

@@ -15,17 +15,17 @@ from vertex_training.runtime import provider
 from vertex_training.runtime.storage import CloudStorage
 
 from tests.standins.google_apis import REGISTRY, GoogleApisStandIn, google_apis
-from vertex_api.calls import credentials
-from vertex_api.client import Endpoint, RestClient
-from vertex_api.client_errors import PermissionDenied
-from vertex_api.resource_names import ResourceName
+from vertex_api import credentials
+from vertex_api.client import Client, Endpoint
+from vertex_api.errors import PermissionDenied
+from vertex_api.names import ResourceName
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
 NAME = ResourceName.parse("projects/p/locations/us-central1/customJobs/1")
 BUILD = "projects/p/locations/us-central1/builds/1"
 CLIENTS: dict[str, Callable[[], object]] = {
-    "us-central1-aiplatform.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).require(NAME),
-    "logging.googleapis.com": lambda: RestClient(Endpoint.for_region("us-central1")).fetch_log_lines(NAME, 1),
+    "us-central1-aiplatform.googleapis.com": lambda: Client(Endpoint.for_region("us-central1")).require(NAME),
+    "logging.googleapis.com": lambda: Client(Endpoint.for_region("us-central1")).log_lines(NAME, 1),
     "cloudbuild.googleapis.com": lambda: BuildClient("https://cloudbuild.googleapis.com", "").get(BUILD),
     "storage.googleapis.com": lambda: CloudStorage().exists("gs://acme/a"),
     REGISTRY: lambda: GoogleRegistry().digest(f"{REGISTRY}/p/r/trainer:1"),

@@ -19,17 +19,16 @@ from tests.standins.hostile import Behaviour, Hostile
 from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
-from vertex_api.calls import bounded_transport, retrying_caller
-from vertex_api.calls.retrying_caller import RetryingCaller
-from vertex_api.client import Endpoint, RestClient
-from vertex_api.client_errors import VertexError
-from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.resource_names import ResourceName, build_parent
+from vertex_api import retry, transport
+from vertex_api.client import Client, Endpoint
+from vertex_api.errors import VertexError
+from vertex_api.names import CUSTOM_JOB, ResourceName, location_name
+from vertex_api.retry import Caller
 
 # An answer that is given up is left to a thread, whose socket is closed whenever that ends.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 CANARY = "ya29.canary-5b1d"
-PARENT = build_parent("p", "us-central1")
+PARENT = location_name("p", "us-central1")
 NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
 IMAGE = "us-docker.pkg.dev/p/training/digits:0123456789abcdef"
 
@@ -38,7 +37,7 @@ IMAGE = "us-docker.pkg.dev/p/training/digits:0123456789abcdef"
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Pauses before retries pass at once."""
     clock = Clock()
-    monkeypatch.setattr(retrying_caller, "time", clock)
+    monkeypatch.setattr(retry, "time", clock)
     monkeypatch.setattr("google.api_core.retry.retry_unary.time", clock)
     monkeypatch.setattr("google.api_core.retry.retry_base.time", clock, raising=False)
     return clock
@@ -65,16 +64,16 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
     monkeypatch.setattr(registry, "google_login", lambda _: credentials)
     endpoint = Endpoint.for_server(server.url, CANARY)
     monkeypatch.setattr(emulator, "start", lambda: endpoint)
-    client = RestClient(endpoint)
-    builds = BuildClient(server.url, server.url, RetryingCaller())
+    client = Client(endpoint)
+    builds = BuildClient(server.url, server.url, Caller())
     nothing: dict[str, Any] = {"check_before": lambda: None, "find_created": lambda: None}
     return {
         "create": lambda: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB), **nothing),
         "get": lambda: client.require(NAME),
         "list": lambda: client.list(CUSTOM_JOB, PARENT, ""),
-        "delete": lambda: client.delete_and_wait(NAME),
+        "delete": lambda: client.delete(NAME),
         "list executions": lambda: client.list_executions(f"{PARENT}/workflows/w"),
-        "log": lambda: client.fetch_log_lines(NAME, 10),
+        "log": lambda: client.log_lines(NAME, 10),
         "start build": lambda: builds.create(PARENT, {}, **nothing),
         "get build": lambda: builds.get(f"{PARENT}/builds/7"),
         "list builds": lambda: builds.list(PARENT, "t"),
@@ -138,7 +137,7 @@ def test_bodies_fill_no_memory(
     calls: dict[str, Callable[[], object]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (bounded_transport, emulator, emulator):
+    for module in (transport, emulator, emulator):
         monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
     server.behaviour = behaviour
     tracemalloc.start()
@@ -158,7 +157,7 @@ def test_answers_without_an_end_are_given_up(
     calls: dict[str, Callable[[], object]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_transport, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "MAX_SECONDS", 0.1)
     monkeypatch.setattr(storage, "MAX_UPLOAD_SECONDS", 0.1)
     server.behaviour = behaviour
     fail(calls[name])
@@ -264,7 +263,7 @@ def test_large_pages_are_given_up(
 @pytest.mark.parametrize(
     "named",
     [
-        f"{build_parent('p', 'europe-west4')}/customJobs/7",
+        f"{location_name('p', 'europe-west4')}/customJobs/7",
         f"{PARENT}/hyperparameterTuningJobs/7",
         f"{PARENT}/customJobs/7:cancel",
         f"{PARENT}/customJobs/..",
@@ -305,6 +304,6 @@ def test_a_registry_is_bounded_too(
     behaviour: Behaviour, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "SCHEME", "http")
-    monkeypatch.setattr(bounded_transport, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "MAX_SECONDS", 0.1)
     server.behaviour = behaviour
     fail(lambda: GoogleRegistry().digest(f"{server.url.removeprefix('http://')}/p/digits:1"))

@@ -75,7 +75,7 @@ def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFi
 def test_waits_are_told_once_a_minute(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(pacing, "time", clock)
-    monkeypatch.setattr("vertex_api.calls.submission_pace.time", clock)
+    monkeypatch.setattr("vertex_api.retry.time", clock)
     pace = Pacing().pace(LOCATION, 60)
     assert pace
     for _ in range(130):

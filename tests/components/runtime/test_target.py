@@ -7,9 +7,9 @@ from vertex_training.errors import SubmitFailed
 from vertex_training.runtime import emulator, engine, target
 from vertex_training.runtime.target import GoogleCloudLinks
 
-from vertex_api.calls.retrying_caller import RetryingCaller
 from vertex_api.client import Endpoint
-from vertex_api.resource_names import ResourceName
+from vertex_api.names import ResourceName
+from vertex_api.retry import Caller
 
 PARENT = "projects/local/locations/us-central1"
 NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
@@ -74,8 +74,8 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
 def test_only_the_service_is_given_time_to_list(
     urls: list[str], monkeypatch: pytest.MonkeyPatch, location: str, seconds: float
 ) -> None:
-    made: list[RetryingCaller] = []
-    monkeypatch.setattr(target, "RestClient", lambda _endpoint, caller: made.append(caller))
+    made: list[Caller] = []
+    monkeypatch.setattr(target, "Client", lambda _endpoint, caller: made.append(caller))
     target._client.cache_clear()
     target.resolve(location)
     target._client.cache_clear()

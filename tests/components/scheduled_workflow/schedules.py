@@ -7,9 +7,8 @@ from typing import Any
 from vertex_training.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
 
 from tests.standins.workflows.executions import Clock, Http, Workflow
-from vertex_api.job_kinds import CUSTOM_JOB, Kind
-from vertex_api.schedules.run_placeholders import JOB_LABEL, RUN_ID, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request_types import Overlap, ScheduledJob, ScheduleRequest
+from vertex_api.names import CUSTOM_JOB, Kind
+from vertex_api.schedules import JOB_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob, ScheduleRequest
 
 PLACE = WorkflowPlace("my-project", "us-central1", "team-dev-nightly")
 WINDOW = timedelta(minutes=10)

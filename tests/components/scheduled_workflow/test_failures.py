@@ -12,7 +12,7 @@ from tests.components.scheduled_workflow.test_workflow_source import MACHINE, TU
 from tests.standins.workflows.executions import Execution, Workflow, check_source
 from tests.standins.workflows.expressions import WorkflowError
 from tests.standins.workflows.training_api import http_error
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
 
 HOUR = 3600.0
 PASSING = (408, 429, 500, 503, "AuthError", "ConnectionError", "ConnectionFailedError", "TimeoutError")

@@ -22,10 +22,9 @@ from tests.standins.workflows.training_api import MemoryApi
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.schedules.run_placeholders import JOB_LABEL, SCHEDULE_LABEL
-from vertex_api.schedules.schedule_request_types import ScheduledJob
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK
+from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL, ScheduledJob
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 

@@ -14,9 +14,8 @@ from tests.standins.workflows.faults import Faults
 from tests.standins.workflows.training_api import TrainingApi
 from tests.vertex_emulator.running import PARENT, RunningEmulator, pool
 from tests.vertex_emulator.test_studies import study
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_api.schedules.run_placeholders import build_run_id
-from vertex_api.schedules.schedule_request_types import Overlap, ScheduledJob
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
+from vertex_api.schedules import Overlap, ScheduledJob, new_run_id
 
 DAY = 86400.0
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}
@@ -73,7 +72,7 @@ def test_a_run_submits_its_job_under_its_own_name(shared: RunningEmulator, start
     folders = [each["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"] for each in found]
     assert folders == [f"gs://nightly/run/{run}/train" for run in runs]
     assert first.result["jobs"] == {"train": found[1]["name"]}
-    assert runs[1] == build_run_id(datetime.fromtimestamp(first.started, UTC), first.id)
+    assert runs[1] == new_run_id(datetime.fromtimestamp(first.started, UTC), first.id)
 
 
 @pytest.mark.parametrize("overlap", ["skip", "allow"])

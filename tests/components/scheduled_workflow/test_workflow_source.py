@@ -20,11 +20,10 @@ from vertex_training.scheduled_workflow.workflow_violations import (
 
 from tests.components.scheduled_workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.job_results.result_names_and_values import build_job_results
-from vertex_api.schedules.run_placeholders import list_result_references
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.job import job_results
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
+from vertex_api.schedules import ScheduledJob, ScheduleRequest, result_references
 
 MACHINE = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
 STUDY: dict[str, Any] = {
@@ -86,7 +85,7 @@ def test_the_best_trial_is_that_of_declared_jobs(goal: str) -> None:
         ended = {**tune(study).body, "state": "JOB_STATE_SUCCEEDED", "name": "n", "trials": trials}
         execution, sent = run(request("s", tune(study), later), {"hyperparameterTuningJobs": ended})
         finite = [each for each in trials if "NaN" not in json.dumps(each)]
-        best = build_job_results({**ended, "trials": finite})
+        best = job_results({**ended, "trials": finite})
         if best["bestTrial"] is None:
             message = "tune has no best trial: no trial has succeeded with the metric acc"
             assert execution.error == {"message": message} and len(sent) == 1
@@ -197,7 +196,7 @@ def test_a_best_trial_by_several_metrics_is_refused() -> None:
     assert find_violations(tune(several), used) == [f"tune.studySpec.metrics: has 2 metrics, {advice}"]
     assert find_violations(tune(safe), used) == [f"tune.studySpec.metrics: has a safety metric, {advice}"]
     assert find_violations(tune(several), train("${jobs.tune.name}")) == []
-    assert list_result_references(used.body) == ["tune.bestTrial.id"]
+    assert result_references(used.body) == ["tune.bestTrial.id"]
 
 
 def test_a_source_beyond_the_limit_is_refused() -> None:

@@ -17,8 +17,7 @@ from tests.components.projects import INCLUDING, load
 from tests.components.settings.test_schedule_job_list_checks import NIGHTLY
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.schedules.run_placeholders import RUN_ID
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.schedules import RUN_ID, ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -13,7 +13,7 @@ from vertex_training.schedules.schedule_status_resource import (
 )
 
 from tests.components.fakes import FakeClient
-from vertex_api.client_errors import Unavailable
+from vertex_api.errors import Unavailable
 
 NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)
 FIRST, LAST = "2026-11-21T02-00-00-1a2b3c4d", "2026-11-22T02-00-00-00000000"

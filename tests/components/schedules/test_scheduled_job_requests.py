@@ -12,24 +12,24 @@ from vertex_training.schema.declared_job import canonicalize_declared_spec_and_f
 from tests.components.fakes import Ground
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.schedules.run_placeholders import RUN_ID
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.schedules import RUN_ID
 
 GROUND = Ground(job_labels={"team": "vision"}, job_spec_defaults={"serviceAccount": "a@p.iam.gserviceaccount.com"})
 CLEAN = [spec for spec in specs() if not spec.refused]
 ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 
 
-def canonical(kind: Kind, spec: dict[str, Any]) -> CanonicalSpec:
+def canonical(kind: Kind, spec: dict[str, Any]) -> Job:
     found, problems = canonicalize_declared_spec_and_find_problems(kind, spec, is_name_required=True)
     assert found, problems
     return found
 
 
-def without_run(fields: Any, spec: CanonicalSpec) -> dict[str, Any]:
+def without_run(fields: Any, spec: Job) -> dict[str, Any]:
     """A request without what tells a scheduled run from a job of `pulumi up`."""
-    folder = {**spec.copy_with_all_fields_replaced(fields).job_spec}.pop("baseOutputDirectory")
+    folder = {**spec.replace(fields).job_spec}.pop("baseOutputDirectory")
     text = repr({**fields, "displayName": "", "labels": {}}).replace(repr(folder), "FOLDER")
     return {"text": text}
 

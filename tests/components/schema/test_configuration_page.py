@@ -13,7 +13,7 @@ from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import INCLUDING, problems, write
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.validation.shape import canonicalize
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 TYPES = {**vars(shapes), **vars(shapes)}
@@ -134,16 +134,16 @@ def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     "lifecycle", [{}, {"wait": True, "onDelete": "keep", "rerun": 3}, {"rerun": "3"}, {"rerun": 3.0}]
 )
 def test_a_lifecycle_is_canonical(lifecycle: dict[str, Any]) -> None:
-    found, problems = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle)
+    found, problems = canonicalize(shapes.Lifecycle, lifecycle)
     assert problems == []
     assert found == ({**lifecycle, "rerun": 3} if "rerun" in lifecycle else {})
 
 
 def test_a_lifecycle_requires_a_positive_deadline() -> None:
-    assert canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": "07200.50s", "adopt": 77}) == (
+    assert canonicalize(shapes.Lifecycle, {"deadline": "07200.50s", "adopt": 77}) == (
         {"deadline": "7200.500s", "adopt": "77"},
         [],
     )
     for wrong in ("0s", "-5s", "2h", 7200):
-        _, (problem,) = canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": wrong})
-        assert problem.path_text == "deadline"
+        _, (problem,) = canonicalize(shapes.Lifecycle, {"deadline": wrong})
+        assert problem.place == "deadline"

@@ -8,8 +8,8 @@ import yaml
 from typing_extensions import TypedDict
 from vertex_training.schema.source import SourceFile, parse
 
-from vertex_api.scalar_types import String
-from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
+from vertex_api.scalars import String
+from vertex_api.validation.shape import canonicalize
 
 
 def source(text: str | bytes, name: str = "jobs.yaml") -> SourceFile:
@@ -167,7 +167,7 @@ class Texts(TypedDict, total=False):
 
 def misread(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
-    _, problems = canonicalize_and_find_shape_problems(Texts, parse(text.encode()))
+    _, problems = canonicalize(Texts, parse(text.encode()))
     return [source(text).problem(each.path, each.message).message for each in problems]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.components.projects import INCLUDING, LOCAL, load, problems
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 JOB = """\
 vars: {epochs: 5}

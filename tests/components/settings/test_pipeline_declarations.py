@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.components.projects import INCLUDING, load, problems
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 
 PIPELINE = """\
 vars: {epochs: 5, port: 8080}

@@ -7,7 +7,7 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 from vertex_training.settings.settings import Settings
 
-from vertex_api.validation.problem_limit import MAX_PROBLEMS, MORE_PROBLEMS_TEXT
+from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
 
 COUNT = 4_000
 JOB = """\
@@ -57,7 +57,7 @@ def test_a_preview_stops_at_a_hundred_problems(tmp_path: Path, write: Callable[[
     heading, *lines, last = str(caught.value).splitlines()
     assert heading == f"{MAX_PROBLEMS} problems in what is declared:"
     assert len(lines) == MAX_PROBLEMS == len(set(lines))
-    assert last == f"  {MORE_PROBLEMS_TEXT}"
+    assert last == f"  {MORE_PROBLEMS}"
     assert all(line.startswith("  0.yaml:") for line in lines)
 
 

@@ -18,8 +18,8 @@ from tests.components.fakes import Ground
 from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -150,7 +150,7 @@ def test_the_cost_of_all_jobs_has_a_limit(tmp_path: Path) -> None:
 
 def test_jobs_of_one_name_count_each(tmp_path: Path) -> None:
     settings = load(tmp_path, LIMITED)
-    spec = CanonicalSpec(CUSTOM_JOB, ALLOWED)
+    spec = Job(CUSTOM_JOB, ALLOWED)
     whole = copy_settings_with_program_jobs(
         settings, {("CustomJob", "a"): spec, ("HyperparameterTuningJob", "a"): spec}
     )

@@ -10,8 +10,8 @@ from vertex_training.settings.writable_folders import MAX_OTHERS, WritableFolder
 
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 from tests.vertex_api.jobs import custom_job
-from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB
 
 OWN = "acme-dev-team-dev"
 """The bucket that the stack creates; its folder there is `team/dev/`."""
@@ -123,7 +123,7 @@ def test_jobs_of_programs_write_where_it_is_granted(tmp_path: Path) -> None:
         rules = ProgramJobRules(load(tmp_path, stack(*listed), jobs="{}"))
         job = custom_job()
         job["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": folder}
-        return [message for _, message in rules.find_job_violations(CanonicalSpec(CUSTOM_JOB, job), [])]
+        return [message for _, message in rules.find_job_violations(Job(CUSTOM_JOB, job), [])]
 
     refusal = 'the training account may not write there; add "out/" to bucket.writableFolders'
     assert messages(f"gs://{OWN}/out") == [refusal]

@@ -10,7 +10,7 @@ from tests.standins.workflows.expressions import WorkflowError
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION
 from tests.vertex_emulator.running import RunningEmulator
-from vertex_api.job_kinds import KINDS
+from vertex_api.names import KINDS
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.allowed_query_parameters import LIST_PARAMETERS, get_checked_camel_case_query

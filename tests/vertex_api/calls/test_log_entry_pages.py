@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.calls.log_entry_pages import collect_log_entries
+from vertex_api.client import log_entries
 
 QUERY = {"filter": "x"}
 
@@ -20,7 +20,7 @@ def test_pages_are_read_until_enough_entries_came() -> None:
         queries.append(dict(query))
         return pages[len(queries) - 1]
 
-    assert collect_log_entries(send_query, QUERY, 3) == [{"n": 3}, {"n": 2}, {"n": 1}]
+    assert log_entries(send_query, QUERY, 3) == [{"n": 3}, {"n": 2}, {"n": 1}]
     assert [query.get("pageToken") for query in queries] == [None, "a", "b"]
     assert {query["pageSize"] for query in queries} == {3} and QUERY == {"filter": "x"}
 
@@ -32,5 +32,5 @@ def test_an_endless_search_is_given_up() -> None:
         queries.append(query)
         return {"nextPageToken": "again"}
 
-    assert collect_log_entries(send_query, QUERY, 3) == []
+    assert log_entries(send_query, QUERY, 3) == []
     assert len(queries) == 20

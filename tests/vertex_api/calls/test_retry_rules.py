@@ -4,19 +4,7 @@ from typing import get_args
 
 import pytest
 
-from vertex_api.calls.retry_rules import (
-    MAX_PAUSE_SECONDS,
-    NEW_GRANT,
-    OUTAGE,
-    PROPAGATION_SECONDS,
-    RATE_LIMIT,
-    CallKind,
-    RetryRule,
-    compute_retry_pause_or_none,
-    find_propagation,
-    find_retry_rule_or_none,
-)
-from vertex_api.client_errors import (
+from vertex_api.errors import (
     InvalidRequest,
     NotFound,
     OperationUnfinished,
@@ -25,6 +13,18 @@ from vertex_api.client_errors import (
     RateLimited,
     Unavailable,
     VertexError,
+)
+from vertex_api.retry import (
+    MAX_PAUSE_SECONDS,
+    NEW_GRANT,
+    OUTAGE,
+    PROPAGATION_SECONDS,
+    RATE_LIMIT,
+    CallKind,
+    Rule,
+    find_propagation,
+    pause_before,
+    rule_for,
 )
 
 VERBS = get_args(CallKind)
@@ -35,8 +35,8 @@ ACT_AS = (
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "read_log"])
 @pytest.mark.parametrize(("error", "rule"), [(RateLimited("x"), RATE_LIMIT), (Unavailable("x"), OUTAGE)], ids=str)
-def test_a_limit_and_an_outage_are_retried(verb: CallKind, error: VertexError, rule: RetryRule) -> None:
-    assert find_retry_rule_or_none(verb, error) == rule
+def test_a_limit_and_an_outage_are_retried(verb: CallKind, error: VertexError, rule: Rule) -> None:
+    assert rule_for(verb, error) == rule
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -52,12 +52,12 @@ def test_a_limit_and_an_outage_are_retried(verb: CallKind, error: VertexError, r
     ids=lambda error: type(error).__name__,
 )
 def test_what_does_not_pass_is_not_retried(verb: CallKind, error: VertexError) -> None:
-    assert find_retry_rule_or_none(verb, error) is None
+    assert rule_for(verb, error) is None
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), RateLimited("x")], ids=lambda error: type(error).__name__)
 def test_logs_are_read_once(error: VertexError) -> None:
-    assert find_retry_rule_or_none("read_log", error) is None
+    assert rule_for("read_log", error) is None
 
 
 IAM_ACT_AS = "Permission 'iam.serviceaccounts.actAs' denied on service account t@p.iam (or it may not exist)."
@@ -99,15 +99,15 @@ DISABLED = "Vertex AI API has not been used in project 123 before or it is disab
 )
 @pytest.mark.parametrize("kind", [InvalidRequest, PermissionDenied, NotFound])
 def test_a_new_grant_is_waited_for_at_creation(refusal: str, reason: str, remedy: str, kind: type[VertexError]) -> None:
-    assert {verb for verb in VERBS if find_retry_rule_or_none(verb, kind(refusal))} == {"create"}
-    assert find_retry_rule_or_none("create", kind(refusal)) == NEW_GRANT
+    assert {verb for verb in VERBS if rule_for(verb, kind(refusal))} == {"create"}
+    assert rule_for("create", kind(refusal)) == NEW_GRANT
     propagation = find_propagation(refusal)
     assert propagation and reason in propagation.reason and remedy in propagation.remedy
 
 
 @pytest.mark.parametrize("text", [DISABLED, "Permission denied. (SERVICE_DISABLED)"])
 def test_a_new_api_is_waited_for_in_all_calls(text: str) -> None:
-    waited = {verb for verb in VERBS if find_retry_rule_or_none(verb, PermissionDenied(text)) == NEW_GRANT}
+    waited = {verb for verb in VERBS if rule_for(verb, PermissionDenied(text)) == NEW_GRANT}
     assert waited == {*VERBS} - {"read_log"}
 
 
@@ -135,22 +135,22 @@ def test_only_an_outage_may_hide_a_created_job() -> None:
 
 
 def test_pauses_double_up_to_a_maximum() -> None:
-    pauses = [compute_retry_pause_or_none(RATE_LIMIT, tries, 0.0, None, 0.0) for tries in range(1, 8)]
+    pauses = [pause_before(RATE_LIMIT, tries, 0.0, None, 0.0) for tries in range(1, 8)]
     assert pauses == [1, 2, 4, 8, 16, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
 
 
 def test_half_of_a_pause_is_random() -> None:
-    assert compute_retry_pause_or_none(RATE_LIMIT, 3, 0.0, None, 1.0) == 2.0
-    assert compute_retry_pause_or_none(RATE_LIMIT, 3, 0.0, None, 0.5) == 3.0
+    assert pause_before(RATE_LIMIT, 3, 0.0, None, 1.0) == 2.0
+    assert pause_before(RATE_LIMIT, 3, 0.0, None, 0.5) == 3.0
 
 
 def test_a_requested_pause_is_heeded_within_the_deadline() -> None:
-    assert compute_retry_pause_or_none(OUTAGE, 1, 0.0, 30.0, 0.0) == 30.0
-    assert compute_retry_pause_or_none(OUTAGE, 6, 0.0, 0.5, 0.0) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause_or_none(OUTAGE, 1, 0.0, 3600.0, 0.0) is None
+    assert pause_before(OUTAGE, 1, 0.0, 30.0, 0.0) == 30.0
+    assert pause_before(OUTAGE, 6, 0.0, 0.5, 0.0) == MAX_PAUSE_SECONDS
+    assert pause_before(OUTAGE, 1, 0.0, 3600.0, 0.0) is None
 
 
 @pytest.mark.parametrize("rule", [RATE_LIMIT, OUTAGE, NEW_GRANT])
-def test_retries_end_at_the_deadline(rule: RetryRule) -> None:
-    assert compute_retry_pause_or_none(rule, 9, rule.seconds - MAX_PAUSE_SECONDS, None, 0.0) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause_or_none(rule, 9, rule.seconds - MAX_PAUSE_SECONDS + 1, None, 0.0) is None
+def test_retries_end_at_the_deadline(rule: Rule) -> None:
+    assert pause_before(rule, 9, rule.seconds - MAX_PAUSE_SECONDS, None, 0.0) == MAX_PAUSE_SECONDS
+    assert pause_before(rule, 9, rule.seconds - MAX_PAUSE_SECONDS + 1, None, 0.0) is None

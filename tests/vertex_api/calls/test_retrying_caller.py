@@ -6,18 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.vertex_api.clock import Clock
-from vertex_api.calls import retrying_caller, submission_pace
-from vertex_api.calls.retry_rules import LOST_ANSWER_SECONDS, NEW_GRANT, OUTAGE, RATE_LIMIT, CallKind, RetryRule
-from vertex_api.calls.retrying_caller import RetryingCaller
-from vertex_api.calls.submission_pace import SubmissionPace
-from vertex_api.client_errors import (
-    Interrupted,
-    InvalidRequest,
-    PermissionDenied,
-    RateLimited,
-    Unavailable,
-    VertexError,
-)
+from vertex_api import retry
+from vertex_api.errors import Interrupted, InvalidRequest, PermissionDenied, RateLimited, Unavailable, VertexError
+from vertex_api.retry import LOST_ANSWER_SECONDS, NEW_GRANT, OUTAGE, RATE_LIMIT, Caller, CallKind, Pace, Rule
 
 OUT, LIMITED = Unavailable("no answer"), RateLimited("too many")
 TOO_NEW = PermissionDenied("You do not have permission to act as service_account x")
@@ -26,8 +17,8 @@ TOO_NEW = PermissionDenied("You do not have permission to act as service_account
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(retrying_caller, "time", clock)
-    monkeypatch.setattr(submission_pace, "time", clock)
+    monkeypatch.setattr(retry, "time", clock)
+    monkeypatch.setattr(retry, "time", clock)
     return clock
 
 
@@ -51,27 +42,27 @@ def always(error: VertexError) -> Callable[[], str]:
 
 
 def test_a_call_is_made_again_until_it_succeeds(clock: Clock) -> None:
-    assert RetryingCaller().call("get", failing(OUT, LIMITED, OUT)) == "done"
+    assert Caller().call("get", failing(OUT, LIMITED, OUT)) == "done"
     assert len(clock.naps) == 3
 
 
 @pytest.mark.parametrize(("error", "rule"), [(OUT, OUTAGE), (LIMITED, RATE_LIMIT), (TOO_NEW, NEW_GRANT)])
-def test_a_call_is_given_up_after_its_deadline(clock: Clock, error: VertexError, rule: RetryRule) -> None:
+def test_a_call_is_given_up_after_its_deadline(clock: Clock, error: VertexError, rule: Rule) -> None:
     began = clock.now
     with pytest.raises(type(error), match=str(error)):
-        RetryingCaller().call("create", always(error))
+        Caller().call("create", always(error))
     look = LOST_ANSWER_SECONDS if rule.may_be_done else 0
     assert 0.8 * rule.seconds < clock.now - began - look <= rule.seconds
 
 
 def test_an_error_that_stays_is_raised_at_once(clock: Clock) -> None:
     with pytest.raises(InvalidRequest):
-        RetryingCaller().call("create", always(InvalidRequest("x")))
+        Caller().call("create", always(InvalidRequest("x")))
     assert not clock.naps
 
 
 def test_calls_of_one_client_give_up_together(clock: Clock) -> None:
-    caller = RetryingCaller()
+    caller = Caller()
     for _ in range(1000):
         with pytest.raises(Unavailable):
             caller.call("get", always(OUT))
@@ -79,7 +70,7 @@ def test_calls_of_one_client_give_up_together(clock: Clock) -> None:
 
 
 def test_an_answer_ends_an_outage(clock: Clock) -> None:
-    caller = RetryingCaller()
+    caller = Caller()
     with pytest.raises(Unavailable):
         caller.call("get", always(OUT))
     assert caller.call("list", failing()) == "done"
@@ -87,7 +78,7 @@ def test_an_answer_ends_an_outage(clock: Clock) -> None:
 
 
 def test_an_outage_of_long_ago_is_forgotten(clock: Clock) -> None:
-    caller = RetryingCaller()
+    caller = Caller()
     with pytest.raises(Unavailable):
         caller.call("get", always(OUT))
     clock.sleep(1000)
@@ -101,22 +92,20 @@ def test_a_submission_is_looked_for_after_its_answer_was_lost(clock: Clock) -> N
         sent.append(clock.now)
         raise OUT
 
-    assert RetryingCaller().call("create", attempt, find_earlier_result=lambda: "found") == "found"
+    assert Caller().call("create", attempt, find_earlier_result=lambda: "found") == "found"
     assert len(sent) == 1
 
 
 def test_a_submission_that_was_refused_is_not_looked_for(clock: Clock) -> None:
     looks: list[str] = []
-    RetryingCaller().call("create", failing(LIMITED, TOO_NEW), find_earlier_result=lambda: looks.append("look"))
+    Caller().call("create", failing(LIMITED, TOO_NEW), find_earlier_result=lambda: looks.append("look"))
     assert not looks
 
 
 def test_a_lost_answer_is_looked_for_twice(clock: Clock) -> None:
     looks: list[float] = []
     began = clock.now
-    RetryingCaller().call(
-        "create", failing(OUT, LIMITED, LIMITED), find_earlier_result=lambda: looks.append(clock.now - began)
-    )
+    Caller().call("create", failing(OUT, LIMITED, LIMITED), find_earlier_result=lambda: looks.append(clock.now - began))
     assert looks[:2] == [30, 60]
     assert len(looks) == 4, "and once before each later attempt"
 
@@ -131,7 +120,7 @@ def test_a_lost_answer_is_looked_for_before_giving_up(clock: Clock) -> None:
     def find() -> str | None:
         return "found" if len(posts) == 3 and clock.now >= posts[-1] + LOST_ANSWER_SECONDS else None
 
-    assert RetryingCaller().call("create", attempt, find_earlier_result=find) == "found"
+    assert Caller().call("create", attempt, find_earlier_result=find) == "found"
     assert [later - earlier for earlier, later in itertools.pairwise(posts)] == [60, 60]
 
 
@@ -143,7 +132,7 @@ def test_a_failed_look_does_not_hide_the_failure(clock: Clock) -> None:
             raise LIMITED
 
     with pytest.raises(Unavailable, match="no answer"):
-        RetryingCaller().call("create", always(OUT), find_earlier_result=find)
+        Caller().call("create", always(OUT), find_earlier_result=find)
 
 
 def test_a_refusal_after_a_lost_answer_is_looked_behind(clock: Clock) -> None:
@@ -154,7 +143,7 @@ def test_a_refusal_after_a_lost_answer_is_looked_behind(clock: Clock) -> None:
         raise OUT if len(sent) == 1 else InvalidRequest("no")
 
     find = lambda: "found" if len(sent) == 2 else None  # noqa: E731
-    assert RetryingCaller().call("create", attempt, find_earlier_result=find) == "found"
+    assert Caller().call("create", attempt, find_earlier_result=find) == "found"
 
 
 def test_a_second_create_keeps_the_first_result(clock: Clock) -> None:
@@ -165,16 +154,16 @@ def test_a_second_create_keeps_the_first_result(clock: Clock) -> None:
         kept.append((result, clock.now - began))
         return "first"
 
-    assert RetryingCaller().call("create", failing(OUT), keep_first=keep_first) == "first"
+    assert Caller().call("create", failing(OUT), keep_first=keep_first) == "first"
     assert kept == [("done", 90)]
-    RetryingCaller().call("create", failing(LIMITED), keep_first=keep_first)
-    RetryingCaller().call("create", failing(OUT), find_earlier_result=lambda: "found", keep_first=keep_first)
+    Caller().call("create", failing(LIMITED), keep_first=keep_first)
+    Caller().call("create", failing(OUT), find_earlier_result=lambda: "found", keep_first=keep_first)
     assert len(kept) == 1, "there is nothing to remove after a refusal, or a single request"
 
 
 def test_a_server_that_lists_at_once_is_not_waited_for(clock: Clock) -> None:
     looks: list[str] = []
-    caller = RetryingCaller(lost_answer_seconds=0.0)
+    caller = Caller(lost_answer_seconds=0.0)
     caller.call("create", failing(OUT), find_earlier_result=lambda: looks.append("look"))
     assert len(looks) == 1 and sum(clock.naps) <= 1
     with pytest.raises(Unavailable):
@@ -190,33 +179,33 @@ def test_an_interruption_ends_a_wait_at_once(clock: Clock, error: VertexError) -
         return True
 
     with pytest.raises(Interrupted, match="stopped while it was to be tried again") as stopped:
-        RetryingCaller(wait=wait).call("create", failing(error))
+        Caller(wait=wait).call("create", failing(error))
     assert len(asked) == 1
     assert ("the next `pulumi up` finds what it may have created" in str(stopped.value)) == (error is OUT)
 
 
 def test_an_interruption_does_not_lose_a_result(clock: Clock) -> None:
     answers = iter([False, False, True])
-    caller = RetryingCaller(wait=lambda seconds: next(answers))
+    caller = Caller(wait=lambda seconds: next(answers))
     assert caller.call("create", failing(OUT), keep_first=lambda result: f"first {result}") == "first done"
 
 
 def test_a_new_grant_is_told_each_minute(clock: Clock) -> None:
     told: list[str] = []
     with pytest.raises(PermissionDenied):
-        RetryingCaller(report=told.append).call("create", always(TOO_NEW))
+        Caller(report=told.append).call("create", always(TOO_NEW))
     assert 6 <= len(told) <= 8
     assert all(line.startswith("an account, a grant or an API may be too new") for line in told)
 
 
 def test_an_answer_that_asks_for_no_wait_gets_none(clock: Clock) -> None:
-    RetryingCaller().call("create", failing(), keep_first=always(OUT))
+    Caller().call("create", failing(), keep_first=always(OUT))
     assert not clock.naps
 
 
 def test_each_attempt_is_checked_after_the_wait_for_its_turn(clock: Clock) -> None:
     checks: list[float] = []
-    caller = RetryingCaller(SubmissionPace(1))
+    caller = Caller(Pace(1))
     for _ in range(2):
         caller.call("create", failing(), check_before=lambda: checks.append(clock.now))
     assert checks == [1000.0, 1060.0]
@@ -224,7 +213,7 @@ def test_each_attempt_is_checked_after_the_wait_for_its_turn(clock: Clock) -> No
 
 @pytest.mark.parametrize(("verb", "naps"), [("create", 1), ("delete", 1), ("get", 0), ("list", 0), ("cancel", 0)])
 def test_creates_and_deletes_are_paced(clock: Clock, verb: CallKind, naps: int) -> None:
-    caller = RetryingCaller(SubmissionPace(1))
+    caller = Caller(Pace(1))
     for _ in range(2):
         caller.call(verb, failing())
     assert len(clock.naps) == naps
@@ -232,7 +221,7 @@ def test_creates_and_deletes_are_paced(clock: Clock, verb: CallKind, naps: int) 
 
 def test_an_outage_is_told_once_a_minute(clock: Clock) -> None:
     told: list[str] = []
-    caller = RetryingCaller(report=told.append)
+    caller = Caller(report=told.append)
     caller.call("get", failing(OUT, OUT, OUT))
     caller.call("get", failing(OUT))
     assert told == ["the API does not answer as it should (no answer); trying again for up to 120 s"]
@@ -240,5 +229,5 @@ def test_an_outage_is_told_once_a_minute(clock: Clock) -> None:
 
 def test_before_a_retry_the_server_may_be_started(clock: Clock) -> None:
     starts: list[float] = []
-    RetryingCaller(before_retry=lambda: starts.append(clock.now)).call("list", failing(OUT))
+    Caller(before_retry=lambda: starts.append(clock.now)).call("list", failing(OUT))
     assert starts == [clock.now]

@@ -3,16 +3,16 @@
 import pytest
 
 from tests.vertex_api.clock import Clock
-from vertex_api.calls import submission_pace
-from vertex_api.calls.submission_pace import SubmissionPace, estimate_min_submission_seconds
+from vertex_api import retry
+from vertex_api.retry import Pace, least_seconds
 
 LIMITS = [1, 2, 7, 60, 600]
 
 
 def turn_times(per_minute: int, count: int) -> list[float]:
     """The times at which calls go that all come at once."""
-    pace = SubmissionPace(per_minute)
-    return [pace.reserve_turn_and_get_pause(1000.0) for _ in range(count)]
+    pace = Pace(per_minute)
+    return [pace.reserve(1000.0) for _ in range(count)]
 
 
 @pytest.mark.parametrize("per_minute", LIMITS)
@@ -36,20 +36,20 @@ def test_the_limit_of_a_minute_fits_into_it() -> None:
 
 
 def test_an_idle_minute_is_not_saved_up() -> None:
-    pace = SubmissionPace(60)
-    assert [pace.reserve_turn_and_get_pause(now) for now in [0.0] * 5 + [1000.0] * 5] == [0] * 10
-    assert pace.reserve_turn_and_get_pause(1000.0) > 0
+    pace = Pace(60)
+    assert [pace.reserve(now) for now in [0.0] * 5 + [1000.0] * 5] == [0] * 10
+    assert pace.reserve(1000.0) > 0
 
 
 def test_the_estimate_is_the_last_turn() -> None:
     for count in (1, 5, 6, 240, 1000):
-        assert estimate_min_submission_seconds(count, 60) == pytest.approx(turn_times(60, count)[-1])
+        assert least_seconds(count, 60) == pytest.approx(turn_times(60, count)[-1])
 
 
 def test_a_wait_is_told_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = Clock(), list[int]()
-    monkeypatch.setattr(submission_pace, "time", clock)
-    pace = SubmissionPace(1, lambda turns: told.append(turns) if not clock.naps else None)
+    monkeypatch.setattr(retry, "time", clock)
+    pace = Pace(1, lambda turns: told.append(turns) if not clock.naps else None)
     pace.wait_for_turn()
     assert not told
     pace.wait_for_turn()

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from vertex_api.catalog.machines import find_machine_or_none, get_machines_by_name
+from vertex_api.machines import MACHINES, find_machine
 from vertex_api.types import AcceleratorType
 
 
@@ -24,7 +24,7 @@ from vertex_api.types import AcceleratorType
     ],
 )
 def test_machine_types_have_compute_engine_s_size(name: str, vcpus: int, memory_gb: float) -> None:
-    found = find_machine_or_none(name)
+    found = find_machine(name)
     assert found is not None
     assert (found.vcpus, found.memory_gb) == (vcpus, memory_gb)
 
@@ -33,7 +33,7 @@ def test_machine_types_have_compute_engine_s_size(name: str, vcpus: int, memory_
     "name", ["n1-standard-2", "n1-highcpu-8", "c3-standard-4", "n2d-standard-4", "n1", "", "N1-STANDARD-4"]
 )
 def test_machine_types_training_does_not_take_are_unknown(name: str) -> None:
-    assert find_machine_or_none(name) is None
+    assert find_machine(name) is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_machine_types_training_does_not_take_are_unknown(name: str) -> None:
     ],
 )
 def test_machine_types_take_google_s_gpu_counts(name: str, kind: str, counts: tuple[int, ...]) -> None:
-    assert get_machines_by_name()[name].gpus[kind] == counts
+    assert MACHINES[name].gpus[kind] == counts
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_machine_types_take_google_s_gpu_counts(name: str, kind: str, counts: tu
     ],
 )
 def test_a_machine_type_takes_no_other_gpu(name: str, kind: str) -> None:
-    assert kind not in get_machines_by_name()[name].gpus
+    assert kind not in MACHINES[name].gpus
 
 
 def test_the_table_has_only_the_api_s_accelerators() -> None:
     known = set(get_args(get_args(AcceleratorType)[0]))
-    named = {kind for each in get_machines_by_name().values() for kind in (*each.gpus, *each.tpus)}
+    named = {kind for each in MACHINES.values() for kind in (*each.gpus, *each.tpus)}
     assert named - known == set()
     assert known - named == {
         "ACCELERATOR_TYPE_UNSPECIFIED",
@@ -82,7 +82,7 @@ def test_the_table_has_only_the_api_s_accelerators() -> None:
 
 
 def test_a_tpu_topology_fills_whole_machines() -> None:
-    for each in get_machines_by_name().values():
+    for each in MACHINES.values():
         for topology in each.topologies:
             chips = 1
             for side in topology.split("x"):
@@ -91,10 +91,10 @@ def test_a_tpu_topology_fills_whole_machines() -> None:
 
 
 def test_accelerator_families_cannot_omit_their_accelerator() -> None:
-    families = {each.name.split("-")[0] for each in get_machines_by_name().values() if not each.can_omit_accelerator}
+    families = {each.name.split("-")[0] for each in MACHINES.values() if not each.can_omit_accelerator}
     assert families == {"a2", "a3", "a4", "a4x", "g2", "g4", "cloud"}
 
 
 def test_tpu_hosts_are_told_apart() -> None:
-    families = {each.name.split("-")[0] for each in get_machines_by_name().values() if each.is_tpu}
+    families = {each.name.split("-")[0] for each in MACHINES.values() if each.is_tpu}
     assert families == {"cloud", "ct5lp", "ct6e", "tpu7x"}

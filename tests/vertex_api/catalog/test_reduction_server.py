@@ -2,7 +2,7 @@
 
 import pytest
 
-from vertex_api.catalog import reduction_server
+from vertex_api import jobspec
 
 IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
 
@@ -22,18 +22,18 @@ IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
     ],
 )
 def test_the_image_comes_from_the_nearest_location(region: str, place: str) -> None:
-    assert reduction_server.get_image_uri(region) == f"{place}-{IMAGE}:latest"
+    assert jobspec.reduction_server_image(region) == f"{place}-{IMAGE}:latest"
 
 
 @pytest.mark.parametrize("uri", [f"us-{IMAGE}", f"asia-{IMAGE}:latest", f"europe-{IMAGE}@sha256:{'0' * 64}"])
 def test_any_location_and_tag_is_recognized(uri: str) -> None:
-    assert reduction_server.is_reduction_server({"containerSpec": {"imageUri": uri}})
+    assert jobspec.is_reduction_server({"containerSpec": {"imageUri": uri}})
 
 
 @pytest.mark.parametrize("uri", [f"us-{IMAGE}-2", f"mirror/us-{IMAGE}", "trainer:1"])
 def test_another_image_is_not_taken_for_it(uri: str) -> None:
-    assert not reduction_server.is_reduction_server({"containerSpec": {"imageUri": uri}})
+    assert not jobspec.is_reduction_server({"containerSpec": {"imageUri": uri}})
 
 
 def test_a_pool_without_container_is_no_reduction_server() -> None:
-    assert not reduction_server.is_reduction_server({})
+    assert not jobspec.is_reduction_server({})

@@ -8,8 +8,8 @@ import yaml
 
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.validation.rules.breaking import said_of_spec
-from vertex_api.catalog.machines import find_machine_or_none
-from vertex_api.estimates.capacity_alternatives import iterate_capacity_alternative_lines
+from vertex_api.estimates.availability import alternatives
+from vertex_api.machines import find_machine
 
 FLEX = (
     "scheduling: {strategy: FLEX_START, maxWaitDuration: 86400s}: the job waits for machines, here for at most a day, "
@@ -25,7 +25,7 @@ OTHER_REGION = (
 
 
 def of(*pools: dict[str, Any], region: str = "europe-west4", **fields: Any) -> list[str]:
-    return list(iterate_capacity_alternative_lines({"workerPoolSpecs": [*pools], **fields}, region))
+    return list(alternatives({"workerPoolSpecs": [*pools], **fields}, region))
 
 
 def test_a_gpu_job_has_strategies_machines_and_regions() -> None:
@@ -46,7 +46,7 @@ def test_a_cpu_job_has_machines_of_other_families() -> None:
         "a second stack in another region (docs/regions.md)",
     ]
     for name in found[1].partition(": ")[2].split(", "):
-        machine = find_machine_or_none(name)
+        machine = find_machine(name)
         assert machine is not None and machine.vcpus >= 8 and machine.memory_gb >= 52
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api.catalog.machines import get_machines_by_name
-from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
-from vertex_api.estimates.price_table import Price, get_valid_price_names_by_kind, load_bundled_prices
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.estimates.cost import Cost, estimate_cost
+from vertex_api.estimates.prices import Price, bundled_prices, price_names
+from vertex_api.job import Job
+from vertex_api.machines import MACHINES
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 REGION = "us-central1"
 SSD_100 = 0.0267808219  # 100 x 0.1955 / 730
@@ -31,7 +31,7 @@ def pool(machine_type: str, replicas: int = 1, **machine: Any) -> dict[str, Any]
 def of(*pools: dict[str, Any], region: str = REGION, **job_spec: Any) -> Cost:
     job = edited(custom_job(), *POOLS, to=[*pools])
     job["jobSpec"].update(job_spec)
-    return estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, job), region, load_bundled_prices())
+    return estimate_cost(Job(CUSTOM_JOB, job), region, bundled_prices())
 
 
 def test_a_machine_costs_vcpus_memory_and_boot_disk() -> None:
@@ -39,18 +39,11 @@ def test_a_machine_costs_vcpus_memory_and_boot_disk() -> None:
 
 
 def test_a_pipeline_costs_the_same_as_its_job() -> None:
-    assert estimate_cost_of_priced_parts(
-        CanonicalSpec(TRAINING_PIPELINE, pipeline()), REGION, load_bundled_prices()
-    ) == estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_bundled_prices())
-    tuned = estimate_cost_of_priced_parts(
-        CanonicalSpec(HYPERPARAMETER_TUNING_JOB, tuning_job()), REGION, load_bundled_prices()
+    assert estimate_cost(Job(TRAINING_PIPELINE, pipeline()), REGION, bundled_prices()) == estimate_cost(
+        Job(CUSTOM_JOB, custom_job()), REGION, bundled_prices()
     )
-    assert (
-        estimate_cost_of_priced_parts(
-            CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline()), REGION, load_bundled_prices()
-        )
-        == tuned
-    )
+    tuned = estimate_cost(Job(HYPERPARAMETER_TUNING_JOB, tuning_job()), REGION, bundled_prices())
+    assert estimate_cost(Job(TRAINING_PIPELINE, tuning_pipeline()), REGION, bundled_prices()) == tuned
 
 
 def test_total_cost_assumes_the_timeout_or_seven_days() -> None:
@@ -85,7 +78,7 @@ def test_a_gpu_partition_costs_the_whole_machine() -> None:
 def test_tuning_costs_cover_parallel_trials_and_all_trials() -> None:
     # 8 trials, 2 at once, of n1-standard-4 for an hour at most
     job = edited(tuning_job(), "trialJobSpec", "scheduling", to={"timeout": "3600s"})
-    found = estimate_cost_of_priced_parts(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), REGION, load_bundled_prices())
+    found = estimate_cost(Job(HYPERPARAMETER_TUNING_JOB, job), REGION, bundled_prices())
     assert found.hourly == pytest.approx(2 * (N1_STANDARD_4 + SSD_100))
     assert found.total == pytest.approx(8 * (N1_STANDARD_4 + SSD_100))
 
@@ -152,28 +145,26 @@ def test_jobs_on_a_persistent_resource_cost_nothing() -> None:
 
 
 def test_own_prices_override_the_table() -> None:
-    mine = load_bundled_prices().copy_with_overrides(
-        [("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))]
-    )
-    found = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, mine)
+    mine = bundled_prices().override([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
+    found = estimate_cost(Job(CUSTOM_JOB, custom_job()), REGION, mine)
     assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
     assert found.as_of == {"2026-11-01", "2026-07-30"}
 
 
 def test_every_machine_type_uses_priceable_names() -> None:
-    everything = load_bundled_prices().copy_with_overrides(
+    everything = bundled_prices().override(
         (kind, name, REGION, Price(1.0, "2026-01-01", "test"))
-        for kind, names in get_valid_price_names_by_kind().items()
+        for kind, names in price_names().items()
         for name in names
     )
-    for found in get_machines_by_name().values():
-        counts_by_type = found.accelerator_counts_by_type
+    for found in MACHINES.values():
+        counts_by_type = found.accelerators
         kinds = [(kind, counts[:1] or (1,)) for kind, counts in counts_by_type.items()] or [("", (0,))]
         for kind, (count,) in kinds:
             given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
             topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}
             job = edited(custom_job(), *POOLS, to=[pool(found.name, **given, **topology)])
-            assert estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, job), REGION, everything).unpriced == (), (
+            assert estimate_cost(Job(CUSTOM_JOB, job), REGION, everything).unpriced == (), (
                 found.name,
                 kind,
             )

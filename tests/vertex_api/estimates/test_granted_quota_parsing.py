@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.estimates.granted_quota_parsing import UNLIMITED, get_granted_amounts_by_metric
+from vertex_api.estimates.quota import UNLIMITED, granted_quota
 
 METRIC = "aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
 
@@ -15,7 +15,7 @@ def entry(value: str | None, locations: list[str], **dimensions: str) -> dict[st
 
 
 def granted(*entries: dict[str, Any], region: str = "us-central1") -> dict[str, float]:
-    return get_granted_amounts_by_metric([{"metric": METRIC, "dimensionsInfos": list(entries)}], region)
+    return granted_quota([{"metric": METRIC, "dimensionsInfos": list(entries)}], region)
 
 
 HERE, ELSEWHERE = entry("8", ["us-central1"], region="us-central1"), entry("0", ["us-east1", "europe-west4"])
@@ -47,4 +47,4 @@ def test_an_unknown_value_is_left_out(entries: tuple[dict[str, Any], ...]) -> No
 
 def test_the_lowest_of_several_quotas_counts() -> None:
     infos = [{"metric": METRIC, "dimensionsInfos": [entry(value, [])]} for value in ("-1", "4", "6")]
-    assert get_granted_amounts_by_metric(infos, "us-central1") == {METRIC: 4}
+    assert granted_quota(infos, "us-central1") == {METRIC: 4}

@@ -6,15 +6,15 @@ import pytest
 
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.jobs import custom_job, edited, tuning_job, tuning_pipeline
-from vertex_api.estimates.needed_quota import estimate_quota_by_metric
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.estimates.quota import needed_quota
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 
 def of(*pools: dict[str, Any], **job_spec: Any) -> dict[str, int]:
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", to=[*pools])
     job["jobSpec"].update(job_spec)
-    return estimate_quota_by_metric(CanonicalSpec(CUSTOM_JOB, job))
+    return needed_quota(Job(CUSTOM_JOB, job))
 
 
 T4 = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
@@ -29,12 +29,12 @@ def test_vcpus_gpus_and_disks_of_replicas_add_up() -> None:
 
 def test_tuning_needs_what_its_trials_at_once_need() -> None:
     job = edited(tuning_job(), "parallelTrialCount", to=3)
-    assert estimate_quota_by_metric(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job)) == {"cpus": 12, "pd_ssd": 300}
+    assert needed_quota(Job(HYPERPARAMETER_TUNING_JOB, job)) == {"cpus": 12, "pd_ssd": 300}
 
 
 def test_a_pipeline_needs_the_quota_of_its_job() -> None:
-    assert estimate_quota_by_metric(CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline())) == estimate_quota_by_metric(
-        CanonicalSpec(HYPERPARAMETER_TUNING_JOB, tuning_job())
+    assert needed_quota(Job(TRAINING_PIPELINE, tuning_pipeline())) == needed_quota(
+        Job(HYPERPARAMETER_TUNING_JOB, tuning_job())
     )
 
 

@@ -2,25 +2,23 @@
 
 from datetime import date
 
-from vertex_api.estimates.price_table import KINDS, get_valid_price_names_by_kind, is_price_old, load_bundled_prices
+from vertex_api.estimates.prices import KINDS, bundled_prices, is_old, price_names
 
 
 def test_every_price_has_a_date_and_a_source() -> None:
-    assert len(load_bundled_prices().table) > 90
-    for key, price in load_bundled_prices().table.items():
+    assert len(bundled_prices().table) > 90
+    for key, price in bundled_prices().table.items():
         assert price.usd > 0 and price.source, key
         assert date.fromisoformat(price.as_of) <= date(2026, 11, 21), key
 
 
 def test_every_price_is_used_by_an_estimate() -> None:
-    assert set(get_valid_price_names_by_kind()) == set(KINDS)
+    assert set(price_names()) == set(KINDS)
     assert [
-        key
-        for key in load_bundled_prices().table
-        if key[1] not in get_valid_price_names_by_kind()[key[0]] and key[1] != "pd-balanced"
+        key for key in bundled_prices().table if key[1] not in price_names()[key[0]] and key[1] != "pd-balanced"
     ] == []
 
 
 def test_a_price_is_old_after_90_days() -> None:
-    assert not is_price_old("2026-07-30", date(2026, 10, 28))  # the 90th day
-    assert is_price_old("2026-07-30", date(2026, 10, 29))
+    assert not is_old("2026-07-30", date(2026, 10, 28))  # the 90th day
+    assert is_old("2026-07-30", date(2026, 10, 29))

@@ -1,10 +1,6 @@
 """The table of needed and granted quotas, as it is shown and read again."""
 
-from vertex_api.estimates.granted_quota_parsing import UNLIMITED
-from vertex_api.estimates.quota_table_rendering_and_parsing import (
-    parse_granted_amount_texts_by_metric,
-    render_quota_table_lines_summed_over_jobs,
-)
+from vertex_api.estimates.quota import UNLIMITED, parse_quota_table, quota_table
 
 NEEDED = {
     "large": {"a3_cpus": 208, "nvidia_h100_gpus": 8, "pd_ssd": 100},
@@ -17,7 +13,7 @@ GRANTED = {"a3_cpus": UNLIMITED, "cpus": 2200, "nvidia_h100_gpus": 0, "pd_ssd": 
 
 
 def test_the_table_shows_needed_beside_granted() -> None:
-    assert render_quota_table_lines_summed_over_jobs("acme-dev", "us-central1", NEEDED, GRANTED) == [
+    assert quota_table("acme-dev", "us-central1", NEEDED, GRANTED) == [
         "Quota in us-central1: needed by all jobs at once, and granted to acme-dev",
         "  quota             needed    granted",
         "  a3_cpus              208  unlimited",
@@ -30,23 +26,16 @@ def test_the_table_shows_needed_beside_granted() -> None:
 
 
 def test_the_mark_is_explained_only_where_it_is_shown() -> None:
-    assert not any(
-        "?" in line for line in render_quota_table_lines_summed_over_jobs("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0})
-    )
+    assert not any("?" in line for line in quota_table("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0}))
 
 
 def test_what_is_rendered_can_be_parsed() -> None:
-    table = "\n".join(render_quota_table_lines_summed_over_jobs("acme-dev", "us-central1", NEEDED, GRANTED))
-    assert parse_granted_amount_texts_by_metric(["Cost in us-central1: …", "", f"{table}\n"]) == {
+    table = "\n".join(quota_table("acme-dev", "us-central1", NEEDED, GRANTED))
+    assert parse_quota_table(["Cost in us-central1: …", "", f"{table}\n"]) == {
         "a3_cpus": "unlimited",
         "a4 vCPUs*": "?",
         "cpus": "2,200",
         "nvidia_h100_gpus": "0",
         "pd_ssd": "40,960",
     }
-    assert (
-        parse_granted_amount_texts_by_metric(
-            ["Quota in us-central1: what acme-dev is granted is unknown: no permission"]
-        )
-        == {}
-    )
+    assert parse_quota_table(["Quota in us-central1: what acme-dev is granted is unknown: no permission"]) == {}

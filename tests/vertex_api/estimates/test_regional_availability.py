@@ -6,24 +6,19 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.catalog.machines import get_machines_by_name
-from vertex_api.estimates.regional_availability import (
-    AS_OF,
-    REGIONS,
-    find_unavailable_accelerators,
-    get_regions_by_accelerator,
-)
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.estimates.availability import AS_OF, REGIONS, accelerator_regions, missing_accelerators
+from vertex_api.job import Job
+from vertex_api.machines import MACHINES
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 MACHINE = ("workerPoolSpecs", 0, "machineSpec")
 H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "acceleratorCount": 8}
 
 
 def test_every_accelerator_is_listed_with_known_regions() -> None:
-    kinds = {kind for each in get_machines_by_name().values() for kind in each.accelerator_counts_by_type}
-    assert kinds <= get_regions_by_accelerator().keys()
-    assert {region for regions in get_regions_by_accelerator().values() for region in regions} <= REGIONS
+    kinds = {kind for each in MACHINES.values() for kind in each.accelerators}
+    assert kinds <= accelerator_regions().keys()
+    assert {region for regions in accelerator_regions().values() for region in regions} <= REGIONS
     assert date.fromisoformat(AS_OF) > date(2026, 1, 1)
 
 
@@ -44,15 +39,13 @@ def test_every_accelerator_is_listed_with_known_regions() -> None:
 )
 def test_accelerators_unavailable_in_the_region_are_found(machine: Any, there: str, elsewhere: str, name: str) -> None:
     job = edited(custom_job(), "jobSpec", *MACHINE, to=machine)
-    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), there) == set()
-    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), elsewhere) == {name}
+    assert missing_accelerators(Job(CUSTOM_JOB, job), there) == set()
+    assert missing_accelerators(Job(CUSTOM_JOB, job), elsewhere) == {name}
 
 
 def test_trials_are_checked_unless_on_a_persistent_resource() -> None:
     job = edited(tuning_job(), "trialJobSpec", *MACHINE, to=H100)
-    assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == {
-        "NVIDIA_H100_80GB"
-    }
+    assert missing_accelerators(Job(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == {"NVIDIA_H100_80GB"}
     job["trialJobSpec"]["persistentResourceId"] = "mine"
-    assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == set()
-    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, custom_job()), "me-west1") == set()
+    assert missing_accelerators(Job(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == set()
+    assert missing_accelerators(Job(CUSTOM_JOB, custom_job()), "me-west1") == set()

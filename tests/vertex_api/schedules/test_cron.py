@@ -6,18 +6,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from vertex_api.schedules.cron import (
-    compute_average_times_per_year,
-    describe_cron_problem_or_none,
-    find_shortest_gap,
-    iterate_times,
-)
+from vertex_api.cron import cron_problem, cron_times, shortest_gap, times_per_year
 
 
 def list_local_times(cron: str, zone: str, after: str, count: int) -> list[str]:
     """The next times after a local one, as the zone's clocks show them, with their offset from UTC."""
     start = datetime.fromisoformat(after).replace(tzinfo=ZoneInfo(zone))
-    times = islice(iterate_times(cron, zone, start), count)
+    times = islice(cron_times(cron, zone, start), count)
     return [f"{time.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M%z}" for time in times]
 
 
@@ -37,7 +32,7 @@ def list_local_times(cron: str, zone: str, after: str, count: int) -> list[str]:
     ],
 )
 def test_expressions_of_cloud_scheduler_have_no_problem(cron: str) -> None:
-    assert describe_cron_problem_or_none(cron) is None
+    assert cron_problem(cron) is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +68,7 @@ def test_expressions_of_cloud_scheduler_have_no_problem(cron: str) -> None:
     ],
 )
 def test_other_expressions_are_refused_with_their_field(cron: str, message: str) -> None:
-    assert message in (describe_cron_problem_or_none(cron) or "")
+    assert message in (cron_problem(cron) or "")
 
 
 @pytest.mark.parametrize(
@@ -138,9 +133,9 @@ def test_days_are_those_of_unix_cron(cron: str, after: str, times: list[str]) ->
 
 def test_all_times_are_later_than_the_start() -> None:
     second_half_past_two = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)  # of Berlin's two that night
-    first, second = islice(iterate_times("45 2 * * *", "Europe/Berlin", second_half_past_two), 2)
+    first, second = islice(cron_times("45 2 * * *", "Europe/Berlin", second_half_past_two), 2)
     assert (first, second) == (datetime(2026, 10, 26, 1, 45, tzinfo=UTC), datetime(2026, 10, 27, 1, 45, tzinfo=UTC))
-    assert next(iterate_times("0 2 * * *", "UTC", first.replace(hour=2, minute=0))) == datetime(
+    assert next(cron_times("0 2 * * *", "UTC", first.replace(hour=2, minute=0))) == datetime(
         2026, 10, 27, 2, tzinfo=UTC
     )
 
@@ -158,11 +153,11 @@ def test_all_times_are_later_than_the_start() -> None:
     ],
 )
 def test_the_shortest_gap_includes_clock_changes(cron: str, zone: str, gap: timedelta) -> None:
-    assert find_shortest_gap(cron, zone) == gap
+    assert shortest_gap(cron, zone) == gap
 
 
 def test_times_per_year_are_an_average() -> None:
-    assert compute_average_times_per_year("0 2 * * *") == pytest.approx(365.25)
-    assert compute_average_times_per_year("*/30 * * JAN *") == 48 * 31
-    assert compute_average_times_per_year("0 2,3 1 * *") == 24
-    assert compute_average_times_per_year("0 0 29 2 *") == 0.25
+    assert times_per_year("0 2 * * *") == pytest.approx(365.25)
+    assert times_per_year("*/30 * * JAN *") == 48 * 31
+    assert times_per_year("0 2,3 1 * *") == 24
+    assert times_per_year("0 0 29 2 *") == 0.25

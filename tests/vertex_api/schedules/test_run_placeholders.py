@@ -2,15 +2,16 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from vertex_api.schedules.run_placeholders import (
+from vertex_api.schedules import (
     RUN_ID,
     RUN_ID_LENGTH,
-    build_run_id,
-    copy_with_results,
-    copy_with_run_id,
-    list_result_references,
+    ScheduledJob,
+    ScheduleRequest,
+    fill_results,
+    fill_run_id,
+    new_run_id,
+    result_references,
 )
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
 
 BODY = {
     "displayName": f"train-{RUN_ID}",
@@ -26,30 +27,30 @@ BODY = {
 
 def test_a_run_id_has_the_time_in_utc() -> None:
     berlin = timezone(timedelta(hours=1))
-    run_id = build_run_id(datetime(2026, 11, 22, 3, tzinfo=berlin), "1a2b3c4d-5e6f")
+    run_id = new_run_id(datetime(2026, 11, 22, 3, tzinfo=berlin), "1a2b3c4d-5e6f")
     assert run_id == "2026-11-22T02-00-00-1a2b3c4d"
     assert len(run_id) == RUN_ID_LENGTH
-    assert build_run_id(datetime(2026, 11, 22, 2, tzinfo=UTC), "1a2b3c4d") == run_id
+    assert new_run_id(datetime(2026, 11, 22, 2, tzinfo=UTC), "1a2b3c4d") == run_id
 
 
 def test_a_run_id_is_filled_in_everywhere() -> None:
-    filled = copy_with_run_id(BODY, "R")
+    filled = fill_run_id(BODY, "R")
     assert filled["displayName"] == "train-R"
     assert filled["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"] == "gs://b/nightly/R/train"
     assert RUN_ID in BODY["displayName"]
 
 
 def test_results_are_looked_up_as_a_whole() -> None:
-    assert list_result_references(BODY) == ["t.a.bestTrial.parameters.lr", "t.a.bestTrial.id"]
-    filled = copy_with_results(BODY, {"t.a.bestTrial.parameters.lr": 0.5, "t.a.bestTrial.id": 7})
+    assert result_references(BODY) == ["t.a.bestTrial.parameters.lr", "t.a.bestTrial.id"]
+    filled = fill_results(BODY, {"t.a.bestTrial.parameters.lr": 0.5, "t.a.bestTrial.id": 7})
     assert filled["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--lr=0.5"]
     assert filled["count"] == 7
-    assert copy_with_results(BODY, {}) == BODY
+    assert fill_results(BODY, {}) == BODY
 
 
 def test_a_request_as_json_has_all_but_its_id() -> None:
     request = ScheduleRequest("p-s-n", "0 2 * * *", "UTC", False, "skip", (ScheduledJob("a", "customJobs", {}),))
-    assert request.build_json_fields_without_id() == {
+    assert request.to_json() == {
         "cron": "0 2 * * *",
         "timeZone": "UTC",
         "paused": False,

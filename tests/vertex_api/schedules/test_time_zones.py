@@ -4,15 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vertex_api.schedules.time_zones import (
-    describe_time_zone_problem_or_none,
-    iterate_hours_of_clock_changes,
-)
+from vertex_api.cron import _clock_changes, zone_problem
 
 
 @pytest.mark.parametrize("name", ["UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "GMT"])
 def test_names_of_the_database_have_no_problem(name: str) -> None:
-    assert describe_time_zone_problem_or_none(name) is None
+    assert zone_problem(name) is None
 
 
 @pytest.mark.parametrize(
@@ -29,12 +26,12 @@ def test_names_of_the_database_have_no_problem(name: str) -> None:
     ],
 )
 def test_other_names_are_refused_with_the_nearest(name: str, message: str) -> None:
-    assert message in (describe_time_zone_problem_or_none(name) or "")
+    assert message in (zone_problem(name) or "")
 
 
 def test_clock_changes_are_found_to_the_hour() -> None:
-    assert list(iterate_hours_of_clock_changes("Europe/Berlin", 2024)) == [
+    assert list(_clock_changes("Europe/Berlin", 2024)) == [
         datetime(2024, 3, 31, 0, tzinfo=UTC),
         datetime(2024, 10, 27, 0, tzinfo=UTC),
     ]
-    assert list(iterate_hours_of_clock_changes("UTC", 2024)) == []
+    assert list(_clock_changes("UTC", 2024)) == []

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from vertex_api.studies.trial_results import (
-    build_trial_summary,
-    count_ended_trials,
-    find_best_trial_summary_or_none,
-    find_pareto_front_summaries,
-    find_trial_ids_by_unreported_metric,
-    list_ever_reported_metric_ids,
-    list_trial_summaries,
+from vertex_api.studies import (
+    count_ended,
+    find_best,
+    pareto_front,
+    reported_metrics,
+    trial_summaries,
+    trial_summary,
+    unreported_metrics,
 )
 
 
@@ -27,7 +27,7 @@ def job(*trials: dict[str, Any], goal: str | None = "MINIMIZE") -> dict[str, Any
 
 
 def best_id(job: dict[str, Any]) -> str | None:
-    row = find_best_trial_summary_or_none(job)
+    row = find_best(job)
     return str(row["id"]) if row else None
 
 
@@ -51,23 +51,23 @@ def test_trials_without_the_first_metric_are_never_best() -> None:
 
 
 def test_there_is_no_best_trial_where_none_succeeded() -> None:
-    assert find_best_trial_summary_or_none(job()) is None
-    assert find_best_trial_summary_or_none(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
+    assert find_best(job()) is None
+    assert find_best(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
 
 
 def test_a_metric_without_a_value_is_zero() -> None:
     zero = {"id": "1", "state": "SUCCEEDED", "finalMeasurement": {"metrics": [{"metricId": "loss"}]}}
-    assert build_trial_summary(zero)["metrics"] == {"loss": 0.0}
+    assert trial_summary(zero)["metrics"] == {"loss": 0.0}
     assert best_id(job(zero, trial(2, 0.1))) == "1"
 
 
 def test_trials_are_ordered_by_number() -> None:
     given = job(trial(10), trial(2), trial(1))
-    assert [row["id"] for row in list_trial_summaries(given)] == ["1", "2", "10"]
+    assert [row["id"] for row in trial_summaries(given)] == ["1", "2", "10"]
 
 
 def test_a_job_without_trials_has_no_rows() -> None:
-    assert list_trial_summaries({"studySpec": {}}) == []
+    assert trial_summaries({"studySpec": {}}) == []
 
 
 def test_a_row_has_parameters_and_metrics_by_id() -> None:
@@ -78,7 +78,7 @@ def test_a_row_has_parameters_and_metrics_by_id() -> None:
             {"parameterId": "activation", "value": "relu"},
         ]
     }
-    row = build_trial_summary(given)
+    row = trial_summary(given)
     assert row == {
         "id": "1",
         "state": "SUCCEEDED",
@@ -89,7 +89,7 @@ def test_a_row_has_parameters_and_metrics_by_id() -> None:
 
 
 def test_the_row_shows_why_a_trial_is_infeasible() -> None:
-    row = build_trial_summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
+    row = trial_summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
 
 
@@ -99,7 +99,7 @@ def two(number: int, loss: float, other: float | None, state: str = "SUCCEEDED")
 
 
 def front_ids(job: dict[str, Any]) -> list[str]:
-    return [row["id"] for row in find_pareto_front_summaries(job)]
+    return [row["id"] for row in pareto_front(job)]
 
 
 def test_the_front_respects_the_goal_of_each_metric() -> None:
@@ -116,9 +116,7 @@ def test_the_front_has_equal_but_no_incomplete_trials() -> None:
 def test_the_front_is_exactly_the_unbeaten_trials() -> None:
     random = Random(5)
     trials = [two(i, random.randint(0, 9), random.randint(0, 9)) for i in range(1, 101)]
-    values = {
-        row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in list_trial_summaries(job(*trials))
-    }
+    values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in trial_summaries(job(*trials))}
     kept = set(front_ids(job(*trials)))
     for id_, mine in values.items():
         is_beaten = any(
@@ -170,48 +168,46 @@ def test_the_front_compares_only_safe_trials() -> None:
         measured(5, loss=0, heat=0),  # without a cost
         measured(6, loss=2, cost=2, heat=0),  # as good as the second
     ]
-    assert [row["id"] for row in find_pareto_front_summaries(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
+    assert [row["id"] for row in pareto_front(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
 
 
 def test_a_single_objective_s_front_ignores_unsafe_trials() -> None:
     found = safe_job(measured(1, loss=2, heat=0), measured(2, loss=1, heat=0), measured(3, loss=0, heat=9))
     found["studySpec"]["metrics"].pop()
-    assert [row["id"] for row in find_pareto_front_summaries(found)] == ["2"]
-    assert find_pareto_front_summaries(found | {"trials": []}) == []
+    assert [row["id"] for row in pareto_front(found)] == ["2"]
+    assert pareto_front(found | {"trials": []}) == []
 
 
 def test_ties_are_decided_by_the_next_objective() -> None:
     trials = [measured(1, loss=1, cost=3, heat=0), measured(2, loss=1, cost=2, heat=0), measured(3, loss=1, heat=0)]
     found = safe_job(*trials)
     assert best_id(found) == "2"
-    assert [row["id"] for row in find_pareto_front_summaries(found)] == ["2"]
+    assert [row["id"] for row in pareto_front(found)] == ["2"]
     assert best_id(safe_job(measured(3, loss=1, heat=0), measured(4, loss=1, heat=0))) == "3"
 
 
 def test_succeeded_and_infeasible_trials_count_as_ended() -> None:
     states = ["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
-    assert count_ended_trials(job(*(trial(number, state=state) for number, state in enumerate(states)))) == 2
-    assert count_ended_trials({}) == 0
+    assert count_ended(job(*(trial(number, state=state) for number, state in enumerate(states)))) == 2
+    assert count_ended({}) == 0
 
 
 def test_unreported_metrics_are_listed_with_their_trials() -> None:
     trials = [two(10, 0.5, None), two(2, 0.5, None), two(3, 0.5, 0.5), trial(4, state="INFEASIBLE")]
-    assert find_trial_ids_by_unreported_metric(job(*trials)) == {"loss": ["4"], "other": ["2", "4", "10"]}
-    assert (
-        find_trial_ids_by_unreported_metric(job(two(1, 0.5, 0.5))) == find_trial_ids_by_unreported_metric(job()) == {}
-    )
+    assert unreported_metrics(job(*trials)) == {"loss": ["4"], "other": ["2", "4", "10"]}
+    assert unreported_metrics(job(two(1, 0.5, 0.5))) == unreported_metrics(job()) == {}
 
 
 def test_a_metric_of_an_intermediate_measurement_is_reported() -> None:
     on_the_way = {"measurements": [{"metrics": [{"metricId": "other", "value": 1}]}]}
     given = trial(1, 0.5) | on_the_way
-    assert list_ever_reported_metric_ids(given) == {"loss", "other"}
-    assert find_trial_ids_by_unreported_metric(job(given)) == {}
+    assert reported_metrics(given) == {"loss", "other"}
+    assert unreported_metrics(job(given)) == {}
 
 
 @pytest.mark.parametrize("state", ["REQUESTED", "ACTIVE", "STOPPING"])
 def test_a_trial_under_way_may_still_report(state: str) -> None:
-    assert find_trial_ids_by_unreported_metric(job(trial(1, state=state))) == {}
+    assert unreported_metrics(job(trial(1, state=state))) == {}
 
 
 @pytest.mark.parametrize(
@@ -226,6 +222,6 @@ def test_a_trial_under_way_may_still_report(state: str) -> None:
     ],
 )
 def test_failed_trials_have_no_unreported_metrics(reason: str) -> None:
-    assert find_trial_ids_by_unreported_metric(job(trial(1, state="INFEASIBLE") | {"infeasibleReason": reason})) == {}
+    assert unreported_metrics(job(trial(1, state="INFEASIBLE") | {"infeasibleReason": reason})) == {}
     silent = trial(1, state="INFEASIBLE") | {"infeasibleReason": "The trial ended without reporting the metric loss."}
-    assert find_trial_ids_by_unreported_metric(job(silent)).keys() == {"loss", "other"}
+    assert unreported_metrics(job(silent)).keys() == {"loss", "other"}

@@ -1,23 +1,19 @@
-"""CanonicalSpec: one form for a job, whoever wrote it, and what it says of the job."""
+"""Job: one form for a job, whoever wrote it, and what it says of the job."""
 
 from typing import Any
 
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, job_of, pipeline, tuning_job, tuning_pipeline
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical_spec import (
-    CanonicalSpec,
-    canonicalize_spec_and_find_problems,
-    canonicalize_stored_spec,
-)
+from vertex_api.job import Job, parse_job, stored_job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 
 OUTPUT = {"outputUriPrefix": "gs://b/out/"}
 TASK = "trainingTaskInputs"
 
 
-def canonical(kind: Kind, body: Any) -> CanonicalSpec:
-    spec, problems = canonicalize_spec_and_find_problems(kind, body)
+def canonical(kind: Kind, body: Any) -> Job:
+    spec, problems = parse_job(kind, body)
     assert spec, problems
     return spec
 
@@ -25,19 +21,19 @@ def canonical(kind: Kind, body: Any) -> CanonicalSpec:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_restored_spec_equals_the_validated_one(kind: Kind) -> None:
     spec = canonical(kind, job_of(kind))
-    assert canonicalize_stored_spec(kind, {**job_of(kind), "name": "a", "state": "JOB_STATE_PENDING"}) == spec
+    assert stored_job(kind, {**job_of(kind), "name": "a", "state": "JOB_STATE_PENDING"}) == spec
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
-    assert canonicalize_stored_spec(kind, unnamed).fields.keys() == spec.fields.keys() - {"displayName"}
+    assert stored_job(kind, unnamed).fields.keys() == spec.fields.keys() - {"displayName"}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
-    assert [problem.path_text for problem in canonicalize_spec_and_find_problems(kind, unnamed)[1]] == ["displayName"]
-    spec, problems = canonicalize_spec_and_find_problems(kind, unnamed, is_name_required=False)
+    assert [problem.place for problem in parse_job(kind, unnamed)[1]] == ["displayName"]
+    spec, problems = parse_job(kind, unnamed, is_name_required=False)
     assert spec and problems == []
     assert "displayName" not in spec.fields
-    assert spec.backing_spec_or_self.job_spec == spec.job_spec
+    assert spec.backing.job_spec == spec.job_spec
 
 
 @pytest.mark.parametrize(
@@ -52,7 +48,7 @@ def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
 def test_every_kind_has_a_custom_job_spec(kind: Kind, body: Any, path: tuple[str, ...]) -> None:
     spec = canonical(kind, body)
     assert spec.job_spec_path == path
-    assert spec.job_spec == spec.backing_spec_or_self.fields[spec.backing_spec_or_self.kind.spec_field]
+    assert spec.job_spec == spec.backing.fields[spec.backing.kind.spec_field]
     assert bool(spec.study_spec) == ("trialJobSpec" in path)
 
 

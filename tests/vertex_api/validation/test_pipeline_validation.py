@@ -2,12 +2,14 @@ from typing import Any
 
 import pytest
 
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK, get_backing_job_kind
-from vertex_api.validation.pipeline_validation import (
-    PipelineValidationResult,
-    build_pipeline_validation_result,
-    convert_pipeline_to_backing_job,
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.pipelines import (
+    CUSTOM_TASK,
+    TUNING_TASK,
+    PipelineValidation,
+    backing_kind,
+    job_of_pipeline,
+    validate_pipeline,
 )
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
@@ -28,8 +30,8 @@ def pipeline(**fields: Any) -> dict[str, Any]:
     }
 
 
-def fields(reading: PipelineValidationResult) -> list[str]:
-    return [problem.path_text for problem in reading.problems]
+def fields(reading: PipelineValidation) -> list[str]:
+    return [problem.place for problem in reading.problems]
 
 
 def test_mixed_names_and_floats_make_one_custom_job() -> None:
@@ -44,10 +46,10 @@ def test_mixed_names_and_floats_make_one_custom_job() -> None:
         "baseOutputDirectory": {"output_uri_prefix": "gs://b/o"},
         "scheduling": {"timeout": "60s", "restart_job_on_worker_restart": True, "max_wait_duration": None},
     }
-    reading = build_pipeline_validation_result(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
+    reading = validate_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
     assert reading.problems == []
-    assert get_backing_job_kind(reading.spec) == CUSTOM_JOB
-    assert convert_pipeline_to_backing_job(reading.spec) == {
+    assert backing_kind(reading.spec) == CUSTOM_JOB
+    assert job_of_pipeline(reading.spec) == {
         "displayName": "p-custom-job",
         "labels": {"team": "a"},
         "jobSpec": {
@@ -76,10 +78,10 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         "parallel_trial_count": 1.0,
         "trialJobSpec": {"worker_pool_specs": [POOL]},
     }
-    reading = build_pipeline_validation_result(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = validate_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert reading.problems == []
-    assert get_backing_job_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
-    assert convert_pipeline_to_backing_job(reading.spec) == {
+    assert backing_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
+    assert job_of_pipeline(reading.spec) == {
         "displayName": "p-hyperparameter-tuning-job",
         "studySpec": STUDY,
         "maxTrialCount": 2,
@@ -103,7 +105,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
     ],
 )
 def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -> None:
-    reading = build_pipeline_validation_result(pipeline(trainingTaskInputs=inputs))
+    reading = validate_pipeline(pipeline(trainingTaskInputs=inputs))
     assert field in fields(reading)
     assert reading.headline == (
         "Unable to parse `training_pipeline.training_task_inputs` into custom task `inputs` defined in the file: "
@@ -112,15 +114,13 @@ def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -
 
 
 def test_rule_violations_in_inputs_have_no_headline() -> None:
-    reading = build_pipeline_validation_result(
-        pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]})
-    )
+    reading = validate_pipeline(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
     assert reading.headline == ""
 
 
 def test_a_long_display_name_is_a_violation() -> None:
-    assert fields(build_pipeline_validation_result(pipeline(displayName="x" * 129))) == ["displayName"]
+    assert fields(validate_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
 
 
 def test_tuning_inputs_have_no_display_name() -> None:
@@ -131,14 +131,14 @@ def test_tuning_inputs_have_no_display_name() -> None:
         "parallelTrialCount": 1,
         "trialJobSpec": {"workerPoolSpecs": [POOL]},
     }
-    reading = build_pipeline_validation_result(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = validate_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert fields(reading) == ["trainingTaskInputs.displayName"]
 
 
 def test_tasks_without_training_code_are_rejected_by_name() -> None:
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/automl_tabular_1.0.0.yaml"
-    (problem,) = build_pipeline_validation_result(pipeline(trainingTaskDefinition=definition)).problems
-    assert problem.path_text == "trainingTaskDefinition"
+    (problem,) = validate_pipeline(pipeline(trainingTaskDefinition=definition)).problems
+    assert problem.place == "trainingTaskDefinition"
     assert "automl_tabular" in problem.message
     assert CUSTOM_TASK in problem.message
 
@@ -180,13 +180,10 @@ def test_tasks_without_training_code_are_rejected_by_name() -> None:
     ],
 )
 def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -> None:
-    assert set(fields(build_pipeline_validation_result(pipeline(**extra)))) == {field}
+    assert set(fields(validate_pipeline(pipeline(**extra)))) == {field}
 
 
 def test_a_valid_model_id_is_accepted() -> None:
     assert (
-        build_pipeline_validation_result(
-            pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")
-        ).problems
-        == []
+        validate_pipeline(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []
     )

@@ -6,38 +6,34 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api import types
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.shape_validation import (
-    FieldProblem,
-    canonicalize_and_find_shape_problems,
-    copy_without_unknown_fields,
-    format_path,
-)
+from vertex_api.job import Job, parse_job
+from vertex_api.messages import show_path, without_unknown
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex_api.validation.check import validate_job
+from vertex_api.validation.shape import FieldProblem, canonicalize
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
 
 def canonical(kind: Kind, job: dict[str, Any]) -> Any:
-    value, problems = canonicalize_job_and_find_problems(kind, job)
+    value, problems = validate_job(kind, job)
     assert problems == []
     return value
 
 
 def problems(kind: Kind, job: dict[str, Any]) -> list[str]:
-    return [str(problem) for problem in canonicalize_job_and_find_problems(kind, job)[1]]
+    return [str(problem) for problem in validate_job(kind, job)[1]]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_canonical_job_stays_as_it_is(kind: Kind) -> None:
-    assert canonicalize_spec_and_find_problems(kind, job_of(kind)) == (CanonicalSpec(kind, job_of(kind)), [])
+    assert parse_job(kind, job_of(kind)) == (Job(kind, job_of(kind)), [])
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_the_given_job_is_not_changed(kind: Kind) -> None:
     given = job_of(kind) | {"labels": None}
-    canonicalize_spec_and_find_problems(kind, given)
+    parse_job(kind, given)
     assert given == job_of(kind) | {"labels": None}
 
 
@@ -59,10 +55,7 @@ def test_snake_case_names_become_the_api_s_own() -> None:
 
 def test_label_keys_are_kept_as_written() -> None:
     labels = {"teamName": "a", "team_name": "b"}
-    assert (
-        canonicalize_and_find_shape_problems(CUSTOM_JOB.typed_dict, custom_job() | {"labels": labels})[0]["labels"]
-        == labels
-    )
+    assert canonicalize(CUSTOM_JOB.typed_dict, custom_job() | {"labels": labels})[0]["labels"] == labels
 
 
 def test_an_enum_given_by_number_becomes_its_name() -> None:
@@ -140,7 +133,7 @@ def test_unknown_fields_without_a_value_are_reported(nothing: object) -> None:
         "jobSpec.workerPoolSpecs[0].containerSpec.envs: unknown field; did you mean env?",
         "lables: unknown field; did you mean labels?",
     ]
-    _, found = canonicalize_job_and_find_problems(CUSTOM_JOB, job, output_only="drop")
+    _, found = validate_job(CUSTOM_JOB, job, output_only="drop")
     assert list(map(str, found)) == problems(CUSTOM_JOB, job)
 
 
@@ -198,7 +191,7 @@ def test_output_only_fields_are_rejected_in_declarations() -> None:
 
 def test_output_only_fields_are_ignored_in_requests() -> None:
     job = tuning_job() | {"state": 4, "trials": [{"id": "1"}], "error": "not even a status"}
-    assert canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
+    assert validate_job(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
 
 
 def test_shape_and_rule_violations_are_reported_together() -> None:
@@ -219,9 +212,7 @@ def test_all_violations_are_reported_at_once() -> None:
     job = edited(job, *POOL, "replicaCount", to=3)
     job = edited(job, *POOL, "containerSpec", "env", to=[{"name": "1A", "value": "b"}])
     job = edited(job, *POOL, "diskSpec", to={"bootDiskSizeGb": 50})
-    fields = [
-        problem.path_text.removeprefix("jobSpec.") for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
-    ]
+    fields = [problem.place.removeprefix("jobSpec.") for problem in validate_job(CUSTOM_JOB, job)[1]]
     assert fields == [
         "scheduling.timeout",
         "workerPoolSpecs[0].replicaCount",
@@ -243,13 +234,13 @@ def test_all_violations_are_reported_at_once() -> None:
 def test_a_misshapen_field_causes_no_other_violation(field: str, value: object, beside: str, other: object) -> None:
     job = custom_job()
     job["jobSpec"] |= {field: value, beside: other}
-    (problem,) = canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
+    (problem,) = validate_job(CUSTOM_JOB, job)[1]
     assert problem.path[:2] == ("jobSpec", field)
 
 
 def test_a_non_string_key_is_a_violation() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
-    assert [problem.path_text for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]] == [
+    assert [problem.place for problem in validate_job(CUSTOM_JOB, job)[1]] == [
         "labels[7].[key]",
         "labels.b",
         "jobSpec.workerPoolSpecs[0].replicaCount",
@@ -262,10 +253,8 @@ def test_snake_case_hides_nothing_either() -> None:
         "replica_count": 3,
         "container_spec": {"image_uri": "trainer", "env": [{"nam": "A", "value": "b"}, {"name": "1A", "value": "b"}]},
     }
-    found = canonicalize_job_and_find_problems(
-        CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}}
-    )[1]
-    assert [problem.path_text.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
+    found = validate_job(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
+    assert [problem.place.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
         "containerSpec.env[0].nam",
         "machineSpec.machineType",
         "replicaCount",
@@ -281,25 +270,21 @@ def test_both_spellings_of_one_field_are_a_violation() -> None:
 
 def test_a_body_must_be_an_object() -> None:
     value: Any = [custom_job()]
-    (problem,) = canonicalize_and_find_shape_problems(CUSTOM_JOB.typed_dict, value)[1]
+    (problem,) = canonicalize(CUSTOM_JOB.typed_dict, value)[1]
     assert (problem.path, str(problem)) == ((), "must be an object with named fields")
 
 
 def test_paths_are_written_as_the_api_writes_them() -> None:
-    assert (
-        format_path(("jobSpec", "workerPoolSpecs", 0, "env", 12, "name")) == "jobSpec.workerPoolSpecs[0].env[12].name"
-    )
+    assert show_path(("jobSpec", "workerPoolSpecs", 0, "env", 12, "name")) == "jobSpec.workerPoolSpecs[0].env[12].name"
     assert str(FieldProblem(("a", 0), "is odd")) == "a[0]: is odd"
 
 
 def test_rules_skip_unresolved_references() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
-    found = canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
-    assert [problem.path_text for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
-    found = canonicalize_job_and_find_problems(CUSTOM_JOB, job, is_unresolved_value=lambda value: value == "${later}")[
-        1
-    ]
-    assert [problem.path_text for problem in found] == ["labels.b"]
+    found = validate_job(CUSTOM_JOB, job)[1]
+    assert [problem.place for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
+    found = validate_job(CUSTOM_JOB, job, is_unresolved_value=lambda value: value == "${later}")[1]
+    assert [problem.place for problem in found] == ["labels.b"]
 
 
 def test_unknown_fields_are_dropped_at_any_depth() -> None:
@@ -311,8 +296,8 @@ def test_unknown_fields_are_dropped_at_any_depth() -> None:
         "later": [],
         "experiment": {"a text": "is expected"},
     }
-    assert copy_without_unknown_fields(types.CustomJobSpec, job) == {
+    assert without_unknown(types.CustomJobSpec, job) == {
         "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
         "experiment": {"a text": "is expected"},
     }
-    assert copy_without_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
+    assert without_unknown(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.vertex_emulator.api.input_fields import Names, input_fields, sample
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_api.types import Model
 
 ABSENT_IMAGE = "127.0.0.1:9/absent:1"

@@ -7,14 +7,14 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typing_extensions import is_typeddict
 
-from vertex_api import scalar_types
-from vertex_api.typed_dict_fields import split_type_and_annotations
-from vertex_api.validation.rules.uploaded_model import ONEOFS
+from vertex_api import scalars
+from vertex_api.messages import split_hint
+from vertex_api.validation.model import ONEOFS
 
 Names = tuple[str, ...]
 
-_SET_BY_THE_SERVICE = get_args(scalar_types.OutputOnly[int])[1]
-DURATION, TIMESTAMP = get_args(scalar_types.Duration)[1], get_args(scalar_types.Timestamp)[1]
+_SET_BY_THE_SERVICE = get_args(scalars.OutputOnly[int])[1]
+DURATION, TIMESTAMP = get_args(scalars.Duration)[1], get_args(scalars.Timestamp)[1]
 _TEXTS = {DURATION: "60s", TIMESTAMP: "2026-01-31T12:00:00Z"}
 _KEY = "key"
 _NAMED = {"artifactUri": "gs://bucket/model", "predictRoute": "/predict", "healthRoute": "/health"}
@@ -25,19 +25,19 @@ _SAMPLES = {str: "sample", bool: True, int: 1, float: 0.5, Any: {"any": ["value"
 def input_fields(message: Any, at: Names = (), above: tuple[Any, ...] = ()) -> Iterator[tuple[Names, Any]]:
     """Each field that a client may set below a message, with its type; a message within itself is not opened again."""
     for name, hint in get_type_hints(message, include_extras=True).items():
-        inner, marks = split_type_and_annotations(hint)
+        inner, marks = split_hint(hint)
         if _SET_BY_THE_SERVICE in marks:
             continue
         yield (*at, name), hint
         while get_origin(inner) in (list, dict):
-            inner, _ = split_type_and_annotations(get_args(inner)[-1])
+            inner, _ = split_hint(get_args(inner)[-1])
         if is_typeddict(inner) and inner not in above:
             yield from input_fields(inner, (*at, name), (*above, message, inner))
 
 
 def sample(hint: Any, turn: int = 0) -> Any:
     """A value of a type; a message with every field that a client may set, of a union the one whose `turn` it is."""
-    inner, marks = split_type_and_annotations(hint)
+    inner, marks = split_hint(hint)
     if get_origin(inner) is list:
         return [sample(get_args(inner)[0], turn)]
     if get_origin(inner) is dict:
@@ -48,9 +48,7 @@ def sample(hint: Any, turn: int = 0) -> Any:
         hints = get_type_hints(inner, include_extras=True)
         union = ONEOFS.get(inner.__name__, ("",))
         others = {*union} - {union[turn % len(union)]}
-        settable = (
-            name for name, each in hints.items() if _SET_BY_THE_SERVICE not in split_type_and_annotations(each)[1]
-        )
+        settable = (name for name, each in hints.items() if _SET_BY_THE_SERVICE not in split_hint(each)[1])
         return {
             name: _NAMED.get(name) or sample(hints[name], turn // len(union)) for name in settable if name not in others
         }

@@ -10,8 +10,8 @@ from typing_extensions import is_typeddict
 from tests.vertex_api.jobs import ABSENT, edited
 from tests.vertex_emulator.api.good_requests import GOOD, fields_of
 from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, split_type_and_annotations
-from vertex_api.job_kinds import Kind
-from vertex_api.validation.shape_validation import format_path
+from vertex_api.messages import show_path
+from vertex_api.names import Kind
 from vertex_emulator.http.invalid_request_errors import to_snake_case
 
 Path = tuple[str | int, ...]
@@ -65,7 +65,7 @@ def place(body: Any, names: Names) -> Path:
 
 def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
     inner, _ = split_type_and_annotations(hint)
-    field = to_snake_case(format_path(at))
+    field = to_snake_case(show_path(at))
     for value in WRONG.get(_type_of(hint), ()):
         yield Mutation(kind, f"{field} = {str(value)[:20]}", edited(body, *at, to=value), field)
     if get_origin(hint) is Required:

@@ -12,10 +12,10 @@ import pytest
 from tests.vertex_emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
 from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_api.catalog.job_spec_defaults import copy_with_boot_disks
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_validation
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api import pipelines
+from vertex_api.jobspec import with_boot_disks as spec_with_boot_disks
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation.check import validate_job
 from vertex_emulator.http.invalid_request_errors import to_snake_case
 from vertex_emulator.scheduling.unsupported_fields import REJECTED_FIELDS
 
@@ -52,13 +52,13 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation.build_pipeline_validation_result(body, output_only="drop").spec
-    return canonicalize_job_and_find_problems(kind, body, output_only="drop")[0]
+        return pipelines.validate_pipeline(body, output_only="drop").spec
+    return validate_job(kind, body, output_only="drop")[0]
 
 
 def with_boot_disks(kind: Kind, job: Any) -> Any:
     """The job as the service holds it; it keeps a pipeline's inputs as they are sent."""
-    return job if kind == TRAINING_PIPELINE else job | {kind.spec_field: copy_with_boot_disks(job[kind.spec_field])}
+    return job if kind == TRAINING_PIPELINE else job | {kind.spec_field: spec_with_boot_disks(job[kind.spec_field])}
 
 
 @dataclass

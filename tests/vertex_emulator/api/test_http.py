@@ -4,7 +4,7 @@ import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 from vertex_api import __version__
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.names import project_number
 
 ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"

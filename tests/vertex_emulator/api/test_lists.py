@@ -8,7 +8,7 @@ import pytest
 
 from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.errors import ApiError

@@ -24,7 +24,7 @@ from tests.vertex_emulator.api.good_requests import (
 )
 from tests.vertex_emulator.api.mutations import Mutation, mutations
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 
 POOL = "job_spec.worker_pool_specs[0]"
 INPUT = "input_data_config"

@@ -11,8 +11,8 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import RunningEmulator, command
 from tests.vertex_emulator.scheduling.steps import reports, submit, submit_study
 from tests.vertex_emulator.test_removal import nest_folders
-from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs_and_get_report

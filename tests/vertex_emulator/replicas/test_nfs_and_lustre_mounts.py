@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.jobs import custom_job_spec, pool
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.nfs_and_lustre_mounts import (
@@ -32,7 +32,7 @@ def with_mounts(*mounts: dict[str, str]) -> dict[str, Any]:
 
 def problems(*pools: dict[str, Any]) -> list[str]:
     found = iterate_shared_folder_field_problems(CUSTOM_JOB, custom_job_spec(*pools))
-    return [f"{problem.path_text.removeprefix('jobSpec.workerPoolSpecs')}: {problem.message}" for problem in found]
+    return [f"{problem.place.removeprefix('jobSpec.workerPoolSpecs')}: {problem.message}" for problem in found]
 
 
 def test_mounts_are_folders_of_the_data_folder(tmp_path: Path) -> None:

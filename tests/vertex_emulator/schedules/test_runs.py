@@ -18,10 +18,9 @@ from tests.vertex_emulator.schedules.scheduling_emulator import (
 )
 from tests.vertex_emulator.scheduling.steps import inject
 from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
-from vertex_api.job_kinds import CUSTOM_JOB, KINDS
-from vertex_api.resource_names import ResourceName
-from vertex_api.schedules.run_placeholders import copy_with_run_id
-from vertex_api.training_pipelines.backing_job import TUNING_TASK
+from vertex_api.names import CUSTOM_JOB, KINDS, ResourceName
+from vertex_api.pipelines import TUNING_TASK
+from vertex_api.schedules import fill_run_id
 from vertex_emulator.schedules.due_runs import add_all_runs_until
 
 DAY_NS = 86_400 * 10**9
@@ -51,7 +50,7 @@ def test_a_job_of_a_run_equals_a_clients(emulator: SchedulingEmulator) -> None:
     emulator.finish_runs()
     run = last_run(emulator)
     for job in jobs:
-        body = copy_with_run_id(job["body"], run["runId"])
+        body = fill_run_id(job["body"], run["runId"])
         created = emulator.jobs.create(KINDS[job["collection"]], LOCATION, body)
         emulator.run_jobs()
         fetched, expected = (fetch(emulator, name) for name in (run["jobs"][job["name"]], created["name"]))

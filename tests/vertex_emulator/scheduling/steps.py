@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import Replica
 from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec

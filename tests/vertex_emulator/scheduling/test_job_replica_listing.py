@@ -5,8 +5,8 @@ import pytest
 from tests.vertex_emulator.fakes import Emulator, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import submit, submit_study
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import TUNING_TASK
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.pipelines import TUNING_TASK
 from vertex_emulator.api.job_replica_listing import get_job_state_and_replicas
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ApiError

@@ -19,7 +19,7 @@ from tests.vertex_emulator.scheduling.steps import (
     submit_study,
     trials,
 )
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.names import CUSTOM_JOB
 
 # What is done to an emulator: jobs submitted and perhaps cancelled or deleted; the ids in order of creation.
 Scenario = Callable[[Emulator], list[str]]

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.jobs import pool
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
 from vertex_emulator.errors import ApiError
 from vertex_emulator.scheduling.pipeline_input_data import (

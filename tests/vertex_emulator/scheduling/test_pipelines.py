@@ -11,8 +11,8 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
 from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
 from tests.vertex_emulator.scheduling.steps import inject
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 

@@ -12,7 +12,7 @@ from tests.vertex_emulator.scheduling.steps import (
     submit_study,
     trials,
 )
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 

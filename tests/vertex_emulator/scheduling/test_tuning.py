@@ -10,7 +10,7 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
 from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.scheduling import study_reconciler

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.scheduling.unsupported_fields import (
     find_pool_size_problems,
     find_rejected_field_problems,
@@ -11,13 +11,13 @@ from vertex_emulator.scheduling.unsupported_fields import (
 
 def test_an_unsupported_field_is_rejected_by_name() -> None:
     problems = find_rejected_field_problems(CUSTOM_JOB, custom_job_spec(models=["m"]))
-    assert [problem.path_text for problem in problems] == ["jobSpec.models"]
+    assert [problem.place for problem in problems] == ["jobSpec.models"]
 
 
 def test_a_trial_spec_obeys_the_same_rules() -> None:
     spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [pool()], "models": ["m"]})
     problems = find_rejected_field_problems(HYPERPARAMETER_TUNING_JOB, spec)
-    assert [problem.path_text for problem in problems] == ["trialJobSpec.models"]
+    assert [problem.place for problem in problems] == ["trialJobSpec.models"]
 
 
 def test_an_approximated_field_is_warned_about_once() -> None:
@@ -35,4 +35,4 @@ def test_a_plain_job_is_neither_refused_nor_noted() -> None:
 @pytest.mark.parametrize("replicas", [-1, 0, 101, 10**18])
 def test_an_excessive_number_of_replicas_is_rejected(replicas: int) -> None:
     (problem,) = find_pool_size_problems(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
-    assert problem.path_text == "jobSpec.workerPoolSpecs[1].replicaCount"
+    assert problem.place == "jobSpec.workerPoolSpecs[1].replicaCount"

@@ -17,8 +17,8 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
 from tests.vertex_emulator.test_removal import nest_folders
-from vertex_api.job_kinds import TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError

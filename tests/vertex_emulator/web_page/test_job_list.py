@@ -8,7 +8,7 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, RUNNING, Trial
 from vertex_emulator.errors import ApiError

@@ -9,8 +9,8 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.database.records import RUNNING, Replica
 from vertex_emulator.database.trials import Trials
 from vertex_emulator.web_page.job_view import JobViewBuilder

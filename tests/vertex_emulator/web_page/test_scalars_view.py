@@ -14,8 +14,8 @@ from tests.vertex_emulator.events import add_to_file, plain, raw_records, record
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.web_page.test_job_view import create, emulator
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.curves import MAX_RECORD_BYTES, CurveCache
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.files import BucketTree

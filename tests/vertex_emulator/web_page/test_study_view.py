@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.vertex_emulator.jobs import LOCATION
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial
 from vertex_emulator.web_page.study_view import build_study_view
 from vertex_emulator.web_page.thinned_trial_cache import build_thinned_trial, compute_max_points_per_trial

@@ -15,14 +15,14 @@ from vertex_training.schema import shapes
 from vertex_training.schema.declared_job import DeclaredJob
 
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 SPEC = custom_job()
 ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 PLAIN: dict[str, Any] = {
     "project_stack_and_job_name": "team/dev/digits",
-    "spec": CanonicalSpec(CUSTOM_JOB, SPEC),
+    "spec": Job(CUSTOM_JOB, SPEC),
     "secrets": {"a": "1", "b": "2"},
     "rerun": 0,
     "upstream_api_names_by_reference": {},
@@ -33,7 +33,7 @@ def test_field_order_does_not_change_a_token() -> None:
     turned = dict(reversed(SPEC.items())) | {"displayName": SPEC["displayName"]}
     assert list(turned) != list(SPEC)
     assert compute_idempotency_token(**PLAIN) == compute_idempotency_token(
-        **PLAIN | {"spec": CanonicalSpec(CUSTOM_JOB, turned), "secrets": {"b": "2", "a": "1"}}
+        **PLAIN | {"spec": Job(CUSTOM_JOB, turned), "secrets": {"b": "2", "a": "1"}}
     )
     assert re.fullmatch("[0-9a-f]{32}", compute_idempotency_token(**PLAIN))
 
@@ -41,12 +41,12 @@ def test_field_order_does_not_change_a_token() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"spec": CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC)},
+        {"spec": Job(HYPERPARAMETER_TUNING_JOB, SPEC)},
         {"project_stack_and_job_name": "team/dev/other"},
         {"project_stack_and_job_name": "team/prod/digits"},
         {"project_stack_and_job_name": "other/dev/digits"},
-        {"spec": CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--epochs=4"]))},
-        {"spec": CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}})},
+        {"spec": Job(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--epochs=4"]))},
+        {"spec": Job(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}})},
         {"secrets": {"a": "1", "b": "3"}},
         {"secrets": {"a": "1"}},
         {"secrets": {"b": "1", "a": "2"}},
@@ -59,16 +59,16 @@ def test_a_token_is_another_when_anything_is_other(change: dict[str, Any]) -> No
 
 
 def test_argument_order_changes_a_token() -> None:
-    one, other = (CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=args)) for args in (["a", "b"], ["b", "a"]))
+    one, other = (Job(CUSTOM_JOB, edited(SPEC, *ARGS, to=args)) for args in (["a", "b"], ["b", "a"]))
     assert compute_idempotency_token(**PLAIN | {"spec": one}) != compute_idempotency_token(**PLAIN | {"spec": other})
 
 
 def test_spec_kind_and_rerun_change_the_run_id() -> None:
     ids = {
-        compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC), 0),
-        compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC), 1),
-        compute_run_digest(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
-        compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
+        compute_run_digest(Job(CUSTOM_JOB, SPEC), 0),
+        compute_run_digest(Job(CUSTOM_JOB, SPEC), 1),
+        compute_run_digest(Job(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
+        compute_run_digest(Job(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
     }
     assert len(ids) == 4
     assert all(re.fullmatch("[0-9a-f]{8}", one) for one in ids)
@@ -81,7 +81,7 @@ def test_a_run_id_depends_on_no_secret() -> None:
 def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
     # Other ones would orphan running jobs after an upgrade, and show changes in everyone's next preview.
     assert compute_idempotency_token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
-    assert compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
+    assert compute_run_digest(Job(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
 
 
 def test_marks_are_valid_labels_per_name_and_ledger() -> None:
@@ -95,13 +95,13 @@ def test_marks_are_valid_labels_per_name_and_ledger() -> None:
 
 
 def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
-    spec = CanonicalSpec(CUSTOM_JOB, SPEC)
+    spec = Job(CUSTOM_JOB, SPEC)
     digests = [
         compute_declarations_digest([DeclaredJob(CUSTOM_JOB, name, edited_spec, lifecycle)])
         for name, edited_spec, lifecycle in (
             ("digits", spec, {}),
             ("other", spec, {}),
-            ("digits", CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--edited"])), {}),
+            ("digits", Job(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--edited"])), {}),
             ("digits", spec, shapes.Lifecycle(wait=True)),
         )
     ]

@@ -12,8 +12,8 @@ from vertex_training.runtime import target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
-from vertex_api import client_errors
-from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api import errors
+from vertex_api.names import CUSTOM_JOB
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -53,7 +53,7 @@ def test_each_stack_and_parent_has_its_own_list(api: FakeClient) -> None:
 
 
 def test_the_next_job_retries_a_failed_list(api: FakeClient) -> None:
-    api.failing["list"] = client_errors.Unavailable("no answer")
+    api.failing["list"] = errors.Unavailable("no answer")
     with pytest.raises(SubmitFailed, match=r"^digits: not submitted: no answer$"):
         custom.create(inputs())
     api.failing.clear()

@@ -21,7 +21,7 @@ from tests.components.projects import load
 from tests.components.scheduled_workflow.schedules import request, scheduled
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.standins.gcp.properties import problems
-from vertex_api.schedules.schedule_request_types import ScheduleRequest
+from vertex_api.schedules import ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

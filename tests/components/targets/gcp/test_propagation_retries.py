@@ -10,7 +10,7 @@ from vertex_training.targets.gcp import propagation_retries
 from vertex_training.targets.gcp.propagation_retries import compute_retry_pause
 
 from tests.vertex_api.clock import Clock
-from vertex_api.calls.retry_rules import MAX_PAUSE_SECONDS, PROPAGATION_SECONDS
+from vertex_api.retry import MAX_PAUSE_SECONDS, PROPAGATION_SECONDS
 
 UNKNOWN = "Error 400: Service account service-1@x.iam.gserviceaccount.com does not exist., badRequest"
 ACT_AS = "Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account a@p (or it may not exist)."

@@ -16,7 +16,7 @@ from tests.components.targets.gcp.test_first_run import bring_up
 from tests.components.targets.gcp.test_foundation import KEY, build_foundation_graph, list_upstream, settings
 from tests.standins.gcp.properties import problems
 from tests.standins.gcp.world import World
-from vertex_api.schedules.schedule_request_types import ScheduledJob, ScheduleRequest
+from vertex_api.schedules import ScheduledJob, ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

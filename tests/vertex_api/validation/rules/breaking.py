@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.check import validate_job
 
 SPEC = "jobSpec"
 POOLS = "jobSpec.workerPoolSpecs"
@@ -14,17 +14,14 @@ Path = tuple[str | int, ...]
 
 def said_of_custom_job(*path: str | int, to: Any) -> list[str]:
     """Problems of a custom job with another value at a path."""
-    return [
-        str(problem)
-        for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, edited(custom_job(), *path, to=to))[1]
-    ]
+    return [str(problem) for problem in validate_job(CUSTOM_JOB, edited(custom_job(), *path, to=to))[1]]
 
 
 def said_of_spec(**fields: Any) -> list[str]:
     """Problems of a custom job with these fields in its jobSpec."""
     job = custom_job()
     job["jobSpec"] |= fields
-    return [str(problem) for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]]
+    return [str(problem) for problem in validate_job(CUSTOM_JOB, job)[1]]
 
 
 def said_of_pool(**fields: Any) -> list[str]:
@@ -40,22 +37,14 @@ def said_of_machine(machine_type: str | None, **fields: Any) -> list[str]:
 
 def said_of_tuning_job(*path: str | int, to: Any) -> list[str]:
     """Problems of a tuning job with another value at a path."""
-    return [
-        str(problem)
-        for problem in canonicalize_job_and_find_problems(
-            HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), *path, to=to)
-        )[1]
-    ]
+    return [str(problem) for problem in validate_job(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), *path, to=to))[1]]
 
 
 def said_of_study(**fields: Any) -> list[str]:
     """Problems of a tuning job with these fields in its studySpec, whose path is cut off."""
     job = tuning_job()
     job["studySpec"] |= fields
-    return [
-        str(problem).removeprefix(f"{STUDY}.")
-        for problem in canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1]
-    ]
+    return [str(problem).removeprefix(f"{STUDY}.") for problem in validate_job(HYPERPARAMETER_TUNING_JOB, job)[1]]
 
 
 def pool(**fields: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.validation.rules.input_data import find_input_data_violations
+from vertex_api.validation.model import _check_data
 
 DATA = {"datasetId": "1", "gcsDestination": {"outputUriPrefix": "gs://bucket/data"}}
 HALVES = {"trainingFraction": 0.7, "validationFraction": 0.2, "testFraction": 0.1}
@@ -12,7 +12,7 @@ HALVES = {"trainingFraction": 0.7, "validationFraction": 0.2, "testFraction": 0.
 
 def said_of(**fields: Any) -> list[tuple[str, str]]:
     """The findings for good data with these fields: the path below it, and the message."""
-    return [(".".join(map(str, path)), message) for path, message in find_input_data_violations(DATA | fields, ())]
+    return [(".".join(map(str, path)), message) for path, message in _check_data(DATA | fields, ())]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_data_within_the_rules_is_taken(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("uri", ["bq://project", "bq://project.dataset", "bq://project.dataset.table"])
 def test_data_may_go_to_bigquery(uri: str) -> None:
-    assert list(find_input_data_violations({"datasetId": "1", "bigqueryDestination": {"outputUri": uri}}, ())) == []
+    assert list(_check_data({"datasetId": "1", "bigqueryDestination": {"outputUri": uri}}, ())) == []
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_data_against_the_rules_is_refused(fields: dict[str, Any], field: str, m
 
 @pytest.mark.parametrize("uri", ["project.dataset", "bq://", "bq://a.b.c.d"])
 def test_bigquery_has_its_form(uri: str) -> None:
-    ((path, message),) = find_input_data_violations({"datasetId": "1", "bigqueryDestination": {"outputUri": uri}}, ())
+    ((path, message),) = _check_data({"datasetId": "1", "bigqueryDestination": {"outputUri": uri}}, ())
     assert path == ("bigqueryDestination", "outputUri")
     assert message.endswith("must have the form bq://{project}[.{dataset}[.{table}]]")

@@ -6,14 +6,14 @@ import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from tests.vertex_api.validation.rules.breaking import pool
-from vertex_api.catalog import reduction_server
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
-from vertex_api.validation.rules import likely_mistakes
-from vertex_api.validation.shape_validation import format_path
+from vertex_api import jobspec
+from vertex_api.messages import show_path
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation import mistakes
+from vertex_api.validation.check import validate_job
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
-REDUCTION = pool(containerSpec={"imageUri": reduction_server.get_image_uri("us-central1")})
+REDUCTION = pool(containerSpec={"imageUri": jobspec.reduction_server_image("us-central1")})
 EXPERIMENT = "projects/p/locations/us-central1/metadataStores/default/contexts/e"
 
 
@@ -21,21 +21,17 @@ def said_of_spec(**fields: Any) -> list[str]:
     """What is said of a custom job with these fields in its jobSpec, of which the service's rules say nothing."""
     job = custom_job()
     job["jobSpec"] |= fields
-    job, problems = canonicalize_job_and_find_problems(CUSTOM_JOB, job)
+    job, problems = validate_job(CUSTOM_JOB, job)
     assert problems == []
-    return [
-        f"{format_path(path)}: {message}" for path, message in likely_mistakes.find_likely_mistakes(CUSTOM_JOB, job)
-    ]
+    return [f"{show_path(path)}: {message}" for path, message in mistakes.likely_mistakes(CUSTOM_JOB, job)]
 
 
 def said_of_study(*path: str | int, to: Any) -> list[str]:
-    job, problems = canonicalize_job_and_find_problems(
-        HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to)
-    )
+    job, problems = validate_job(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to))
     assert problems == []
     return [
-        f"{format_path(path)}: {message}".removeprefix("studySpec.")
-        for path, message in likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)
+        f"{show_path(path)}: {message}".removeprefix("studySpec.")
+        for path, message in mistakes.likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)
     ]
 
 
@@ -104,11 +100,11 @@ def test_no_progress_is_of_one_objective(field: str, value: object) -> None:
     assert said_of_study("studyStoppingConfig", to=config) == []
     job = edited(tuning_job(), "studySpec", "studyStoppingConfig", to=config)
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]
-    assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
+    assert list(mistakes.likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b"}]
-    canonical, problems = canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)
+    canonical, problems = validate_job(HYPERPARAMETER_TUNING_JOB, job)
     assert problems == []
-    assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
+    assert list(mistakes.likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
         (
             ("studySpec", "studyStoppingConfig", field),
             "has no effect with 2 objectives, only with one; use maxNumTrials or none",
@@ -132,6 +128,4 @@ def test_executors_of_vertex_ai_are_in_artifact_registry(image: str, count: int)
     package = {"executorImageUri": image, "packageUris": ["gs://b/p"], "pythonModule": "m"}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", to=package)
     path = ("jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", "executorImageUri")
-    assert [each for each, _ in likely_mistakes.find_executor_images_outside_artifact_registry(CUSTOM_JOB, job)] == [
-        path
-    ] * count
+    assert [each for each, _ in mistakes.foreign_executors(CUSTOM_JOB, job)] == [path] * count

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vertex_api.validation.rules.text_formats import IMAGE, MODULE
+from vertex_api.validation.formats import IMAGE, MODULE
 
 DIGEST = "sha256:" + "0a" * 32
 

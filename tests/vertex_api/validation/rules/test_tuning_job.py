@@ -6,8 +6,8 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, edited, tuning_job
 from tests.vertex_api.validation.rules.breaking import said_of_tuning_job
-from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.job_validation import canonicalize_job_and_find_problems
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.check import validate_job
 
 
 @pytest.mark.parametrize("field", ["maxTrialCount", "parallelTrialCount"])
@@ -19,16 +19,16 @@ def test_trial_counts_are_at_least_one(field: str, count: Any) -> None:
 @pytest.mark.parametrize("field", ["parallelTrialCount", "maxFailedTrialCount"])
 def test_no_count_exceeds_max_trial_count(field: str) -> None:
     job = tuning_job() | {field: 8}
-    assert canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1] == []
-    assert [
-        str(problem) for problem in canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job | {field: 9})[1]
-    ] == [f"{field}: 9 is more than maxTrialCount 8"]
+    assert validate_job(HYPERPARAMETER_TUNING_JOB, job)[1] == []
+    assert [str(problem) for problem in validate_job(HYPERPARAMETER_TUNING_JOB, job | {field: 9})[1]] == [
+        f"{field}: 9 is more than maxTrialCount 8"
+    ]
 
 
 def test_failed_trials_are_counted_from_zero() -> None:
     job = tuning_job() | {"maxFailedTrialCount": 0}
-    assert canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1] == []
-    (problem,) = canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job | {"maxFailedTrialCount": -1})[1]
+    assert validate_job(HYPERPARAMETER_TUNING_JOB, job)[1] == []
+    (problem,) = validate_job(HYPERPARAMETER_TUNING_JOB, job | {"maxFailedTrialCount": -1})[1]
     assert str(problem) == "maxFailedTrialCount: -1 must not be negative"
 
 
@@ -50,7 +50,7 @@ def test_rules_that_are_broken_together_are_all_named() -> None:
     job = edited(tuning_job(), "studySpec", "parameters", 0, "doubleValueSpec", "minValue", to=5.0)
     job = edited(job, "studySpec", "metrics", 0, "metricId", to="a b") | {"maxTrialCount": 0, "displayName": "x" * 200}
     job = edited(job, "trialJobSpec", "workerPoolSpecs", 0, "machineSpec", "machineType", to="n9")
-    fields = [problem.path_text for problem in canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1]]
+    fields = [problem.place for problem in validate_job(HYPERPARAMETER_TUNING_JOB, job)[1]]
     assert sorted(fields) == [
         "displayName",
         "maxTrialCount",

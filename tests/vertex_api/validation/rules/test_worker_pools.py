@@ -6,9 +6,9 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT
 from tests.vertex_api.validation.rules.breaking import POOLS, pool, said_of_custom_job, said_of_pool, said_of_spec
-from vertex_api.catalog import reduction_server
+from vertex_api import jobspec
 
-REDUCTION = reduction_server.get_image_uri("us-central1")
+REDUCTION = jobspec.reduction_server_image("us-central1")
 NFS = {"server": "10.0.0.2", "path": "/share", "mountPoint": "data"}
 LUSTRE = {"instanceIp": "10.0.0.3", "filesystem": "fs", "volumeHandle": "v", "mountPoint": "data"}
 PACKAGE = {"executorImageUri": "e", "packageUris": ["gs://b/p.tar.gz"], "pythonModule": "m"}

@@ -9,7 +9,7 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.running import line_of
-from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.api.logging import log_entry_listing
 from vertex_emulator.api.logging.log_entry_listing import LogEntryListingService
 from vertex_emulator.data_folder import DataFolder

@@ -1,0 +1,159 @@
+"""The credentials of all calls to Google Cloud: of the identity that Pulumi's Google provider acts as.
+
+They are chosen in its order (terraform-provider-google, `ProviderConfigure` of provider.go and `GetCredentials` of
+config.go, read in November 2026): what the stack's config has, else what the environment has, else the Application
+Default Credentials. An access token comes before a key. An account to impersonate is added to any of them.
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_KEY, _TOKEN, _ACCOUNT = "gcp:credentials", "gcp:accessToken", "gcp:impersonateServiceAccount"
+_DELEGATES = "gcp:impersonateServiceAccountDelegates"
+"""A list, which no variable has."""
+CONFIG_KEYS = (_KEY, _TOKEN, _ACCOUNT, _DELEGATES)
+_KEY_VARIABLES = ("GOOGLE_CREDENTIALS", "GOOGLE_CLOUD_KEYFILE_JSON", "GCLOUD_KEYFILE_JSON")
+_TOKEN_VARIABLE, _ACCOUNT_VARIABLE = "GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT"
+_DEFAULT_REMEDY = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_MAX_REASON_LENGTH = 300
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What a key of the stack's config or a variable says. Messages name its `place` and never quote its text."""
+
+    place: str
+    text: str = field(repr=False)
+
+    def read(self) -> str:
+        """Return the content of the file that the text is the path of, or the text itself."""
+        path = os.path.expanduser(self.text) if self.text.startswith("~") else self.text  # noqa: PTH111
+        try:
+            return Path(path).read_text() if os.path.exists(path) else self.text  # noqa: PTH110
+        except OSError:
+            return ""  # which nothing accepts
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """Who calls: by a `token`, or by the JSON of a `key`, or else by default; as `account`, if that is to be."""
+
+    token: _Setting | None
+    key: _Setting | None
+    account: _Setting | None
+    delegates: tuple[str, ...]
+
+    def parse_key(self) -> dict[str, Any] | None:
+        """Return the JSON of the key, `None` if there is none in what should have it."""
+        assert self.key
+        try:
+            info = json.loads(self.key.read())
+        except ValueError:
+            return None
+        return info if isinstance(info, dict) else None
+
+
+_config: dict[str, Any] = {}
+
+
+def use_config(config: Mapping[str, Any]) -> None:
+    """Take what the stack's config says of credentials, for all calls of this process."""
+    _config.clear()
+    _config.update({key: config[key] for key in CONFIG_KEYS if config.get(key)})
+
+
+def load() -> Any:
+    """Return the credentials of google-auth for a call that is made now. Raises GoogleAuthError."""
+    import google.auth
+    from google.auth import exceptions, impersonated_credentials
+    from google.oauth2.credentials import Credentials
+
+    identity = _identity()
+    if identity.token:
+        credentials: Any = Credentials(identity.token.read().strip()).with_quota_project_from_environment()
+    elif identity.key:
+        if (info := identity.parse_key()) is None:
+            raise exceptions.DefaultCredentialsError(f"{identity.key.place} has no JSON")
+        with warnings.catch_warnings():
+            # Its warning is about keys that are somebody else's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            try:
+                credentials, _ = google.auth.load_credentials_from_dict(info, scopes=[_SCOPE])
+            except (ValueError, KeyError, TypeError) as error:
+                raise exceptions.DefaultCredentialsError(f"{identity.key.place} is incomplete") from error
+    else:
+        credentials, _ = google.auth.default(scopes=[_SCOPE])
+    if identity.account is None:
+        return credentials
+    return impersonated_credentials.Credentials(
+        source_credentials=credentials,
+        target_principal=identity.account.text,
+        target_scopes=[_SCOPE],
+        delegates=list(identity.delegates),
+    ).with_quota_project_from_environment()
+
+
+def fetch_token() -> str:
+    """Return an access token. Raises GoogleAuthError."""
+    from google.auth.transport.requests import Request
+
+    credentials = load()
+    if not credentials.valid:
+        credentials.refresh(Request())
+    return str(credentials.token)
+
+
+def explain(error: Exception) -> str:
+    """Return what to do about a GoogleAuthError, in one line without anything secret."""
+    identity = _identity()
+    if identity.account and "impersonated" in str(error):
+        return (
+            f"{identity.account.place}: Google gives no token of {identity.account.text} ({_find_reason(error)}); "
+            "grant roles/iam.serviceAccountTokenCreator on it to who runs `pulumi`, and enable "
+            "iamcredentials.googleapis.com in its project"
+        )
+    if identity.token:
+        return f"{identity.token.place}: the access token has expired or is not valid; set a new one"
+    if identity.key:
+        place = identity.key.place
+        if identity.parse_key() is None:
+            return f"{place}: is neither a JSON object nor the path of a file that has one; set one of them"
+        return f"{place}: Google does not take the credentials; set those of an account that exists and is enabled"
+    return _DEFAULT_REMEDY
+
+
+def token_place() -> str | None:
+    """Return where the access token comes from that calls use as it is, until it expires; `None` if they use none."""
+    identity = _identity()
+    return identity.token.place if identity.token and not identity.account else None
+
+
+def _identity() -> _Identity:
+    key, token, account = (
+        _Setting(name, _config[name]) if name in _config else None for name in (_KEY, _TOKEN, _ACCOUNT)
+    )
+    if not key and not token:
+        key, token = _find_variable(*_KEY_VARIABLES), _find_variable(_TOKEN_VARIABLE)
+    delegates = _config.get(_DELEGATES, [])
+    if isinstance(delegates, str):  # the engine passes lists as JSON
+        delegates = json.loads(delegates)
+    return _Identity(token, key, account or _find_variable(_ACCOUNT_VARIABLE), tuple(delegates))
+
+
+def _find_variable(*names: str) -> _Setting | None:
+    return next((_Setting(name, os.environ[name]) for name in names if os.environ.get(name)), None)
+
+
+def _find_reason(error: Exception) -> str:
+    """Return what the service says of a token that it refuses: `error.args` are a message and the answer's body."""
+    try:
+        reason = json.loads(error.args[1])["error"]["message"]
+    except (IndexError, KeyError, TypeError, ValueError):
+        reason = "no reason given"
+    return " ".join(str(reason).split())[:_MAX_REASON_LENGTH]

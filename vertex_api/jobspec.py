@@ -1,0 +1,97 @@
+"""What a CustomJobSpec means to Vertex AI where it is silent: timeout, disks, output folders, Reduction Server."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_api.scalars import to_seconds
+
+DEFAULT_TIMEOUT = "604800s"
+"""Seven days: how long a run without a timeout may take (discovery document, Scheduling)."""
+_BOOT_DISK_GB = 100
+_HYPERDISK_MACHINES = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
+
+
+def explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
+    """Return the Duration that a run with a canonical CustomJobSpec may take, None if the default applies.
+
+    Zero means "unset" in proto JSON.
+    """
+    timeout: str | None = job_spec.get("scheduling", {}).get("timeout")
+    return timeout if timeout and to_seconds(timeout) else None
+
+
+def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the type and the GiB of the boot disk of each machine of a pool.
+
+    Types: discovery document, DiskSpec. Size: Google's page on configuring compute resources.
+    """
+    disk = pool.get("diskSpec", {})
+    needs_hyperdisk = pool.get("machineSpec", {}).get("machineType", "").startswith(_HYPERDISK_MACHINES)
+    disk_type = disk.get("bootDiskType") or ("hyperdisk-balanced" if needs_hyperdisk else "pd-ssd")
+    return disk_type, disk.get("bootDiskSizeGb") or _BOOT_DISK_GB
+
+
+def with_boot_disks(job_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical CustomJobSpec with the boot disks that Vertex AI fills in when it creates a job.
+
+    Pools without machines of their own, and empty ones, get none.
+    """
+    return {**job_spec, "workerPoolSpecs": [_with_boot_disk(pool) for pool in job_spec["workerPoolSpecs"]]}
+
+
+def _with_boot_disk(pool: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "machineSpec" not in pool:
+        return pool
+    disk_type, size = boot_disk(pool)
+    return {**pool, "diskSpec": {"bootDiskType": disk_type, "bootDiskSizeGb": size}}
+
+
+OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+"""The folders below a run's output directory, by the variables that name them in its containers (discovery document,
+CustomJobSpec.baseOutputDirectory)."""
+
+
+def output_folder(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
+    """Return the `gs://` folder of a run's output, without a slash at its end, None if the spec names none.
+
+    Each trial of a tuning job has a folder of its own below that of the job, named by its id (discovery document,
+    CustomJobSpec.baseOutputDirectory).
+    """
+    prefix = job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
+    return "/".join([prefix.rstrip("/"), *filter(None, [trial_id])]) if prefix else None
+
+
+def output_folders(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+    """Return the `gs://` folders of a run by the variables of `OUTPUT_FOLDERS`, empty if the spec names none."""
+    base = output_folder(job_spec, trial_id)
+    return {variable: f"{base}/{folder}/" for variable, folder in OUTPUT_FOLDERS.items()} if base else {}
+
+
+def model_folder(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
+    """Return the `gs://` folder where a run puts its model, None if the spec names no output directory."""
+    return output_folders(job_spec, trial_id).get("AIP_MODEL_DIR")
+
+
+REDUCTION_SERVER_POOL = 2
+"""The only worker pool that can run it."""
+
+_IMAGE = "{location}-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+_ANY_IMAGE = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai-restricted/training/reductionserver([:@].*)?")
+_LOCATIONS = {"europe": "europe", "me": "europe", "africa": "europe", "asia": "asia", "australia": "asia"}
+
+
+def reduction_server_image(region: str) -> str:
+    """Return the URI of the image in the multi-region (us, europe, asia) nearest to a region such as `europe-west4`."""
+    return _IMAGE.format(location=_LOCATIONS.get(region.partition("-")[0], "us"))
+
+
+def is_reduction_server(pool: Mapping[str, Any]) -> bool:
+    """Return whether a WorkerPoolSpec runs Reduction Server, with an image of any location and tag."""
+    return _ANY_IMAGE.fullmatch(pool.get("containerSpec", {}).get("imageUri", "")) is not None
+
+
+PIDS_LIMIT = 8192
+"""Processes and threads of a container: enough for data loaders and Ray, a quarter of what many kernels have."""
+LOG_LIMIT_MB = 100
+EGRESS = True

@@ -1,0 +1,217 @@
+"""The API's messages, read from their TypedDicts: fields, JSON schemas, and conversions of whole values.
+
+A message is one of the TypedDicts of `vertex_api.types`, or another with the same scalars.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
+
+from pydantic import TypeAdapter
+from pydantic.alias_generators import to_camel
+from typing_extensions import is_typeddict
+
+from vertex_api.scalars import Int64, String
+
+KeyPath = tuple[str | int, ...]
+"""Where a value stands in a message: `("jobSpec", "workerPoolSpecs", 0)`."""
+Schema = Mapping[str, Any]
+_INT64_MARK, _STRING_MARK = get_args(Int64)[1], get_args(String)[1]
+_MAX_NAME_LENGTH = 200
+_MAX_DEPTH, _MAX_CONTAINING_FIELDS = 2, 2
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a message. `message_type` is the TypedDict of its values, None for scalars.
+
+    `cardinality` says whether it has one value, a list or a map of them, `is_int64` and `is_string` of which type.
+    """
+
+    message_type: Any
+    cardinality: Literal["one", "list", "map"]
+    is_int64: bool
+    is_string: bool
+
+    def map_values(self, value: Any, convert: Callable[[Any], Any]) -> Any:
+        """Return the value of this field with each entry of its list or map converted, or else as a whole."""
+        if self.cardinality == "list" and isinstance(value, list):
+            return [convert(child) for child in value]
+        if self.cardinality == "map" and isinstance(value, Mapping):
+            return {key: convert(child) for key, child in value.items()}
+        return convert(value)
+
+
+@cache
+def message_fields(message_type: Any) -> Mapping[str, Field]:
+    """Return the fields of a message by camelCase name."""
+    return {name: _field(hint) for name, hint in get_type_hints(message_type, include_extras=True).items()}
+
+
+def _field(hint: Any) -> Field:
+    inner, marks = split_hint(hint)
+    cardinality: Literal["one", "list", "map"] = "one"
+    if get_origin(inner) in (list, dict):
+        cardinality = "list" if get_origin(inner) is list else "map"
+        inner, marks = split_hint(get_args(inner)[-1])
+    return Field(inner if is_typeddict(inner) else None, cardinality, _INT64_MARK in marks, _STRING_MARK in marks)
+
+
+def split_hint(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type of a field without Required and Annotated, and the arguments of Annotated."""
+    if get_origin(hint) is Required:
+        return split_hint(get_args(hint)[0])
+    if get_origin(hint) is Annotated:
+        inner, *marks = get_args(hint)
+        return inner, tuple(marks)
+    return hint, ()
+
+
+def show_path(path: KeyPath) -> str:
+    """Return a path as the API writes it: `("a", 0, "b")` → `a[0].b`. Very long names are truncated."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{truncate(str(part))}" for part in path).lstrip(".")
+
+
+def truncate(name: str) -> str:
+    """Return a name that is too long to be one by its beginning."""
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 3]}..."
+
+
+def value_at(value: Any, path: KeyPath) -> Any:
+    """Return the value at a path, None if there is none."""
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def without_unset(value: Any) -> Any:
+    """Return a JSON value without nulls and empty lists, which mean "unset" in proto JSON. Empty messages stay."""
+    if isinstance(value, Mapping):
+        return {key: without_unset(child) for key, child in value.items() if child is not None and child != []}
+    if isinstance(value, list | tuple):
+        return [without_unset(child) for child in value]
+    return value
+
+
+def without_unknown(message_type: Any, value: Any) -> Any:
+    """Return a JSON value without the fields that its message does not have, in either spelling.
+
+    A newer service may send fields that these types lack.
+    """
+    if message_type is None or not isinstance(value, Mapping):
+        return value
+    fields = {key: message_fields(message_type).get(to_camel(key)) for key in value}
+    return {
+        key: field.map_values(value[key], partial(without_unknown, field.message_type))
+        for key, field in fields.items()
+        if field
+    }
+
+
+def int64_as_text(message_type: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
+    converted = dict(value)
+    for name, field in _int64_fields(message_type).items():
+        if name in value:
+            if field.is_int64 and field.cardinality == "one":  # a study has this in each of its measurements
+                converted[name] = str(value[name])
+            elif field.is_int64:
+                converted[name] = field.map_values(value[name], str)
+            else:
+                converted[name] = field.map_values(value[name], partial(int64_as_text, field.message_type))
+    return converted
+
+
+@cache
+def _int64_fields(message_type: Any) -> Mapping[str, Field]:
+    """Return the fields of a message that are, or contain, numbers of type int64, by name."""
+
+    def has_int64(field: Field, parents: tuple[Any, ...]) -> bool:
+        if field.message_type is None or field.message_type in parents:
+            return field.is_int64
+        inner_fields = message_fields(field.message_type).values()
+        return any(has_int64(inner, (*parents, field.message_type)) for inner in inner_fields)
+
+    return {name: field for name, field in message_fields(message_type).items() if has_int64(field, ())}
+
+
+def scalars_as_text(message_type: Any, value: Any) -> Any:
+    """Return a JSON value with texts in place of numbers and booleans where its message has texts.
+
+    It is that of a google.protobuf.Value, in which every number is a double: 7 becomes "7.0", True becomes "true".
+    """
+    if not isinstance(value, Mapping):
+        return value
+
+    def convert(field: Field, value: Any) -> Any:
+        if field.message_type is not None:
+            return scalars_as_text(field.message_type, value)
+        if not field.is_string or not isinstance(value, bool | int | float):
+            return value
+        return str(value).lower() if isinstance(value, bool) else str(float(value))
+
+    fields = {key: message_fields(message_type).get(to_camel(key)) for key in value}
+    return {
+        key: field.map_values(value[key], partial(convert, field)) if field else value[key]
+        for key, field in fields.items()
+    }
+
+
+@cache
+def type_adapter(message_type: Any) -> TypeAdapter[Any]:
+    """Return pydantic's validator of a message."""
+    return TypeAdapter(message_type)
+
+
+@cache
+def json_schema(message_type: Any) -> dict[str, Any]:
+    """Return the JSON schema of a message, with the API's own field names."""
+    return type_adapter(message_type).json_schema(by_alias=False)
+
+
+def schema_at(schema: Schema, path: KeyPath) -> Schema:
+    """Return the part of a message's JSON schema that describes the value at a path."""
+    node: Schema = schema
+    for part in path:
+        node = resolve_schema(node, schema)
+        node = (
+            node["items"] if "items" in node else node.get("properties", {}).get(part) or node["additionalProperties"]
+        )
+    return resolve_schema(node, schema)
+
+
+def resolve_schema(node: Schema, schema: Schema) -> Schema:
+    """Return the definition that a part of a schema refers to, or the part itself."""
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    return node
+
+
+def settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
+    """Return the fields that a user may set in the message at a path, each with its schema."""
+    fields = schema_at(schema, path).get("properties", {})
+    return {name: field for name, field in fields.items() if not field.get("readOnly")}
+
+
+def nested_paths(schema: Schema, path: KeyPath, field_name: str) -> list[str]:
+    """Find the fields below the message at a path that hold a field of a name, at the least depth.
+
+    Of a job, `jobSpec.scheduling` holds `timeout`. Returns none if there are more than two: then it is no help.
+    """
+
+    def children(text: str, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
+        for name in settable_fields(schema, path):
+            is_list = "items" in schema_at(schema, (*path, name))
+            yield (f"{text}.{name}[]", (*path, name, 0)) if is_list else (f"{text}.{name}", (*path, name))
+
+    level = {"": path}
+    for _ in range(_MAX_DEPTH):
+        level = dict(child for text, outer in level.items() for child in children(text, outer))
+        found = [text.lstrip(".") for text, inner in level.items() if field_name in settable_fields(schema, inner)]
+        if found:
+            return found if len(found) <= _MAX_CONTAINING_FIELDS else []
+    return []

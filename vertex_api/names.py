@@ -1,0 +1,108 @@
+"""What jobs are called: their kinds, resource names and states, and the names that a misspelt one may mean."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from vertex_api import types
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job: `collection` as in its URL and in a declaration, and `type`, the name of its message.
+
+    `spec_field` is the field with what to run: a CustomJobSpec, or the inputs of a pipeline's task.
+    """
+
+    collection: str
+    type: str
+    spec_field: str
+
+    @property
+    def typed_dict(self) -> Any:
+        """The TypedDict of `vertex_api.types` that describes the kind."""
+        return getattr(types, self.type)
+
+
+CUSTOM_JOB = Kind("customJobs", "CustomJob", "jobSpec")
+HYPERPARAMETER_TUNING_JOB = Kind("hyperparameterTuningJobs", "HyperparameterTuningJob", "trialJobSpec")
+TRAINING_PIPELINE = Kind("trainingPipelines", "TrainingPipeline", "trainingTaskInputs")
+
+KINDS = {kind.collection: kind for kind in (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE)}
+"""All resources that run: jobs, and pipelines that run one."""
+
+
+def location_name(project: str, region: str) -> str:
+    """Return the resource name of the parent of a project's jobs in a region: `projects/P/locations/R`."""
+    return f"projects/{project}/locations/{region}"
+
+
+class ResourceName(NamedTuple):
+    """The resource name of a job or pipeline, in parts."""
+
+    project: str
+    region: str
+    kind: Kind
+    id: str
+
+    @classmethod
+    def parse(cls, name: str) -> "ResourceName":
+        """Return the parts of a name. Raises ValueError if it is not the name of a job or pipeline."""
+        match name.split("/"):
+            case ["projects", project, "locations", region, collection, id] if collection in KINDS and id:
+                return cls(project, region, KINDS[collection], id)
+        raise ValueError(f'"{name}" is not projects/P/locations/R/{{{",".join(KINDS)}}}/ID')
+
+    def __str__(self) -> str:
+        return f"{location_name(self.project, self.region)}/{self.kind.collection}/{self.id}"
+
+
+_JOB_STATE, _PIPELINE_STATE = "JOB_STATE_", "PIPELINE_STATE_"
+_JOBS_SUCCEEDED = ("SUCCEEDED", "PARTIALLY_SUCCEEDED")
+_JOBS_ENDED = (*_JOBS_SUCCEEDED, "FAILED", "CANCELLED", "EXPIRED")
+
+TERMINAL_STATES = frozenset(
+    [_JOB_STATE + state for state in _JOBS_ENDED]
+    + [_PIPELINE_STATE + state for state in ("SUCCEEDED", "FAILED", "CANCELLED")]
+)
+"""The states that never change again. PAUSED is not one: such a job can be resumed."""
+
+SUCCEEDED_STATES = frozenset([*(_JOB_STATE + state for state in _JOBS_SUCCEEDED), f"{_PIPELINE_STATE}SUCCEEDED"])
+
+
+def short_state(state: str) -> str:
+    """Return a state of a job or a pipeline without its prefix: `RUNNING`."""
+    return state.removeprefix(_JOB_STATE).removeprefix(_PIPELINE_STATE)
+
+
+_MAX_LENGTH = 200
+_MAX_COMPARED, _MAX_LISTED = 1000, 50
+
+
+def closest_name(name: str, known_names: Iterable[str]) -> str | None:
+    """Return the known name most similar to `name`, None if none is similar. Case and underscores are ignored.
+
+    Returns None too for a name that is no name by its length, and among so many known names that it would take long.
+    """
+    known_names = list(known_names)
+    if len(name) > _MAX_LENGTH or len(known_names) > _MAX_COMPARED:
+        return None
+    folded = {candidate.lower(): candidate for candidate in sorted(known_names)}
+    matches = difflib.get_close_matches(name.replace("_", "").lower(), folded, n=1)
+    return folded[matches[0]] if matches else None
+
+
+def did_you_mean(name: str, known_names: Iterable[str]) -> str:
+    """Return `; did you mean X?` with the most similar known name, else the list of known names or its beginning."""
+    known_names = sorted(known_names)
+    if closest := closest_name(name, known_names):
+        return f"; did you mean {closest}?"
+    more = f" and {len(known_names) - _MAX_LISTED} more" if len(known_names) > _MAX_LISTED else ""
+    return f"; known: {', '.join(known_names[:_MAX_LISTED])}{more}" if known_names else ""
+
+
+def either(names: Iterable[object]) -> str:
+    """Return names as a text: `a`, `a or b`, `a, b or c`."""
+    *others, last = (str(name) for name in names)
+    return f"{', '.join(others)} or {last}" if others else last

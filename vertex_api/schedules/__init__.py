@@ -1,1 +1,0 @@
-"""Schedules of training jobs: rules and times of cron expressions, ids of runs, and the requests of scheduled jobs."""

@@ -1,1 +1,0 @@
-"""Studies of hyperparameter tuning jobs: their metrics, and the results of their trials."""

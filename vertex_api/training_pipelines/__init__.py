@@ -1,1 +1,0 @@
-"""Training pipelines: their types as declared, and the job that each one runs."""

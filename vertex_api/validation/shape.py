@@ -1,0 +1,179 @@
+"""The limit on the problems that are reported: a hundred say what is wrong, and each one costs time and text."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel, to_snake
+from pydantic_core import ErrorDetails
+
+from vertex_api.messages import (
+    KeyPath,
+    json_schema,
+    nested_paths,
+    settable_fields,
+    show_path,
+    truncate,
+    type_adapter,
+    without_unset,
+)
+from vertex_api.names import closest_name, did_you_mean, either
+from vertex_api.scalars import quote
+
+MAX_PROBLEMS = 100
+MORE_PROBLEMS = f"validation stops at {MAX_PROBLEMS} problems, so there may be more: fix these first"
+
+Item = TypeVar("Item")
+
+
+def first_problems(problems: Iterable[Item]) -> list[Item]:
+    """Return the first problems: one more than are shown, if there are as many, to tell that validation stopped."""
+    return list(islice(problems, MAX_PROBLEMS + 1))
+
+
+def too_many(problems: Sequence[object]) -> bool:
+    """Return whether there are more problems than are shown, so that validation may stop."""
+    return len(problems) > MAX_PROBLEMS
+
+
+def shown_problems(problems: Sequence[Item]) -> tuple[Sequence[Item], str]:
+    """Return the problems to show, and the text of the last line: empty if these are all."""
+    return problems[:MAX_PROBLEMS], MORE_PROBLEMS if too_many(problems) else ""
+
+
+OutputOnlyPolicy = Literal["reject", "drop"]
+"""What to do with fields that the service sets.
+
+Declarations must not hold them. Requests may: the service ignores them (Google's AIP-203).
+"""
+MUST_BE_OBJECT = "must be an object with named fields"
+
+
+@dataclass(frozen=True)
+class FieldProblem:
+    """What is wrong at one field: its `path` from the root of the value, and a message that says how to mend it.
+
+    The last name of an unknown field's path is spelt as it is written.
+    """
+
+    path: KeyPath
+    message: str
+    is_unknown_field: bool = field(default=False, compare=False)
+
+    @property
+    def place(self) -> str:
+        """The path as the API writes it: `jobSpec.workerPoolSpecs[0].replicaCount`."""
+        return show_path(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.path else self.message
+
+
+def canonicalize(
+    message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
+) -> tuple[Any, list[FieldProblem]]:
+    """Return the canonical form of a value and the problems of its shape, at most those of `first_problems`.
+
+    `message_type` is one of the TypedDicts of `vertex_api.types`, or another with the same scalars. Canonical are
+    camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
+    returned as it is. An unknown field is a problem even if it is unset: proto JSON knows null for known fields only.
+    """
+    pruned = without_unset(value)
+    canonical, details = _run(message_type, pruned, output_only)
+    if pruned != value:
+        details = [*details, *first_problems(_unset_unknown(message_type, value))]
+    if not details:
+        return canonical, []
+    # Each unknown field explains at most one missing field, which leaves more than are shown.
+    details = details[: 2 * (MAX_PROBLEMS + 1)]
+    unknown_fields = filter(_is_unknown, details)
+    misspelt = {intended_path(message_type, detail["loc"]) for detail in unknown_fields}
+    problems = (
+        FieldProblem(
+            detail["loc"],
+            _explain(message_type, detail),
+            _is_unknown(detail) and not _is_known(message_type, detail["loc"]),
+        )
+        for detail in details
+        if detail["type"] != "missing" or detail["loc"] not in misspelt
+    )
+    return value, sorted(first_problems(problems), key=lambda problem: str(problem.path))
+
+
+def unknown_field(message_type: Any, path: KeyPath, other_names: Iterable[str] = ()) -> str:
+    """Return the message for an unknown field: the field that it belongs under, or the known name most like it.
+
+    `other_names` are allowed at this place in addition to the fields of the message.
+    """
+    *parents, name = path
+    schema, camel_name = json_schema(message_type), to_camel(truncate(str(name)))
+    if containing := nested_paths(schema, tuple(parents), camel_name):
+        return f"unknown field; it belongs under {either(containing)}"
+    known_names = [*settable_fields(schema, tuple(parents)), *other_names]
+    return f"unknown field{did_you_mean(str(name), known_names)}"
+
+
+def intended_path(message_type: Any, path: KeyPath) -> KeyPath:
+    """Find the field that was probably meant by an unknown one, or that it belongs under; else return its own path.
+
+    If that field is missing, a problem that says so would report the same mistake twice.
+    """
+    *parents, name = path
+    schema = json_schema(message_type)
+    known_names = settable_fields(schema, tuple(parents))
+    if name in known_names:
+        return path
+    containing = nested_paths(schema, tuple(parents), to_camel(truncate(str(name))))
+    if containing:
+        return (*parents, re.split(r"[.\[]", containing[0])[0])
+    return (*parents, closest_name(str(name), known_names) or name)
+
+
+def _run(message_type: Any, value: object, output_only: OutputOnlyPolicy) -> tuple[Any, list[ErrorDetails]]:
+    try:
+        return type_adapter(message_type).validate_python(value, context={"output_only": output_only}), []
+    except ValidationError as error:
+        return value, error.errors(include_url=False)
+
+
+def _unset_unknown(message_type: Any, value: object) -> Iterator[ErrorDetails]:
+    """Find the unknown fields that `without_unset` has removed."""
+    for detail in filter(_is_unknown, _run(message_type, value, "reject")[1]):
+        *parents, name = detail["loc"]
+        is_unset = detail["input"] is None or detail["input"] == []
+        known_names = settable_fields(json_schema(message_type), tuple(parents))
+        if is_unset and to_camel(str(name)) not in known_names:
+            yield detail
+
+
+def _is_unknown(detail: ErrorDetails) -> bool:
+    return detail["type"] == "extra_forbidden"
+
+
+def _is_known(message_type: Any, path: KeyPath) -> bool:
+    return path[-1] in settable_fields(json_schema(message_type), path[:-1])
+
+
+def _explain(message_type: Any, pydantic_error: ErrorDetails) -> str:
+    path = pydantic_error["loc"]
+    match pydantic_error["type"]:
+        case "extra_forbidden":
+            if _is_known(message_type, path):
+                return f"is there twice, also as {to_snake(str(path[-1]))}"
+            return unknown_field(message_type, path)
+        case "value_error":
+            return str(pydantic_error["ctx"]["error"])
+        case "missing":
+            return "is required"
+        case "dict_type" | "mapping_type":
+            return MUST_BE_OBJECT
+        case "list_type":
+            return "must be a list"
+        case "literal_error":
+            text = f"{quote(pydantic_error['input'])} is not one of {pydantic_error['ctx']['expected']}"
+            return text.replace("'", "")
+        case _:
+            return pydantic_error["msg"]
