@@ -14,7 +14,7 @@ MODULES = (
     "components/errors",
     "components/files",
     "components/images/context",
-    "vertex_api/client_errors",
+    "vertex_api/errors",
     "vertex_api/validation/problem_limit",
 )
 _SCRIPT = """
