@@ -1,21 +1,65 @@
-"""The command `vertex-training`: reviews of previews, prices, JSON Schemas and the conversion of legacy jobs."""
+"""The command `vertex-training`: reviews of previews, prices, JSON Schemas and the conversion of legacy jobs.
+
+Each command imports what it needs when it runs: Pulumi's SDK and the API's types take half of a second, and `--help`
+needs neither. argparse stays: it is loaded in 8 ms, and three lines describe an option.
+"""
 
 import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from vertex_api import __version__
 
-from . import price_and_schema_commands
-from .ai_platform_training import convert_command as legacy
-from .review import preview_review_command, stale_plan_check
+_SCHEMAS = Path(__file__).parent / "schema"
+_UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
+"""By kind of price."""
+_EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 2 wrong usage"
+_REVIEW = """\
+Makes of a preview what a reviewer needs, in at most 60,000 characters: what is built, submitted, run
+again and deleted and why, data that is lost, grants, cost, quota, submissions, guardrails that are
+nearly reached, and details. A preview that failed becomes the list of its problems.
+"""
+_REVIEW_EPILOG = """\
+example:
+  pulumi preview --json --show-sames > preview.json
+  vertex-training review preview.json > review.md
+
+Without --show-sames, cost and quota are those of the jobs that change. Secrets stay [secret].
+
+exit codes: 0 a review is written, also of a preview that failed; 1 no preview; 2 wrong usage
+"""
+_CHECK_PLAN = """\
+Checks that nothing has changed a stack since its plan was saved. `pulumi up --plan` refuses other
+inputs than the plan's, but applies a plan that is older than the state without a word.
+"""
+_CHECK_PLAN_EPILOG = """\
+example:
+  pulumi preview --save-plan plan.json
+  pulumi stack export > state.json
+  vertex-training check-plan plan.json state.json && pulumi up --plan plan.json
+
+exit codes: 0 the plan is newer than the state; 1 it is not, or cannot be read; 2 wrong usage
+"""
+_CONVERT = """\
+Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
+JSON) into a declaration, and writes it to standard output. Comments in it name what Vertex AI does
+differently or does not support; FILL IN marks values that the file does not have.
+"""
+_CONVERT_EPILOG = """\
+example:
+  vertex-training convert-legacy job.yaml > training/census.yaml
+  # then include the file in your stack: vertex-training:include: [training/census.yaml]
+
+exit codes: 0 converted; 1 the job cannot be converted, with a line for each reason; 2 wrong usage
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return the exit code."""
-    args = _build_parser().parse_args(arguments)
+    args = _parser().parse_args(arguments)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -32,16 +76,116 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("vertex-training", description="Vertex AI custom training as code.")
-    parser.epilog = price_and_schema_commands.EXIT_CODES
+    parser.epilog = _EXIT_CODES
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    preview_review_command.add_parser(commands)
-    stale_plan_check.add_parser(commands)
-    legacy.add_parser(commands)
-    price_and_schema_commands.add_parsers(commands)
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], help: str, description: str, epilog: str = _EXIT_CODES
+    ) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=description, epilog=epilog)
+        if "\n" in epilog:
+            command.formatter_class = argparse.RawDescriptionHelpFormatter
+        command.set_defaults(run=run)
+        return command
+
+    command = add("review", _review, "write what a reviewer needs of a preview", _REVIEW, _REVIEW_EPILOG)
+    command.add_argument("preview", metavar="preview.json", help="the output of `pulumi preview --json`; - for stdin")
+    command.add_argument(
+        "--base", metavar="FILE", help="a preview of the base branch: show only what this one changes beyond it"
+    )
+    command.add_argument("--format", choices=("markdown", "json"), default="markdown", help="default: markdown")
+
+    help = "check that a plan is newer than the stack's state"
+    command = add("check-plan", _check_plan, help, _CHECK_PLAN, _CHECK_PLAN_EPILOG)
+    command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
+    command.add_argument("state", metavar="state.json", help="the output of `pulumi stack export`; - for stdin")
+
+    help = "convert a job of AI Platform Training into a declaration"
+    command = add("convert-legacy", lambda args: convert_legacy(args.file), help, _CONVERT, _CONVERT_EPILOG)
+    command.add_argument("file", type=Path, metavar="job.yaml", help="the legacy job")
+
+    description = "Show the list prices that previews estimate costs with, each with its date and its source."
+    command = add("prices", _prices, "show the list prices that previews estimate costs with", description)
+    command.add_argument("--kind", choices=tuple(_UNITS), help="only prices of this kind")
+    command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
+    command.add_argument("--region", help="only this region, such as us-central1")
+
+    description = "Print a JSON Schema with which an editor checks and completes YAML, or write both into a folder."
+    command = add("schema", _schema, "print or write the JSON Schemas for editors", description)
+    group = command.add_mutually_exclusive_group(required=True)
+    group.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
+    group.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
     return parser
+
+
+def _review(args: argparse.Namespace) -> int:
+    from .review.preview_review_command import print_review_and_return_exit_code
+
+    return print_review_and_return_exit_code(args.preview, args.base, args.format)
+
+
+def _check_plan(args: argparse.Namespace) -> int:
+    from .review.stale_plan_check import print_plan_problem_and_return_exit_code
+
+    return print_plan_problem_and_return_exit_code(args.plan, args.state)
+
+
+def convert_legacy(file: Path) -> int:
+    """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
+    from vertex_api.validation.shape import shown_problems
+
+    from .legacy.convert import convert
+    from .legacy.document import comment_lines, to_yaml
+    from .schema.source import SourceFile
+
+    source, job, problems = SourceFile.read(file, str(file))
+    if not problems:
+        fields, violations = convert(job, file.stem)
+        problems = [source.problem(violation.path, violation.message) for violation in violations]
+    if problems:
+        shown, more = shown_problems(problems)
+        sys.stderr.writelines(f"{line}\n" for line in [*shown, *([more] if more else [])])
+        return 1
+    heading = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
+    sys.stdout.write("\n".join([*comment_lines(heading, 0), to_yaml(fields)]))
+    return 0
+
+
+def _prices(args: argparse.Namespace) -> int:
+    """Print the list prices that match all given arguments. Returns the exit code: 1 if none does."""
+    from vertex_api.estimates import prices
+
+    wanted = (args.kind, args.name, args.region)
+    matches = [
+        (key, price)
+        for key, price in sorted(prices.bundled_prices().table.items())
+        if all(part in (None, value) for part, value in zip(wanted, key, strict=True))
+    ]
+    if not matches:
+        sys.stderr.write("vertex-training: no list price matches; `vertex-training prices` shows all\n")
+        return 1
+    for (kind, name, region), price in matches:
+        amount = f"{price.usd:<12g}{f'USD per {_UNITS[kind]}':<20}"
+        print(f"{kind:<12}{name:<22}{region:<24}{amount}{price.as_of}")  # noqa: T201
+    for source in sorted({price.source for _, price in matches}):
+        days = sorted({price.as_of for _, price in matches if price.source == source})
+        print(f"source for {', '.join(days)}: {source}")  # noqa: T201
+    return 0
+
+
+def _schema(args: argparse.Namespace) -> int:
+    """Print a JSON Schema, or write all of them into a folder."""
+    if args.write is None:
+        sys.stdout.write((_SCHEMAS / f"{args.schema}.schema.json").read_text(encoding="utf-8"))
+        return 0
+    args.write.mkdir(parents=True, exist_ok=True)
+    for file in sorted(_SCHEMAS.glob("*.schema.json")):
+        (args.write / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+        print(args.write / file.name)  # noqa: T201
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,14 +17,14 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("errors", "files", "price_and_schema_commands"),
+        ("errors", "files"),
         ("schema", "runtime"),
         (
             "images",
             "packages",
             "fast_pulumi_run",
             "jobs.recovery",
-            "ai_platform_training",
+            "legacy",
             "scheduled_workflow",
         ),
         ("jobs",),

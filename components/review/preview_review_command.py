@@ -1,11 +1,9 @@
 """The command `vertex-training review`."""
 
-import argparse
 import contextlib
 import errno
 import sys
 from pathlib import Path
-from typing import Any
 
 from .json_rendering import render_json
 from .markdown_rendering import render_markdown
@@ -14,39 +12,6 @@ from .preview_review import build_review
 
 MAX_BYTES = 256 << 20
 """A preview of 1,000 jobs has some 10 MiB."""
-_REVIEW = """\
-Makes of a preview what a reviewer needs, in at most 60,000 characters: what is built, submitted, run
-again and deleted and why, data that is lost, grants, cost, quota, submissions, guardrails that are
-nearly reached, and details. A preview that failed becomes the list of its problems.
-"""
-_REVIEW_EPILOG = """\
-example:
-  pulumi preview --json --show-sames > preview.json
-  vertex-training review preview.json > review.md
-
-Without --show-sames, cost and quota are those of the jobs that change. Secrets stay [secret].
-
-exit codes: 0 a review is written, also of a preview that failed; 1 no preview; 2 wrong usage
-"""
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parsers of `vertex-training`."""
-    command = commands.add_parser(
-        "review",
-        help="write what a reviewer needs of a preview",
-        description=_REVIEW,
-        epilog=_REVIEW_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("preview", metavar="preview.json", help="the output of `pulumi preview --json`; - for stdin")
-    command.add_argument(
-        "--base", metavar="FILE", help="a preview of the base branch: show only what this one changes beyond it"
-    )
-    command.add_argument("--format", choices=("markdown", "json"), default="markdown", help="default: markdown")
-    command.set_defaults(
-        run=lambda options: print_review_and_return_exit_code(options.preview, options.base, options.format)
-    )
 
 
 def print_review_and_return_exit_code(preview_file: str, base_file: str | None, output_format: str) -> int:

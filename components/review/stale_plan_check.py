@@ -3,7 +3,6 @@
 `pulumi up --plan` applies such a plan without a word.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping
@@ -14,36 +13,10 @@ from ..errors import ComponentError
 from .preview_review_command import read_file_or_stdin
 
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
-_CHECK_PLAN = """\
-Checks that nothing has changed a stack since its plan was saved. `pulumi up --plan` refuses other
-inputs than the plan's, but applies a plan that is older than the state without a word.
-"""
-_CHECK_PLAN_EPILOG = """\
-example:
-  pulumi preview --save-plan plan.json
-  pulumi stack export > state.json
-  vertex-training check-plan plan.json state.json && pulumi up --plan plan.json
-
-exit codes: 0 the plan is newer than the state; 1 it is not, or cannot be read; 2 wrong usage
-"""
 
 
 class PlanUnusable(ComponentError):
     """A plan is older than the state, or a file is not what it should be."""
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parsers of `vertex-training`."""
-    command = commands.add_parser(
-        "check-plan",
-        help="check that a plan is newer than the stack's state",
-        description=_CHECK_PLAN,
-        epilog=_CHECK_PLAN_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
-    command.add_argument("state", metavar="state.json", help="the output of `pulumi stack export`; - for stdin")
-    command.set_defaults(run=lambda options: print_plan_problem_and_return_exit_code(options.plan, options.state))
 
 
 def print_plan_problem_and_return_exit_code(plan_file: str, state_file: str) -> int:

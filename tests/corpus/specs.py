@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from vertex_training.ai_platform_training.convert_command import print_converted_job_and_return_exit_code
+from vertex_training.cli import convert_legacy
 from vertex_training.settings.settings import Settings
 
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
@@ -79,7 +79,7 @@ def converted(file: Path) -> tuple[str, list[str]]:
     """What `vertex-training convert-legacy` prints of a file, and the lines in which it says why it does not."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = print_converted_job_and_return_exit_code(file)
+        code = convert_legacy(file)
     assert (code == 0) == (not err.getvalue())
     said = [line.removeprefix(f"{file}:") for line in err.getvalue().splitlines()]
     return out.getvalue(), [re.sub(r"^[0-9]*:? ", "", line) for line in said]

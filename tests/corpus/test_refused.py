@@ -21,7 +21,7 @@ RULES = (
     "vertex_api/validation/study.py",
     "vertex_api/scalars.py",
     "vertex_api/pipelines.py",
-    "components/ai_platform_training/training_input_rules.py",
+    "components/legacy/rules.py",
     "components/settings/gcp_stack_rules.py",
     "components/settings/declaration_parsing.py",
     "components/settings/declaration_loading.py",

@@ -42,7 +42,7 @@ def blocks() -> list[Any]:
 
 def files() -> list[Any]:
     """The declarations and stack files of the repository."""
-    converted = (ROOT / "tests" / "components" / "ai_platform_training" / "golden").glob("*.yaml")
+    converted = (ROOT / "tests" / "components" / "legacy" / "golden").glob("*.yaml")
     declared = [DECLARATIONS, *sorted((ROOT / "training").glob("*.yaml")), *sorted(converted)]
     stacks = [STACK, *sorted((ROOT / "stacks").glob("*.yaml"))]
     return [pytest.param(each[0], file.read_text(), id=file.stem) for each in (declared, stacks) for file in each[1:]]

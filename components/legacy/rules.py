@@ -7,7 +7,7 @@ from vertex_api.machines import MACHINES
 from vertex_api.names import did_you_mean
 from vertex_api.validation.formats import Violation
 
-from .machine_conversion import LEGACY_TYPES, REPLACEMENTS, ROLES
+from .pools import LEGACY_TYPES, REPLACEMENTS, ROLES
 
 _NEEDED = {
     "DOUBLE": ("maxValue",),
@@ -17,22 +17,22 @@ _NEEDED = {
 }
 
 
-def find_training_input_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+def violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a TrainingInput of the right shape breaks."""
     machine_violations = [
-        *_find_scale_tier_violations(training_input),
-        *_find_unknown_machine_type_violations(training_input),
+        *_tier_violations(training_input),
+        *_machine_violations(training_input),
     ]
     yield from machine_violations
     for role in ROLES:
         is_machine_type_valid = (f"{role}Type",) not in dict(machine_violations)
-        yield from _find_replica_config_violations(training_input, role, is_machine_type_valid=is_machine_type_valid)
+        yield from _role_violations(training_input, role, is_machine_type_valid=is_machine_type_valid)
     for index, parameter in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
-        for path, message in _find_hyperparameter_violations(parameter):
+        for path, message in _parameter_violations(parameter):
             yield ("hyperparameters", "params", index, *path), message
 
 
-def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+def _tier_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """A cluster is described by a tier, or piece by piece with CUSTOM."""
     tier = training_input.get("scaleTier")
     pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if training_input.get(f"{role}{name}")]
@@ -48,7 +48,7 @@ def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[V
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _find_unknown_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+def _machine_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *MACHINES}
     for name in (f"{role}Type" for role in ROLES):
         if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
@@ -57,7 +57,7 @@ def _find_unknown_machine_type_violations(training_input: Mapping[str, Any]) -> 
             yield (name,), f'"{training_input[name]}" is not a known machine type{advice}'
 
 
-def _find_replica_config_violations(
+def _role_violations(
     training_input: Mapping[str, Any], role: str, *, is_machine_type_valid: bool
 ) -> Iterator[Violation]:
     at = f"{role}Config"
@@ -80,7 +80,7 @@ def _find_replica_config_violations(
         yield (at, "acceleratorConfig", "type"), "is required"
 
 
-def _find_hyperparameter_violations(parameter: Mapping[str, Any]) -> Iterator[Violation]:
+def _parameter_violations(parameter: Mapping[str, Any]) -> Iterator[Violation]:
     kind = parameter["type"]
     if kind == "PARAMETER_TYPE_UNSPECIFIED":
         yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"

@@ -11,21 +11,15 @@ from typing import Any
 
 import pytest
 from typing_extensions import is_typeddict
-from vertex_training.ai_platform_training import legacy_api_types
-from vertex_training.ai_platform_training.commented_yaml import render_yaml
-from vertex_training.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
-from vertex_training.ai_platform_training.runtime_version_images import (
-    RUNTIMES,
-    get_executor_image_uri_of_same_next_or_newest_version,
-)
-from vertex_training.ai_platform_training.validated_job_conversion import convert_job_to_declaration_and_find_problems
+from vertex_training.legacy import types
+from vertex_training.legacy.convert import convert
+from vertex_training.legacy.document import to_yaml
+from vertex_training.legacy.pools import LEGACY_TYPES, ROLES, RUNTIMES, SCALE_TIERS, executor_image
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()
 MESSAGES = {
-    name: value
-    for name, value in vars(legacy_api_types).items()
-    if is_typeddict(value) and value.__module__ == legacy_api_types.__name__
+    name: value for name, value in vars(types).items() if is_typeddict(value) and value.__module__ == types.__name__
 }
 
 PACKAGE: dict[str, Any] = {
@@ -121,13 +115,11 @@ def at(value: Any, path: str) -> Any:
 
 def result(training_input: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The job with its own fields and those of its CustomJobSpec side by side, and the comments."""
-    fields, problems = convert_job_to_declaration_and_find_problems(
-        {"jobId": "j", "trainingInput": training_input}, "j"
-    )
+    fields, problems = convert({"jobId": "j", "trainingInput": training_input}, "j")
     assert problems == []
     ((_, jobs),) = fields.items()
     body = jobs["j"]
-    comments = "\n".join(line for line in render_yaml(fields).splitlines() if line.strip().startswith("#"))
+    comments = "\n".join(line for line in to_yaml(fields).splitlines() if line.strip().startswith("#"))
     return {**body, **body.get("jobSpec", {}), **body.get("trialJobSpec", {})}, comments
 
 
@@ -139,8 +131,8 @@ def documented(message: Any, above: str = "") -> Iterator[str]:
 
 
 def test_the_page_has_every_field() -> None:
-    assert BECOMES.keys() - {"jobId", "labels"} == set(documented(legacy_api_types.TrainingInput))
-    assert SAMPLES.keys() == set(documented(legacy_api_types.TrainingInput))
+    assert BECOMES.keys() - {"jobId", "labels"} == set(documented(types.TrainingInput))
+    assert SAMPLES.keys() == set(documented(types.TrainingInput))
 
 
 @pytest.mark.parametrize("field", SAMPLES)
@@ -173,10 +165,7 @@ def test_the_machine_types_are_the_code_s() -> None:
 
 
 def test_the_runtime_versions_are_the_code_s() -> None:
-    images = [
-        get_executor_image_uri_of_same_next_or_newest_version(version, "us-central1", has_gpu=False)
-        for version in RUNTIMES
-    ]
+    images = [executor_image(version, "us-central1", has_gpu=False) for version in RUNTIMES]
     assert table("Runtime versions") == [
         [f"`{version}`", f"`{image.rpartition('/')[2].removesuffix(':latest')}`"]
         for version, image in zip(RUNTIMES, images, strict=True)
@@ -195,7 +184,7 @@ def test_the_runtime_versions_are_the_code_s() -> None:
     ],
 )
 def test_an_image_has_the_same_or_next_version(runtime: str, region: str, has_gpu: bool, image: str) -> None:
-    assert get_executor_image_uri_of_same_next_or_newest_version(runtime, region, has_gpu) == image
+    assert executor_image(runtime, region, has_gpu) == image
 
 
 @pytest.mark.parametrize("name", MESSAGES)
