@@ -135,7 +135,7 @@ def _check_plan(args: argparse.Namespace) -> int:
 
 def convert_legacy(file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
-    from vertex_api.validation.shape import shown_problems
+    from vertex_api.errors import shown_problems
 
     from .legacy.convert import convert
     from .legacy.document import comment_lines, to_yaml

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from vertex_api.errors import visible
-from vertex_api.validation.shape import shown_problems
+from vertex_api.errors import shown_problems, visible
 
 
 class ComponentError(Exception):

@@ -1,4 +1,4 @@
-"""Errors of calls to the API. Every message is one line that can be shown to users.
+"""Errors of calls to the API, and what all messages to users keep to. Every message is one line.
 
 VertexError
 ├── InvalidRequest          the service rejects the request (400, 409, 412)
@@ -12,23 +12,18 @@ VertexError
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TypeVar
 
+MAX_PROBLEMS = 100
+"""How many problems of an input are reported: a hundred say what is wrong, and each one costs time and text."""
+MORE_PROBLEMS = f"validation stops at {MAX_PROBLEMS} problems, so there may be more: fix these first"
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
 
 
-def visible(text: str, kept: str = "") -> str:
-    """Return a text without effect on a terminal: control and format characters but those in `kept` are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(each if each in kept or each.isprintable() else _escape(each) for each in text)
-
-
-def _escape(character: str) -> str:
-    if unicodedata.category(character) not in _INVISIBLE:
-        return character
-    return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\u{ord(character):04x}")
+Item = TypeVar("Item")
 
 
 class VertexError(Exception):
@@ -73,3 +68,31 @@ class Unavailable(VertexError):
 
 class OperationUnfinished(Unavailable):
     """The service has accepted a request and has not finished it in time."""
+
+
+def visible(text: str, kept: str = "") -> str:
+    """Return a text without effect on a terminal: control and format characters but those in `kept` are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(each if each in kept or each.isprintable() else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    if unicodedata.category(character) not in _INVISIBLE:
+        return character
+    return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\u{ord(character):04x}")
+
+
+def first_problems(problems: Iterable[Item]) -> list[Item]:
+    """Return the first problems: one more than are shown, if there are as many, to tell that validation stopped."""
+    return list(islice(problems, MAX_PROBLEMS + 1))
+
+
+def too_many(problems: Sequence[object]) -> bool:
+    """Return whether there are more problems than are shown, so that validation may stop."""
+    return len(problems) > MAX_PROBLEMS
+
+
+def shown_problems(problems: Sequence[Item]) -> tuple[Sequence[Item], str]:
+    """Return the problems to show, and the text of the last line: empty if these are all."""
+    return problems[:MAX_PROBLEMS], MORE_PROBLEMS if too_many(problems) else ""

@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pulumi
 
+from vertex_api.errors import first_problems
 from vertex_api.job import Job
 from vertex_api.names import Kind, did_you_mean
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.shape import canonicalize, first_problems
+from vertex_api.validation.shape import canonicalize
 
 from ..runtime.foundation import Foundation
 from ..runtime.resource import has_output

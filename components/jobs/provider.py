@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.output import Unknown
 
-from vertex_api.errors import NotFound
+from vertex_api.errors import NotFound, shown_problems
 from vertex_api.job import stored_job
 from vertex_api.messages import value_at
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind, ResourceName
 from vertex_api.pipelines import backing_job_name
 from vertex_api.studies import count_ended, find_best
-from vertex_api.validation.shape import shown_problems
 
 from ..runtime import target
 from ..runtime.pacing import current

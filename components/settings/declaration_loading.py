@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vertex_api.errors import too_many
 from vertex_api.messages import KeyPath
 from vertex_api.names import KINDS, did_you_mean
-from vertex_api.validation.shape import MUST_BE_OBJECT, too_many
+from vertex_api.validation.shape import MUST_BE_OBJECT
 
 from ..errors import Problem
 from ..schema import formats

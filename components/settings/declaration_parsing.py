@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api import jobspec
+from vertex_api.errors import first_problems, too_many
 from vertex_api.messages import KeyPath, value_at
 from vertex_api.names import KINDS, did_you_mean
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize, first_problems, too_many
+from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
 from .. import packages
 from ..errors import Problem

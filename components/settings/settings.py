@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vertex_api.errors import first_problems, too_many
 from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
-from vertex_api.validation.shape import first_problems, too_many
 
 from ..errors import DeclarationErrors, Problem
 from ..schema import shapes

@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
+from vertex_api.errors import first_problems
 from vertex_api.messages import KeyPath
 from vertex_api.names import CUSTOM_JOB, Kind
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.shape import canonicalize, first_problems
+from vertex_api.validation.shape import canonicalize
 
 from ..errors import Problem
 from ..schema import shapes

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from vertex_api.errors import first_problems, too_many
 from vertex_api.messages import KeyPath
 from vertex_api.names import KINDS, did_you_mean
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.shape import first_problems, too_many
 
 from ..schema import interpolation
 from ..schema.declared_job import LIFECYCLE_KEY

@@ -21,7 +21,7 @@ from tests.vertex_emulator.running import (
     resident_bytes,
     until,
 )
-from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
+from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
 from vertex_emulator.replicas.size_limited_variable_expansion import MAX_TEXT_BYTES
 
 COUNT = 20_000

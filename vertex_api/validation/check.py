@@ -7,18 +7,12 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
+from vertex_api.errors import first_problems, too_many
 from vertex_api.messages import KeyPath, Schema, json_schema, resolve_schema, schema_at, value_at, without_unset
 from vertex_api.names import CUSTOM_JOB, Kind
 from vertex_api.validation.formats import Violation, check_common
 from vertex_api.validation.pools import check_job_spec
-from vertex_api.validation.shape import (
-    FieldProblem,
-    OutputOnlyPolicy,
-    canonicalize,
-    first_problems,
-    intended_path,
-    too_many,
-)
+from vertex_api.validation.shape import FieldProblem, OutputOnlyPolicy, canonicalize, intended_path
 from vertex_api.validation.study import check_tuning_job
 
 ValuePredicate = Callable[[object], bool]

@@ -1,15 +1,15 @@
-"""The limit on the problems that are reported: a hundred say what is wrong, and each one costs time and text."""
+"""The shape of a value: whether it has the fields and types of one of the API's messages, and its canonical form."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
+from vertex_api.errors import MAX_PROBLEMS, first_problems
 from vertex_api.messages import (
     KeyPath,
     json_schema,
@@ -22,27 +22,6 @@ from vertex_api.messages import (
 )
 from vertex_api.names import closest_name, did_you_mean, either
 from vertex_api.scalars import quote
-
-MAX_PROBLEMS = 100
-MORE_PROBLEMS = f"validation stops at {MAX_PROBLEMS} problems, so there may be more: fix these first"
-
-Item = TypeVar("Item")
-
-
-def first_problems(problems: Iterable[Item]) -> list[Item]:
-    """Return the first problems: one more than are shown, if there are as many, to tell that validation stopped."""
-    return list(islice(problems, MAX_PROBLEMS + 1))
-
-
-def too_many(problems: Sequence[object]) -> bool:
-    """Return whether there are more problems than are shown, so that validation may stop."""
-    return len(problems) > MAX_PROBLEMS
-
-
-def shown_problems(problems: Sequence[Item]) -> tuple[Sequence[Item], str]:
-    """Return the problems to show, and the text of the last line: empty if these are all."""
-    return problems[:MAX_PROBLEMS], MORE_PROBLEMS if too_many(problems) else ""
-
 
 OutputOnlyPolicy = Literal["reject", "drop"]
 """What to do with fields that the service sets.

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from vertex_api.errors import shown_problems
 from vertex_api.messages import show_path
-from vertex_api.validation.shape import FieldProblem, shown_problems
+from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.errors import ApiError
 
 

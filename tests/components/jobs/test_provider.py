@@ -21,8 +21,8 @@ from vertex_training.schema.interpolation import TENSORBOARD_NAME
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
 from vertex_api import errors
+from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
 from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"

@@ -8,7 +8,7 @@ import pytest
 from vertex_training.cli import main
 
 from tests.components.schema.test_source import COLON
-from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
+from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
 IMAGE = "masterConfig: {imageUri: x}\n"

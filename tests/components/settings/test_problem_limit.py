@@ -7,7 +7,7 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 from vertex_training.settings.settings import Settings
 
-from vertex_api.validation.shape import MAX_PROBLEMS, MORE_PROBLEMS
+from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
 
 COUNT = 4_000
 JOB = """\
