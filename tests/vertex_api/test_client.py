@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,7 +15,7 @@ from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
 from vertex_api import errors, retry
-from vertex_api.client import Client, Endpoint, JobJson
+from vertex_api.client import Client, Endpoint, JobJson, log_entries
 from vertex_api.names import (
     CUSTOM_JOB,
     HYPERPARAMETER_TUNING_JOB,
@@ -487,3 +487,34 @@ def test_a_workflow_that_is_not_there_has_no_executions(api: Api, client: Client
     api.fails(403, "workflows.executions.list denied")
     with pytest.raises(errors.PermissionDenied, match="list denied"):
         client.list_executions(WORKFLOW)
+
+
+QUERY = {"filter": "x"}
+
+
+def test_pages_are_read_until_enough_entries_came() -> None:
+    pages = [
+        {"nextPageToken": "a"},
+        {"entries": [{"n": 3}, {"n": 2}], "nextPageToken": "b"},
+        {"entries": [{"n": 1}, {}]},
+    ]
+    queries: list[Mapping[str, Any]] = []
+
+    def send_query(query: Mapping[str, Any]) -> Mapping[str, Any]:
+        queries.append(dict(query))
+        return pages[len(queries) - 1]
+
+    assert log_entries(send_query, QUERY, 3) == [{"n": 3}, {"n": 2}, {"n": 1}]
+    assert [query.get("pageToken") for query in queries] == [None, "a", "b"]
+    assert {query["pageSize"] for query in queries} == {3} and QUERY == {"filter": "x"}
+
+
+def test_an_endless_search_is_given_up() -> None:
+    queries: list[Mapping[str, Any]] = []
+
+    def send_query(query: Mapping[str, Any]) -> Mapping[str, Any]:
+        queries.append(query)
+        return {"nextPageToken": "again"}
+
+    assert log_entries(send_query, QUERY, 3) == []
+    assert len(queries) == 20

@@ -7,7 +7,7 @@ from vertex_training.preview.cost_and_needed_quota_table import estimate_quotas_
 from vertex_training.preview.quota_check import render_shortage_line
 
 from tests.components.preview.test_cost_and_needed_quota_table import PAGE, page_settings
-from tests.vertex_api.estimates.test_quota_table_rendering_and_parsing import GRANTED, NEEDED
+from tests.vertex_api.estimates.test_quota import GRANTED, IN_TABLE
 from vertex_api.estimates.quota import UNLIMITED, find_shortages, quota_table
 
 
@@ -24,7 +24,7 @@ def test_the_page_shows_the_printed_lines(tmp_path: Path) -> None:
 
 
 def test_a_shortage_names_jobs_and_where_to_ask() -> None:
-    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_shortages(NEEDED, GRANTED)]
+    lines = [render_shortage_line("acme-dev", "us-central1", each) for each in find_shortages(IN_TABLE, GRANTED)]
     ask = "at https://console.cloud.google.com/iam-admin/quotas?project=acme-dev"
     assert lines == [
         "cpus: all jobs at once need 2,600, more than the 2,200 granted to acme-dev in us-central1, so some wait in "

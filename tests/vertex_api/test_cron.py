@@ -1,4 +1,4 @@
-"""Cron expressions: what Cloud Scheduler takes, and their times where clocks change."""
+"""Cron expressions and time zones, as Cloud Scheduler takes them."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from vertex_api.cron import cron_problem, cron_times, shortest_gap, times_per_year
+from vertex_api.cron import _clock_changes, cron_problem, cron_times, shortest_gap, times_per_year, zone_problem
 
 
 def list_local_times(cron: str, zone: str, after: str, count: int) -> list[str]:
@@ -161,3 +161,33 @@ def test_times_per_year_are_an_average() -> None:
     assert times_per_year("*/30 * * JAN *") == 48 * 31
     assert times_per_year("0 2,3 1 * *") == 24
     assert times_per_year("0 0 29 2 *") == 0.25
+
+
+@pytest.mark.parametrize("name", ["UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "GMT"])
+def test_names_of_the_database_have_no_problem(name: str) -> None:
+    assert zone_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("europe/berlin", '"europe/berlin" is not a time zone; did you mean Europe/Berlin?'),
+        ("Berlin", '"Berlin" is not a time zone; did you mean Europe/Berlin?'),
+        ("America/New York", '"America/New York" is not a time zone; did you mean America/New_York?'),
+        ("UTC+2", '"UTC+2" is not a time zone'),
+        ("", '"" is not a time zone; write a name of the tz database, such as Europe/Berlin or UTC'),
+        ("../../etc/passwd", '"../../etc/passwd" is not a time zone; write'),
+        ("localtime", '"localtime" is not a time zone'),
+        ("x" * 9999, "is not a time zone; write"),
+    ],
+)
+def test_other_names_are_refused_with_the_nearest(name: str, message: str) -> None:
+    assert message in (zone_problem(name) or "")
+
+
+def test_clock_changes_are_found_to_the_hour() -> None:
+    assert list(_clock_changes("Europe/Berlin", 2024)) == [
+        datetime(2024, 3, 31, 0, tzinfo=UTC),
+        datetime(2024, 10, 27, 0, tzinfo=UTC),
+    ]
+    assert list(_clock_changes("UTC", 2024)) == []

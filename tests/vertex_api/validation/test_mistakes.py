@@ -1,16 +1,17 @@
-"""What the API may take, and what cannot be meant."""
+"""Likely mistakes, and resources of other regions."""
 
 from typing import Any
 
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from tests.vertex_api.validation.rules.breaking import pool
+from tests.vertex_api.validation.breaking import pool
 from vertex_api import jobspec
 from vertex_api.messages import show_path
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation import mistakes
 from vertex_api.validation.check import validate_job
+from vertex_api.validation.mistakes import region_mismatches
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 REDUCTION = pool(containerSpec={"imageUri": jobspec.reduction_server_image("us-central1")})
@@ -129,3 +130,56 @@ def test_executors_of_vertex_ai_are_in_artifact_registry(image: str, count: int)
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", to=package)
     path = ("jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", "executorImageUri")
     assert [each for each, _ in mistakes.foreign_executors(CUSTOM_JOB, job)] == [path] * count
+
+
+KEY = "projects/acme-kms/locations/europe-west4/keyRings/r/cryptoKeys/k"
+ATTACHMENT = "projects/acme-dev/regions/europe-west4/networkAttachments/a"
+
+
+def test_a_key_of_another_region_is_found() -> None:
+    job = custom_job() | {"encryptionSpec": {"kmsKeyName": KEY}}
+    assert list(region_mismatches(job, ("jobSpec",), "europe-west4")) == []
+    assert list(region_mismatches(job, ("jobSpec",), "us-central1")) == [
+        (
+            ("encryptionSpec", "kmsKeyName"),
+            'the key is in "europe-west4"; it must be in the region of the jobs, us-central1',
+        )
+    ]
+
+
+@pytest.mark.parametrize(("name", "count"), [(ATTACHMENT, 1), ("a", 0)])
+def test_an_attachment_of_another_region_is_found(name: str, count: int) -> None:
+    job = tuning_job()
+    job["trialJobSpec"]["pscInterfaceConfig"] = {"networkAttachment": name}
+    found = list(region_mismatches(job, ("trialJobSpec",), "us-central1"))
+    path = ("trialJobSpec", "pscInterfaceConfig", "networkAttachment")
+    assert [each for each, _ in found] == [path] * count
+
+
+def test_a_tensorboard_of_another_region_is_found() -> None:
+    job = tuning_job()
+    job["trialJobSpec"]["tensorboard"] = "projects/p/locations/europe-west4/tensorboards/7"
+    assert list(region_mismatches(job, ("trialJobSpec",), "europe-west4")) == []
+    ((path, message),) = region_mismatches(job, ("trialJobSpec",), "us-central1")
+    assert path == ("trialJobSpec", "tensorboard")
+    assert message == 'the TensorBoard is in "europe-west4"; it must be in the region of the jobs, us-central1'
+
+
+def test_a_model_gets_its_versions_where_it_is() -> None:
+    job = custom_job() | {"parentModel": "projects/p/locations/europe-west4/models/m"}
+    assert list(region_mismatches(job, ("jobSpec",), "europe-west4")) == []
+    message = 'the model is in "europe-west4"; it must be in the region of the jobs, us-central1'
+    assert list(region_mismatches(job, ("jobSpec",), "us-central1")) == [(("parentModel",), message)]
+
+
+def test_protected_artifacts_are_said_to_be_elsewhere_only() -> None:
+    job = custom_job()
+    job["jobSpec"]["protectedArtifactLocationId"] = "us-central1"
+    assert list(region_mismatches(job, ("jobSpec",), "europe-west4")) == []
+    assert list(region_mismatches(job, ("jobSpec",), "us-central1")) == [
+        (("jobSpec", "protectedArtifactLocationId"), "is the region of the jobs, us-central1; leave it out")
+    ]
+
+
+def test_a_job_without_regional_resources_has_no_mismatches() -> None:
+    assert list(region_mismatches(custom_job(), ("jobSpec",), "us-central1")) == []
