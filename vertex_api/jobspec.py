@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.scalars import to_seconds
-
 DEFAULT_TIMEOUT = "604800s"
 """Seven days: how long a run without a timeout may take (discovery document, Scheduling)."""
 _BOOT_DISK_GB = 100
@@ -17,6 +15,8 @@ def explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
 
     Zero means "unset" in proto JSON.
     """
+    from vertex_api.scalars import to_seconds  # loads pydantic, a tenth of a second of each `vertex-emulator status`
+
     timeout: str | None = job_spec.get("scheduling", {}).get("timeout")
     return timeout if timeout and to_seconds(timeout) else None
 

@@ -22,10 +22,7 @@ from vertex_training.preview.granted_quota_lookup import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.cli.status_stop_reset_commands import (
-    remove_containers_and_data_except_buckets,
-    stop_emulator_and_describe,
-)
+from vertex_emulator.cli import data, emulator
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
@@ -261,8 +258,8 @@ def create_project(folder: Path) -> Iterator[Project]:
         yield project
     finally:
         if project.data.exists():
-            stop_emulator_and_describe(project.data, only_if_idle=False)
-            remove_containers_and_data_except_buckets(project.data)
+            emulator.stop(project.data)
+            data.clear(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

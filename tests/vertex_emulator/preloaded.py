@@ -18,11 +18,10 @@ _CONTEXT.set_forkserver_preload(
         "uvicorn.loops.auto",
         "vertex_emulator.server",
         "vertex_emulator.cli.main",
-        "vertex_emulator.cli.env_command",
-        "vertex_emulator.cli.inject_command",
-        "vertex_emulator.cli.logs_command",
-        "vertex_emulator.cli.prune_command",
-        "vertex_emulator.cli.status_stop_reset_commands",
+        "vertex_emulator.cli.environment",
+        "vertex_emulator.cli.emulator",
+        "vertex_emulator.cli.logs",
+        "vertex_emulator.cli.data",
         __name__,
     ]
 )

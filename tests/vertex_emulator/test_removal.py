@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.cli.status_stop_reset_commands import remove_containers_and_data_except_buckets
+from vertex_emulator.cli.data import clear
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.removal import remove_tree
 
@@ -77,7 +77,7 @@ def test_a_folder_that_is_moved_away_leads_nowhere_else(tmp_path: Path, monkeypa
     "remove",
     [
         lambda data: data.remove_job("1"),
-        lambda data: remove_containers_and_data_except_buckets(data.root),
+        lambda data: clear(data.root),
     ],
     ids=["job", "reset"],
 )

@@ -6,19 +6,14 @@ pytest imports the plugin wherever this package is installed, so nothing is impo
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vertex_emulator.testing.emulator_context_manager import run_emulator
-    from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
+    from vertex_emulator.testing.project import EmulatorProject, run_emulator
 
 __all__ = ["EmulatorProject", "run_emulator"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "EmulatorProject":
-        from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vertex_emulator.testing import project
 
-        return EmulatorProject
-    if name == "run_emulator":
-        from vertex_emulator.testing.emulator_context_manager import run_emulator
-
-        return run_emulator
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(project, name)

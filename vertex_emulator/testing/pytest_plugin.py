@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from vertex_emulator.testing.project_with_client_arguments import EmulatorProject
+    from vertex_emulator.testing.project import EmulatorProject
 
 _NUMBERS = itertools.count(1)
 _MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids
@@ -22,7 +22,7 @@ _MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids
 @pytest.fixture(scope="session")
 def _session_emulator(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmulatorProject]":
     from vertex_emulator.errors import EmulatorError
-    from vertex_emulator.testing.emulator_context_manager import run_emulator
+    from vertex_emulator.testing.project import run_emulator
 
     with ExitStack() as stack:
         try:
@@ -42,7 +42,7 @@ def vertex_emulator(
     """
     from dataclasses import replace
 
-    emulator = replace(_session_emulator, project=_build_unique_project_id(request.node.name))
+    emulator = replace(_session_emulator, project=_project_id(request.node.name))
     for name, value in emulator.environment_variables.items():
         monkeypatch.setenv(name, value)
     yield emulator
@@ -55,7 +55,7 @@ def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
     return vertex_emulator.read_job_log
 
 
-def _build_unique_project_id(test_name: str) -> str:
+def _project_id(test_name: str) -> str:
     """Return an id that tells the test, as Google Cloud allows it: `test-training-2`."""
     slug = re.sub(r"[^a-z0-9]+", "-", test_name.lower()).strip("-")
     number = f"-{next(_NUMBERS)}"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from vertex_emulator.cli import progress_line
-from vertex_emulator.cli.progress_line import ProgressLine
+from vertex_emulator.cli import output
+from vertex_emulator.cli.output import ProgressLine
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.snapshots.export import export
 from vertex_emulator.snapshots.restore import restore
@@ -20,8 +20,8 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProgressLine]:
     """A line on a terminal or not, with a clock that `show.now` sets."""
 
     def shown(is_terminal: bool) -> ProgressLine:
-        monkeypatch.setattr(progress_line.os, "isatty", lambda descriptor: is_terminal and descriptor == 2)
-        monkeypatch.setattr(progress_line.time, "monotonic", lambda: shown.now)
+        monkeypatch.setattr(output.os, "isatty", lambda descriptor: is_terminal and descriptor == 2)
+        monkeypatch.setattr(output.time, "monotonic", lambda: shown.now)
         return ProgressLine()
 
     shown.now = 100.0
@@ -45,13 +45,13 @@ def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
 
 def test_a_line_appears_after_a_second_and_goes(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with show(is_terminal=True) as progress:
-        progress.show_if_due("listing buckets", 1234, 0)
+        progress.show("listing buckets", 1234, 0)
         assert capsys.readouterr().err == ""
         show.now += 1.1
-        progress.show_if_due("listing buckets", 12345, 0)
-        progress.show_if_due("listing buckets", 12346, 0)
+        progress.show("listing buckets", 12345, 0)
+        progress.show("listing buckets", 12346, 0)
         show.now += 0.3
-        progress.show_if_due("unpacking", 599, 1000)
+        progress.show("unpacking", 599, 1000)
         shown = capsys.readouterr().err.split("\r")
     assert shown == [
         "",
@@ -64,5 +64,5 @@ def test_a_line_appears_after_a_second_and_goes(show: Any, capsys: pytest.Captur
 def test_no_line_appears_without_a_terminal(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with show(is_terminal=False) as progress:
         show.now += 10
-        progress.show_if_due("unpacking", 1, 2)
+        progress.show("unpacking", 1, 2)
     assert capsys.readouterr().err == ""

@@ -16,7 +16,7 @@ from tests.ports import reserve_port
 from tests.terminal import ProgramAtTerminal
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
-from vertex_emulator.cli import tensorboard_command
+from vertex_emulator.cli import tensorboard
 
 # Listens where it is told to, writes its arguments and the runs of its log folder to $CALLS, and waits for a signal.
 # With $LOADS, it does not get so far, as TensorBoard in its first seconds.
@@ -127,12 +127,12 @@ def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment:
 
 def test_without_a_reader_of_its_output_it_still_adds_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reply = {"folders": [{"name": "trial-1", "path": "/somewhere"}]}
-    monkeypatch.setattr(tensorboard_command, "_fetch_event_file_folders_reply", lambda *_: reply)
-    monkeypatch.setattr(tensorboard_command, "_SECONDS_BETWEEN_TRIAL_LOOKUPS", 0.01)
+    monkeypatch.setattr(tensorboard, "_fetch_folders", lambda *_: reply)
+    monkeypatch.setattr(tensorboard, "_LOOKUP_SECONDS", 0.01)
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as output, socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(sys, "stdout", output)
-        with tensorboard_command._TensorboardWatch(tmp_path, "a-job", tmp_path, server.getsockname()[1]):
+        with tensorboard._Watch(tmp_path, "a-job", tmp_path, server.getsockname()[1]):
             until((tmp_path / "trial-1").is_symlink, "the link")
         output.write("as Python's flush at exit")

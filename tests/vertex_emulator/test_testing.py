@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.testing.pytest_plugin import _build_unique_project_id
+from vertex_emulator.testing.pytest_plugin import _project_id
 
 TESTS = """
 import os
@@ -68,7 +68,7 @@ def test_a_session_without_docker_has_one_line(tmp_path: Path) -> None:
     done = run_session(tmp_path, tests, DOCKER_HOST=f"unix://{tmp_path}/none.sock")
     assert "1 passed, 1 error" in done.stdout
     assert f"Docker does not answer on unix://{tmp_path}/none.sock" in done.stdout
-    assert "Traceback" not in done.stdout and "emulator_context_manager.py" not in done.stdout
+    assert "Traceback" not in done.stdout and "project.py" not in done.stdout
 
 
 def test_the_plugin_imports_nothing_of_the_emulator() -> None:
@@ -80,6 +80,6 @@ def test_the_plugin_imports_nothing_of_the_emulator() -> None:
 
 @pytest.mark.parametrize("name", ["test_x", "test_very_long_names_of_tests_are_cut[a-b]", "test_Ä/ö[1]"])
 def test_project_ids_are_valid_and_tell_the_test(name: str) -> None:
-    first, second = _build_unique_project_id(name), _build_unique_project_id(name)
+    first, second = _project_id(name), _project_id(name)
     assert first != second
     assert re.fullmatch(r"test-[a-z0-9-]{0,24}[a-z0-9]", first)

@@ -28,7 +28,7 @@ from tests.vertex_emulator.running import (
     pool,
     until,
 )
-from vertex_emulator.cli.shell_command import require_running_container_name
+from vertex_emulator.cli.shell import choose_container
 from vertex_emulator.errors import ReplicaNotRunning
 
 WAIT = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print('up', flush=True); time.sleep(600)"
@@ -211,7 +211,7 @@ def test_the_replica_is_chosen_or_the_choices_named(
 ) -> None:
     reply = {"name": "j", "state": "JOB_STATE_RUNNING", "replicas": replicas}
     if chosen.startswith("c-"):
-        assert require_running_container_name(reply, task, trial) == chosen
+        assert choose_container(reply, task, trial) == chosen
     else:
         with pytest.raises(ReplicaNotRunning, match=chosen):
-            require_running_container_name(reply, task, trial)
+            choose_container(reply, task, trial)

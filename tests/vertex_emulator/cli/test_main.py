@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import socket
 import sqlite3
@@ -21,7 +22,6 @@ from tests.vertex_emulator.running import (
     pool,
 )
 from vertex_api import __version__
-from vertex_emulator.cli.help_epilogs import COMMAND_EPILOGS
 
 
 def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -> None:
@@ -103,6 +103,15 @@ def test_an_unknown_option_leads_to_the_help_of_its_command(tmp_path: Path) -> N
     done = command("status", "--prot=1", data=tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith("error: unrecognized arguments: --prot=1; see: vertex-emulator status --help\n")
+
+
+def test_a_short_command_loads_little() -> None:
+    """Half of its time would be of pydantic, Docker and the database."""
+    script = (
+        "from vertex_emulator.cli import emulator, main; import sys; main.parser_options.build(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"pydantic", "docker", "requests", "asyncio", "vertex_emulator.database"} & {*done.stdout.split()}
 
 
 def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path) -> None:
@@ -188,7 +197,9 @@ def test_commands_show_examples_and_exit_codes(shared: RunningEmulator) -> None:
         return done.stdout
 
     assert "exit codes:" in help_of()
-    for name in COMMAND_EPILOGS:
+    names = re.findall(r"^    ([a-z]+) ", help_of(), re.MULTILINE)
+    assert len(names) == 14
+    for name in names:
         assert f"  vertex-emulator {name}" in help_of(name).replace('eval "$(', "").partition("example")[2], name
 
 

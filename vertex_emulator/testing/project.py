@@ -1,16 +1,41 @@
-"""A project in a running emulator, with what Google's clients need to use it."""
+"""An emulator for as long as a block of code runs, and a project in it with what Google's clients need to use it."""
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.cli.env_command import build_environment_variables
-from vertex_emulator.cli.inject_command import FAULTS_PATH
-from vertex_emulator.cli.logs_command import iterate_job_log_lines
+from vertex_emulator.cli import data, emulator, environment
+from vertex_emulator.cli.logs import JobLog
 from vertex_emulator.data_folder import Endpoint, require_endpoint
 from vertex_emulator.faults import InjectedFault
+from vertex_emulator.removal import remove_tree
+
+
+@contextmanager
+def run_emulator(data_path: Path | None = None) -> "Iterator[EmulatorProject]":
+    """Run an emulator for the block; afterwards, stop it and remove its containers.
+
+    Its data folder is `data_path`, whose buckets stay, or a temporary one. Raises StartError if it does not start,
+    without Docker for example, and EmulatorError if it does not stop.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="vertex-emulator-")) if data_path is None else data_path.absolute()
+    try:
+        started = emulator.start(folder)
+        try:
+            yield EmulatorProject(folder)
+        finally:
+            if started.process is not None:
+                emulator.stop(folder)
+                started.process.wait()
+                data.clear(folder)
+    finally:
+        if data_path is None:
+            # Files that containers have written as root stay where this user may not remove them.
+            with suppress(OSError):
+                remove_tree(folder)
 
 
 @dataclass(frozen=True)
@@ -27,7 +52,7 @@ class EmulatorProject:
     @property
     def endpoint(self) -> str:
         """The emulator's URL, for the training API, Cloud Logging and Cloud Storage. Raises EmulatorNotRunning."""
-        return self._require_running_endpoint().url
+        return self._endpoint.url
 
     @property
     def bucket_name(self) -> str:
@@ -42,7 +67,7 @@ class EmulatorProject:
     @property
     def credentials(self) -> Any:
         """Credentials of google-auth: anonymous ones, or the emulator's token where it needs one."""
-        if token := self._require_running_endpoint().read_token():
+        if token := self._endpoint.read_token():
             from google.oauth2.credentials import Credentials
 
             return Credentials(token)
@@ -83,14 +108,14 @@ class EmulatorProject:
     @property
     def environment_variables(self) -> Mapping[str, str]:
         """The variables that `vertex-emulator env` prints."""
-        return build_environment_variables(self._require_running_endpoint(), self.data_path, self.project, self.region)
+        return environment.variables(self._endpoint, self.data_path, self.project, self.region)
 
     def read_job_log(self, job: str, task: str | None = None) -> str:
         """Return the log of a job, given by id or full name, a line for each entry: time, severity, replica, text.
 
         `task` (`workerpool0-0`, `service`) selects one replica. Raises EmulatorError for an unknown job.
         """
-        return "\n".join(iterate_job_log_lines(self.data_path, job, task=task))
+        return "\n".join(JobLog(self.data_path, job, task).read())
 
     def inject(self, kind: str, **fields: Any) -> None:
         """Make the next jobs or requests fail; kinds and fields are those of `vertex-emulator inject --help`.
@@ -98,11 +123,12 @@ class EmulatorProject:
         `inject("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
         """
         fault = InjectedFault.parse({"kind": kind, **fields})
-        send_request(self._require_running_endpoint(), FAULTS_PATH, fault.to_json())
+        emulator.send(self._endpoint, emulator.FAULTS_PATH, fault.to_json())
 
     def clear_faults(self) -> None:
         """Remove the faults that no job or request has hit yet."""
-        send_request(self._require_running_endpoint(), FAULTS_PATH, method="DELETE")
+        emulator.send(self._endpoint, emulator.FAULTS_PATH, method="DELETE")
 
-    def _require_running_endpoint(self) -> Endpoint:
+    @property
+    def _endpoint(self) -> Endpoint:
         return require_endpoint(self.data_path)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.running import command
-from vertex_emulator.cli import detached_emulator
-from vertex_emulator.cli.detached_emulator import DetachedEmulator, start_emulator_unless_running
+from vertex_emulator.cli import emulator
+from vertex_emulator.cli.emulator import Started
 from vertex_emulator.errors import StartError
 
 # It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
@@ -54,8 +54,8 @@ def started(data: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
-def start(data: Path, program: str = SERVE, options: Sequence[str] = ()) -> DetachedEmulator:
-    return start_emulator_unless_running(data, options, (sys.executable, "-c", program))
+def start(data: Path, program: str = SERVE, options: Sequence[str] = ()) -> Started:
+    return emulator.start(data, options, (sys.executable, "-c", program))
 
 
 def test_it_has_a_session_and_its_options(data: Path) -> None:
@@ -64,7 +64,7 @@ def test_it_has_a_session_and_its_options(data: Path) -> None:
 
 
 def test_concurrent_callers_start_one_emulator(data: Path) -> None:
-    found: list[DetachedEmulator] = []
+    found: list[Started] = []
     together = threading.Barrier(4)
 
     def ask() -> None:
@@ -101,7 +101,7 @@ def test_an_emulator_that_is_ending_is_waited_for(data: Path) -> None:
     data.mkdir(mode=0o700)
     with (data / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found: list[DetachedEmulator] = []
+        found: list[Started] = []
         thread = threading.Thread(target=lambda: found.append(start(data)))
         thread.start()
         thread.join(0.2)
@@ -130,7 +130,7 @@ def test_a_failed_start_quotes_the_last_line_and_exit_code(data: Path) -> None:
 
 
 def test_an_emulator_without_answer_names_its_log(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detached_emulator, "_START_SECONDS", 0.5)
+    monkeypatch.setattr(emulator, "_START_SECONDS", 0.5)
     with pytest.raises(StartError) as failure:
         start(data, "import time; time.sleep(60)")
     assert str(failure.value).endswith(f"its log is {data / 'emulator.log'}")

@@ -2,13 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vertex_api.names import TERMINAL_STATES
-from vertex_emulator.cli.emulator_requests import send_request
+from vertex_emulator.cli.emulator import job_path, send
 from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, JobFailed
 from vertex_emulator.times import format_time, parse_time
@@ -24,44 +24,43 @@ _VISIBLE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for cod
 
 @dataclass(frozen=True)
 class JobLog:
-    """The log of one job; `send(path, body or None)` sends a request to the emulator or raises EmulatorNotRunning.
+    """The log of one job, given by id or full name, of the emulator that serves the data folder `root`.
 
     `task` (`workerpool0-0`, `service`) and `trial` select one replica and one trial. With `raw`, control characters
     that containers wrote are printed as they are; with `as_json`, a line is an entry as Cloud Logging's API returns it.
     """
 
-    send: Callable[[str, Mapping[str, Any] | None], Any]
+    root: Path
     job: str
     task: str | None = None
     trial: int | None = None
     raw: bool = False
     as_json: bool = False
 
-    def iterate_lines_so_far(self) -> Iterator[str]:
-        """Read the lines written so far. Raises EmulatorError for an unknown job, task or trial."""
-        status = self._fetch_job_status_reply()
-        self._raise_for_unknown_task_or_trial(status["name"], status["log"])
-        for entry in self._iterate_log_entries(status["log"], 0):
-            yield self._render_line(entry)
+    def read(self) -> Iterator[str]:
+        """Read the lines so far. Raises EmulatorNotRunning, and EmulatorError for an unknown job, task or trial."""
+        status = self._fetch_status()
+        for entry in self._entries(status["log"], 0):
+            yield self._render(entry)
 
-    def iterate_lines_to_end_and_raise_unless_succeeded(self) -> Iterator[str]:
+    def follow(self) -> Iterator[str]:
         """Read lines until the job ends, then its state. Raises JobFailed if it did not succeed.
 
-        A restart of the emulator neither ends the log nor repeats lines.
+        A restart of the emulator neither ends the log nor repeats lines. Raises what `read` raises, too.
         """
+        require_endpoint(self.root)
         shown: dict[str, int] = {}
         newest = 0
         outage_since: float | None = None
         while True:
             begin = time.monotonic()
             try:
-                status = self._fetch_job_status_reply()
-                self._raise_for_unknown_task_or_trial(status["name"], status["log"])
-                for entry in self._iterate_log_entries(status["log"], max(newest - _OVERLAP_NS, 0)):
+                status = self._fetch_status()
+                for entry in self._entries(status["log"], max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
                         at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
                         newest = max(newest, at)
-                        yield self._render_line(entry)
+                        yield self._render(entry)
             except EmulatorNotRunning:
                 outage_since = outage_since or time.monotonic()
                 if time.monotonic() - outage_since > _MAX_OUTAGE_SECONDS:
@@ -78,64 +77,47 @@ class JobLog:
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _fetch_job_status_reply(self) -> Any:
-        from urllib.parse import quote
-
-        return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
-
-    def _raise_for_unknown_task_or_trial(self, job_name: str, log_source: Mapping[str, Any]) -> None:
-        tasks, max_trial = log_source["tasks"], log_source["maxTrial"]
+    def _fetch_status(self) -> Any:
+        """Return what the emulator says about the job. Raises EmulatorError for an unknown job, task or trial."""
+        status = self._send(job_path(self.job))
+        name, tasks, max_trial = status["name"], status["log"]["tasks"], status["log"]["maxTrial"]
         if self.task is not None and tasks is not None and self.task not in tasks:
-            raise EmulatorError(f"{job_name} has no task {self.task}; tasks: {', '.join(tasks)}")
+            raise EmulatorError(f"{name} has no task {self.task}; tasks: {', '.join(tasks)}")
         if self.trial is not None and max_trial is not None and not 1 <= self.trial <= max_trial:
             trials = f"its trials are 1 to {max_trial}" if max_trial else "it is no tuning job"
-            raise EmulatorError(f"{job_name} has no trial {self.trial}; {trials}")
+            raise EmulatorError(f"{name} has no trial {self.trial}; {trials}")
+        return status
 
-    def _iterate_log_entries(self, log_source: Mapping[str, Any], since_ns: int) -> Iterator[dict[str, Any]]:
-        terms = [f'resource.labels.job_id="{log_source["job"]}"', f'timestamp>="{format_time(since_ns)}"']
-        trial = self.trial or log_source["trial"]
+    def _send(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        return send(require_endpoint(self.root), path, body)
+
+    def _entries(self, source: Mapping[str, Any], since_ns: int) -> Iterator[dict[str, Any]]:
+        terms = [f'resource.labels.job_id="{source["job"]}"', f'timestamp>="{format_time(since_ns)}"']
+        trial = self.trial or source["trial"]
         if self.task is not None:
             terms.append(f'resource.labels.task_name="{self.task}"')
         if trial is not None:
             terms.append(f'labels."ml.googleapis.com/trial_id"="{trial}"')
         body: dict[str, Any] = {"filter": " AND ".join(terms), "pageSize": _PAGE_SIZE}
         while True:
-            reply = self.send("/v2/entries:list", body)
+            reply = self._send("/v2/entries:list", body)
             yield from reply.get("entries", [])
             if "nextPageToken" not in reply:
                 return
             body["pageToken"] = reply["nextPageToken"]
 
-    def _render_line(self, entry: Mapping[str, Any]) -> str:
+    def _render(self, entry: Mapping[str, Any]) -> str:
         if self.as_json:
             return json.dumps(entry)
         task = entry["resource"]["labels"]["task_name"]
         trial = entry["labels"].get("ml.googleapis.com/trial_id")
         payload = entry.get("jsonPayload")
-        text = entry.get("textPayload", "") if payload is None else _extract_message_or_json(payload)
+        text = entry.get("textPayload", "") if payload is None else _message(payload)
         if not self.raw:
             text = text.translate(_VISIBLE)
         return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
 
 
-def iterate_job_log_lines(
-    data_path: Path,
-    job: str,
-    follow: bool = False,
-    task: str | None = None,
-    trial: int | None = None,
-    raw: bool = False,
-    as_json: bool = False,
-) -> Iterator[str]:
-    """Read the log of a job, given by id or full name; see JobLog for `task`, `trial`, `raw` and `as_json`.
-
-    Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
-    """
-    require_endpoint(data_path)
-    log = JobLog(lambda *call: send_request(require_endpoint(data_path), *call), job, task, trial, raw, as_json)
-    return log.iterate_lines_to_end_and_raise_unless_succeeded() if follow else log.iterate_lines_so_far()
-
-
-def _extract_message_or_json(payload: Mapping[str, Any]) -> str:
+def _message(payload: Mapping[str, Any]) -> str:
     message = payload.get("message")
     return message if isinstance(message, str) else json.dumps(payload, ensure_ascii=False)

@@ -1,0 +1,215 @@
+"""An emulator seen from outside: start one in the background, ask it, inject faults into it, stop it."""
+
+import contextlib
+import fcntl
+import http.client
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import vertex_emulator
+from vertex_emulator import faults
+from vertex_emulator.data_folder import (
+    EXIT_ALREADY_RUNNING,
+    DataFolder,
+    Endpoint,
+    acquire_lock,
+    find_endpoint,
+    is_locked,
+    require_endpoint,
+)
+from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, InvalidFault, StartError
+
+FAULTS_PATH = "/vertex_emulator/faults"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_PROGRAM = (sys.executable, "-m", "vertex_emulator")
+_DEBUG_HINT = (
+    "attach to 127.0.0.1:{port}, and to the following ports for further replicas; if a port is in use, the next\n"
+    "free one is taken. The job's log has the addresses: vertex-emulator logs JOB --task service"
+)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A running emulator; `process` is `None` if it ran already."""
+
+    endpoint: Endpoint
+    process: "subprocess.Popen[bytes] | None"
+
+
+def start(root: Path, serve_options: Sequence[str] = (), program: Sequence[str] = _PROGRAM) -> Started:
+    """Return the emulator that serves a data folder, after starting it with options of `serve` if none does.
+
+    Of several that start one at the same time, one does. Raises StartError with the reason that the emulator gives,
+    and with its exit code.
+    """
+    data = DataFolder.open(root)
+    with (data.root / "start.lock").open("w") as lock, data.emulator_log.open("ab") as log:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        log_start = log.tell()
+        process: subprocess.Popen[bytes] | None = None
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            if endpoint := find_endpoint(data.root):
+                return Started(endpoint, process)
+            if process is None and not is_locked(data.lock):
+                # The address that a killed emulator left would count as the next one's as soon as that has the lock.
+                with contextlib.suppress(StartError), acquire_lock(data.lock):
+                    data.endpoint.unlink(missing_ok=True)
+                process = _detach([*program, "serve", "--data", str(data.root), *serve_options], log)
+            if process is not None and (exit_code := process.poll()) is not None:
+                if exit_code != EXIT_ALREADY_RUNNING:
+                    raise StartError(_last_line(data.emulator_log, log_start), exit_code)
+                process = None  # a `serve` that somebody typed came first, or is about to end
+            time.sleep(0.02)
+        if process is not None:
+            process.kill()
+            process.wait()
+    raise StartError(f"the emulator does not answer after {_START_SECONDS:.0f} s; its log is {data.emulator_log}")
+
+
+def _detach(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]":
+    """Start a process that outlives this one.
+
+    It has a session of its own and all three streams redirected: otherwise a terminal or Pulumi's engine kills it
+    together with its parent, or waits for its pipes to close.
+    """
+    package_folder = Path(vertex_emulator.__file__).parents[1]
+    # `python -m` puts the current folder first on the import path. In a checkout Python imports the emulator from
+    # there; an installed one it finds anywhere, and modules of the user's project may have any name.
+    is_installed = package_folder.name in ("site-packages", "dist-packages")
+    return subprocess.Popen(
+        command,
+        cwd="/" if is_installed else package_folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # what to export
+        stderr=log,
+        start_new_session=True,
+    )
+
+
+def _last_line(log: Path, start: int) -> str:
+    output = log.read_bytes()[start:].decode(errors="replace")
+    last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
+    return last.removeprefix("vertex-emulator: ") or "the emulator ends without a word"
+
+
+def send(
+    endpoint: Endpoint,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    method: str | None = None,
+    timeout_seconds: float = 60,
+) -> Any:
+    """Return the JSON reply to a GET, or to a POST if there is a `body`.
+
+    Raises EmulatorError with the emulator's message, and EmulatorNotRunning.
+    """
+    headers = {"Content-Type": "application/json"}
+    if token := endpoint.read_token():
+        headers["Authorization"] = f"Bearer {token}"
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(endpoint.url + path, data, headers, method=method)
+    # No proxy: the emulator is on this machine, whatever http_proxy says.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=timeout_seconds) as reply:
+            return json.load(reply)
+    except urllib.error.HTTPError as error:
+        answer = json.load(error)
+        if "error" in answer:
+            raise EmulatorError(answer["error"]["message"]) from error
+        return answer
+    except (OSError, http.client.HTTPException) as error:
+        raise EmulatorNotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error
+
+
+def job_path(job: str, part: str = "") -> str:
+    """Return the path of what the emulator tells the command line about a job, given by id or full name."""
+    return f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}{part}"
+
+
+def status(root: Path, as_json: bool = False) -> Iterator[str]:
+    """Render lines about the emulator that runs on a data folder, or a JSON object. Raises EmulatorNotRunning."""
+    endpoint = require_endpoint(root)
+    reply = send(endpoint, "/vertex_emulator/status")
+    readiness = send(endpoint, "/readyz")
+    if as_json:
+        process = {"url": endpoint.url, "pid": endpoint.pid, "version": endpoint.version}
+        yield json.dumps({**process, "docker": readiness, **reply}, indent=2)
+        return
+    counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in reply["jobs"].items())
+    yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
+    yield f"data       {reply['data']}"
+    yield f"docker     {'answers' if readiness['status'] == 'ok' else readiness['reason']}"
+    yield f"replicas   {reply['replicas']['running']} running, room for {reply['replicas']['capacity']}"
+    yield f"network    {reply['network']}"
+    yield f"jobs       {counts or 'none'}"
+    schedules = reply["schedules"]
+    if schedules["active"] or schedules["paused"]:
+        yield f"schedules  {schedules['active']} active, {schedules['paused']} paused"
+    if schedules["clock"]:
+        yield f"clock      of schedules: stands at {schedules['clock']}"
+    for pending in reply["faults"]:
+        yield f"injected   {faults.describe_fault(pending['fault'], pending['remaining'])}"
+
+
+def count_unfinished(endpoint: Endpoint) -> int:
+    """Return how many jobs have not ended, those of trials included. Raises EmulatorError."""
+    return int(send(endpoint, "/vertex_emulator/status")["unfinished"])
+
+
+def stop(root: Path, only_if_idle: bool = False) -> str:
+    """Stop the emulator that runs on a data folder and return a line about it; containers keep running.
+
+    With `only_if_idle` it is left running while jobs are active. Raises EmulatorError if it does not stop.
+    """
+    try:
+        endpoint = require_endpoint(root)
+    except EmulatorNotRunning:
+        return f"no emulator is running on {root}"
+    if only_if_idle and (active := count_unfinished(endpoint)):
+        return f"left running: {active} jobs have not ended"
+    # No signal: in a container, or seen from one, another process may have its number.
+    with contextlib.suppress(EmulatorNotRunning):  # it is ending already
+        send(endpoint, "/vertex_emulator/stop", {})
+    deadline = time.monotonic() + _STOP_SECONDS
+    while time.monotonic() < deadline:
+        if not is_locked(root / "lock"):
+            return "stopped"
+        time.sleep(0.02)
+    raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
+
+
+def inject(root: Path, options: Namespace) -> list[str]:
+    """Inject, list or clear faults as the options of the command say, and render lines for the terminal.
+
+    Raises EmulatorNotRunning, InvalidFault and EmulatorError.
+    """
+    fields = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
+    if (options.list or options.clear) and fields:
+        raise InvalidFault(f"--{'list' if options.list else 'clear'} takes no other option: omit {', '.join(fields)}")
+    if options.json and not options.list:
+        raise InvalidFault("--json needs --list")
+    if options.clear:
+        return [f"cleared {send(require_endpoint(root), FAULTS_PATH, method='DELETE')['cleared']}"]
+    if options.list:
+        pending = send(require_endpoint(root), "/vertex_emulator/status")["faults"]
+        if options.json:
+            return [json.dumps(pending, indent=2)]
+        lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
+        return lines or ["no pending faults"]
+    fault = faults.InjectedFault.parse(fields)
+    send(require_endpoint(root), FAULTS_PATH, fault.to_json())
+    hint = [_DEBUG_HINT.format(port=fault.port or faults.DEFAULT_DEBUG_PORT)] if fault.kind == "debug" else []
+    return [f"injected {faults.describe_fault(fault.to_json(), fault.count)}", *hint]
