@@ -20,7 +20,7 @@ SHARED = (
     "tests/clients/test_gcloud",
     "tests/clients/",
     "tests/components/targets/",
-    "tests/vertex_emulator/web_page/",
+    "tests/vertex_emulator/page/",
 )
 """The tests of each run in one process: they share an emulator, a registry that got a base image, a browser, or a
 package whose import takes a second or more: Google's SDK, or Pulumi's of Google Cloud. The first that fits counts."""

@@ -34,14 +34,13 @@ from vertex_emulator.gcs.files import BucketTree, FolderCopier
 from vertex_emulator.http.authentication import Access
 from vertex_emulator.http.json_responses import build_error_response
 from vertex_emulator.http.security_middleware import SecurityMiddleware
+from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.schedules.schedule_loop import ScheduleLoop
 from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.schedules.schedules_clock import ScheduleClockService
-from vertex_emulator.secret_manager.secret_values import SecretValues
+from vertex_emulator.secrets import SecretValues
 from vertex_emulator.times import format_time, now_ns
-from vertex_emulator.web_page.copyable_command_page import CopyableCommandPage
-from vertex_emulator.web_page.routes import Page
 
 _log = logging.getLogger("vertex_emulator.http")
 
@@ -89,8 +88,7 @@ class App:
                 ScheduleService(self.database, self.job_service, self.schedule_loop.wake_or_start_if_needed),
                 ScheduleClockService(self.database, self.schedule_loop.wake_or_start_if_needed),
             ),
-            *Page(self.database, self.executor, self.data.buckets).build_routes(),
-            CopyableCommandPage(self.database, self.data.root).build_route(),
+            *Page(self.database, self.executor, self.data).routes(),
             Route("/healthz", self._respond_with_health),
             Route("/readyz", self._try_database_and_executor_and_respond_with_readiness),
             *gcs_routes.build(self.data.buckets, self.data.uploads, self.data.object_metadata),

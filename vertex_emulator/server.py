@@ -22,7 +22,7 @@ from vertex_api import __version__
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock
 from vertex_emulator.database import Database
-from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
+from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.authentication import Access, read_or_create_token
 from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener
@@ -33,8 +33,7 @@ from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
-from vertex_emulator.secret_manager.secret_values import SecretValues
-from vertex_emulator.secret_manager.server_for_containers import SecretServerForContainers
+from vertex_emulator.secrets import SecretServer, SecretValues
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0
@@ -96,17 +95,17 @@ def _run_server(
     executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
     token = read_or_create_token(data.token)
-    secrets = SecretServerForContainers(database, executor, SecretValues(data.secrets), token)
-    debugging = DebugPortForwarding(database, executor)
+    secrets = SecretServer(database, executor, SecretValues(data.secrets), token)
+    debug_ports = DebugPorts(database, executor)
     scheduler = Scheduler(
         database,
         executor,
         data,
         queue,
         capacity,
-        secrets.ensure_serving_and_build_secret_variables,
-        debugging.open_ports_and_log_addresses,
-        debugging.close_ports_of_job,
+        secrets.variables,
+        debug_ports.open,
+        debug_ports.close,
     )
     allowed_host = host if allow_remote else None
     app = App(database, executor, data, capacity, scheduler.wake, Access(token), endpoint.url, allowed_host)
@@ -115,8 +114,8 @@ def _run_server(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # Whoever finds the endpoint may use the other ports too.
-            secrets.start_serving_on_earlier_address_if_any()
-            debugging.reopen_ports_of_running_jobs()
+            secrets.resume()
+            debug_ports.resume()
             endpoint.write(data.endpoint)
             scheduler.start()
             app.schedule_loop.start_if_needed()

@@ -54,7 +54,7 @@ def test_the_wheel_holds_the_three_rooms_only() -> None:
         names = {name for name in archive.namelist() if not name.startswith(INFO)}
     assert names == expected
     assert {f"{package}/py.typed" for package in ROOMS.values()} <= names
-    assert {"vertex_training/schema/stack.schema.json", "vertex_emulator/web_page/assets/page.html"} <= names
+    assert {"vertex_training/schema/stack.schema.json", "vertex_emulator/page/assets/page.html"} <= names
     assert "vertex_api/estimates/prices.json" in names
 
 

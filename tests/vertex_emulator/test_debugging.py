@@ -31,10 +31,10 @@ from tests.vertex_emulator.running import (
 )
 from tests.vertex_emulator.test_python_packages import BUCKET
 from tests.vertex_emulator.test_python_packages import pool as package_pool
+from vertex_emulator import debugging
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Replica
-from vertex_emulator.debugging import debug_port_forwarding
-from vertex_emulator.debugging.debug_port_forwarding import DebugPortForwarding
+from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT
 from vertex_emulator.replicas.executor_protocol import Executor
 
@@ -228,14 +228,14 @@ MESSAGE = b"Content-Length: 2\r\n\r\n{}"
 @contextlib.contextmanager
 def forwarded(listening: socket.socket, replica: ReplicaInMemory) -> Iterator[None]:
     """Relay the connections of a listening socket to a replica while the block runs."""
-    forwarding = DebugPortForwarding(cast("Database", None), cast("Executor", replica))
-    listener = debug_port_forwarding._Listener(Replica(0, 0), listening)
-    forwarding._listeners["1"] = {"workerpool0-0": listener}
-    forwarding._accept_in_thread("1", listener)
+    debug_ports = DebugPorts(cast("Database", None), cast("Executor", replica))
+    listener = debugging._Listener(Replica(0, 0), listening)
+    debug_ports._listeners["1"] = {"workerpool0-0": listener}
+    threading.Thread(target=debug_ports._accept, args=("1", listener), daemon=True).start()
     try:
         yield
     finally:
-        forwarding.close_ports_of_job("1")
+        debug_ports.close("1")
 
 
 def resetting(source_port: int, port: int) -> socket.socket:
@@ -327,7 +327,7 @@ def test_a_port_outlives_a_lack_of_files(monkeypatch: pytest.MonkeyPatch) -> Non
                 raise OSError(failure, "scarce")
             return super().accept()
 
-    monkeypatch.setattr(debug_port_forwarding, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(debugging, "_RETRY_SECONDS", 0.0)
     listening = Scarce()
     listening.bind(("127.0.0.1", 0))
     listening.listen()

@@ -17,8 +17,8 @@ from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.database import Database, jobs
 from vertex_emulator.database import trials as trial_table
 from vertex_emulator.database.records import SUCCEEDED
+from vertex_emulator.page import jobs as page_jobs
 from vertex_emulator.scheduling import study_and_trial_stopping
-from vertex_emulator.web_page.job_list import build_job_list_reply, parse_job_query
 
 FEW, MANY = 300, 3000
 
@@ -64,11 +64,11 @@ def api_page(database: Database, **query: str) -> list[str]:
     return [job["labels"]["number"] for job in jobs.list_jobs(CUSTOM_JOB, LOCATION, request).get("customJobs", [])]
 
 
-def web_page(database: Database) -> int:
-    return len(build_job_list_reply(database, parse_job_query(QueryParams()))["jobs"])
+def listed_page(database: Database) -> int:
+    return len(page_jobs.search(database, page_jobs.Query.parse(QueryParams()))["jobs"])
 
 
-@pytest.mark.parametrize("work", [api_page, web_page, lambda database: api_page(database, filter="displayName:*")])
+@pytest.mark.parametrize("work", [api_page, listed_page, lambda database: api_page(database, filter="displayName:*")])
 def test_a_page_costs_the_same_among_many_jobs(
     few_and_many: tuple[Database, Database], work: Callable[[Database], object]
 ) -> None:

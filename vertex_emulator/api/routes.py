@@ -34,7 +34,7 @@ from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resources import with_api_version
 from vertex_emulator.schedules.schedule_service import ScheduleService
 from vertex_emulator.schedules.schedules_clock import ScheduleClockService
-from vertex_emulator.secret_manager.secret_values import SecretValues
+from vertex_emulator.secrets import SecretValues
 
 _COLLECTIONS = (*KINDS, "models")
 _PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})/{ID_PATTERN})?"
@@ -79,7 +79,7 @@ def build_routes(
         _create_route(
             "GET",
             "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access",
-            secrets.access_secret_version,
+            secrets.access,
         ),
         Route("/{path:path}", _raise_unserved_path_error, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]

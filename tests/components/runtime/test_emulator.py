@@ -25,7 +25,7 @@ from vertex_training.runtime.emulator import REMOTE_VARIABLE, SECRETS_FILE, find
 from tests.ports import reserve_port
 from vertex_api.client import Endpoint
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.secret_manager.secret_values import SecretValues
+from vertex_emulator.secrets import SecretValues
 
 VERSION = "1.2.3"
 
@@ -380,4 +380,4 @@ def test_each_project_has_its_own_secrets(file: Path) -> None:
 def test_the_emulator_reads_what_is_stored(file: Path) -> None:
     replace_secrets("p", {"token": "a"})
     values = SecretValues(DataFolder(file.parent).secrets)
-    assert values.access_secret_version("p", "token", "latest")["payload"]["data"] == "YQ=="
+    assert values.access("p", "token", "latest")["payload"]["data"] == "YQ=="

@@ -16,11 +16,11 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.events import plain, records
 from tests.vertex_emulator.jobs import custom_job as job_record
+from tests.vertex_emulator.page.test_live_page import address
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
 from tests.vertex_emulator.test_studies import study
-from tests.vertex_emulator.web_page.test_live_page import address
 from vertex_emulator.database.records import SUCCEEDED
-from vertex_emulator.web_page.copyable_command_page import render_shell_or_logs_command_page
+from vertex_emulator.page.routes import render_shell
 
 Visit = Callable[..., Page]
 IMG = "</script><img data-theirs src=//evil.example/x onerror=window.taken=1><svg data-theirs onload=window.taken=2>"
@@ -247,7 +247,7 @@ def run_in_shell(text: str, folder: Path) -> list[str]:
 def test_a_copied_command_has_the_shown_words(browser: Browser, tmp_path: Path, name: str) -> None:
     spec = job_record().spec | {"displayName": name}
     for verb, state in (("shell", "JOB_STATE_RUNNING"), ("logs", SUCCEEDED)):
-        html = render_shell_or_logs_command_page(job_record(spec, state=state), "workerpool0-0", Path("/data") / name)
+        html = render_shell(job_record(spec, state=state), "workerpool0-0", Path("/data") / name)
         page = browser.new_page()
         page.set_content(html)
         copied = page.locator("code.command").inner_text()

@@ -12,9 +12,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from tests.vertex_emulator.page.test_live_page import address
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import REPORT, study
-from tests.vertex_emulator.web_page.test_live_page import address
 
 Visit = Callable[..., Page]
 BUCKET = "scalars"

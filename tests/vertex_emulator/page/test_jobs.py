@@ -1,28 +1,109 @@
-"""What the page is given of one job, on a machine in memory."""
+"""Jobs as the page shows them: the list of all with its pages, search and states, and what it is given of one."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import QueryParams
 
-from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
+from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.pipelines import CUSTOM_TASK
-from vertex_emulator.database.records import RUNNING, Replica
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import FAILED, RUNNING, Replica, Trial
 from vertex_emulator.database.trials import Trials
-from vertex_emulator.web_page.job_view import JobViewBuilder
+from vertex_emulator.errors import ApiError
+from vertex_emulator.page import jobs
+from vertex_emulator.page.jobs import JobViews
 
 
 @pytest.fixture
-def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    clock = Clock()
-    use_clock(clock, monkeypatch)
-    emulator = Emulator(tmp_path / "data", Machine(clock))
-    yield emulator
-    emulator.database.close()
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "emulator.db")
+    yield database
+    database.close()
+
+
+def add(database: Database, *names: str, state: str | None = None) -> None:
+    with database.write() as transaction:
+        for name in names:
+            spec = {**custom_job_spec(), "displayName": name}
+            job = transaction.jobs.add(name, CUSTOM_JOB, LOCATION, spec)
+            if state:
+                transaction.jobs.update(job, state=state)
+
+
+def ask(database: Database, query: str = "") -> dict[str, Any]:
+    return jobs.search(database, jobs.Query.parse(QueryParams(query)))
+
+
+def found_names(database: Database, query: str) -> list[str]:
+    return [job["displayName"] for job in ask(database, query)["jobs"]]
+
+
+def test_pages_give_every_job_once_the_newest_first(database: Database) -> None:
+    made = [f"job {i}" for i in range(2 * jobs.PAGE_SIZE + 1)]
+    add(database, *made)
+    seen: list[str] = []
+    before = ""
+    pages = 0
+    while pages == 0 or before:
+        found = ask(database, f"before={before}")
+        seen += [job["displayName"] for job in found["jobs"]]
+        before = found["next"] or ""
+        pages += 1
+    assert seen == made[::-1]
+    assert pages == 3
+
+
+def test_full_last_page_has_no_next(database: Database) -> None:
+    add(database, *[f"job {i}" for i in range(jobs.PAGE_SIZE)])
+    assert ask(database)["next"] is None
+
+
+def test_search_continues_where_it_stopped(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_MAX_SCANNED", 10)
+    add(database, "needle", *[f"hay {i}" for i in range(15)])
+    first = ask(database, "text=needle")
+    assert first["jobs"] == []
+    rest = ask(database, f"text=needle&before={first['next']}")
+    assert ([job["displayName"] for job in rest["jobs"]], rest["next"]) == (["needle"], None)
+
+
+def test_jobs_are_found_by_name_id_and_state(database: Database) -> None:
+    add(database, "Vision A", "speech")
+    add(database, "vision b", state=RUNNING)
+    add(database, "vision c", state=FAILED)
+    assert found_names(database, "text=VISION") == ["vision c", "vision b", "Vision A"]
+    assert found_names(database, "text=customJobs/speech") == ["speech"]
+    assert found_names(database, "state=active") == ["vision b", "speech", "Vision A"]
+    assert found_names(database, "text=vision&state=failed") == ["vision c"]
+
+
+def test_jobs_requested_by_id_must_match_filters(database: Database) -> None:
+    add(database, "a", "b")
+    assert found_names(database, "id=a&id=gone&id=b") == ["a", "b"]
+    assert found_names(database, "id=a&id=b&text=b") == ["b"]
+    assert found_names(database, "id=a&state=succeeded") == []
+
+
+def test_study_counts_ended_trials_and_hides_their_jobs(database: Database) -> None:
+    with database.write() as transaction:
+        transaction.jobs.add("7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9})
+        for number, state in enumerate(("SUCCEEDED", "INFEASIBLE", "ACTIVE"), 1):
+            transaction.jobs.add(f"7{number}", CUSTOM_JOB, LOCATION, custom_job_spec(), study="7", trial=number)
+            transaction.trials.add(Trial("7", number, state, {}, f"7{number}"))  # type: ignore[arg-type]
+    assert [(job["id"], job["trials"]) for job in ask(database)["jobs"]] == [("7", {"ended": 2, "most": 9})]
+    assert ask(database, "id=71")["jobs"] == []
+
+
+@pytest.mark.parametrize("query", ["state=done", "before=x", "before=-1", "before=²", f"before={10**30}"])
+def test_invalid_query_is_rejected_by_name(query: str) -> None:
+    with pytest.raises(ApiError, match=query.partition("=")[0]):
+        jobs.Query.parse(QueryParams(query))
 
 
 def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
@@ -30,9 +111,7 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViewBuilder(emulator.database, emulator.machine, emulator.data.buckets).build_job_view_or_none(
-        kind.collection, job_id
-    )
+    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).get(kind.collection, job_id)
     assert found is not None
     return found
 
@@ -89,10 +168,10 @@ def test_trial_job_names_its_study_and_shares_log(emulator: Emulator) -> None:
 def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator.machine.program = reports
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec(trials=3, parallel=1))
-    views = JobViewBuilder(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
 
     def curves() -> list[Any]:
-        shown = views.build_job_view_or_none(HYPERPARAMETER_TUNING_JOB.collection, study)
+        shown = views.get(HYPERPARAMETER_TUNING_JOB.collection, study)
         assert shown is not None
         return [trial["curve"]["values"]["acc"] for trial in shown["study"]["trials"]]
 
@@ -118,6 +197,6 @@ def test_pipeline_links_to_job_of_its_task(emulator: Emulator) -> None:
 
 def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
-    views = JobViewBuilder(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):
-        assert views.build_job_view_or_none(collection, job) is None
+        assert views.get(collection, job) is None

@@ -1,7 +1,8 @@
-"""Debian's Chromium, driven by Playwright."""
+"""Debian's Chromium, driven by Playwright, and an emulator in memory."""
 
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import (
@@ -15,6 +16,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.running import PATIENCE_SECONDS
 
 FLAGS = (
@@ -96,3 +98,12 @@ def visit(window: BrowserContext) -> Iterator[Callable[..., Page]]:
         page.close()
     assert wrong == []
     assert [url for url in asked if not url.startswith("http://127.0.0.1:")] == []
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    clock = Clock()
+    use_clock(clock, monkeypatch)
+    emulator = Emulator(tmp_path / "data", Machine(clock))
+    yield emulator
+    emulator.database.close()

@@ -1,4 +1,4 @@
-"""Listens on a loopback port for each debugged replica, and forwards connections of the own user and root to it."""
+"""The loopback ports on which debuggers reach replicas: one a replica, for the own user and root."""
 
 import contextlib
 import errno
@@ -7,21 +7,22 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import RUNNING, Job, Replica
-from vertex_emulator.debugging.connection_relay import relay_connection
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.faults import DEFAULT_DEBUG_PORT
 from vertex_emulator.http.peer_user import can_identify_local_users, peer_user
 from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, READY_SOCKET_NAME, list_debugged_replicas
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.executor_protocol import STDERR, ByteStream, Executor
 
 _HOST = "127.0.0.1"
 _MAX_PORT = 65535
 _CLOSED = (errno.EBADF, errno.EINVAL)
 _RETRY_SECONDS = 0.1
+_CHUNK = 1 << 16
 # What every message of a debugger begins with (Debug Adapter Protocol, "Base Protocol"), and no request of a browser.
 _MESSAGE_BEGIN = b"content-"
 _MESSAGE_SECONDS = 120.0
@@ -37,7 +38,7 @@ class _Listener:
 
 
 @dataclass
-class DebugPortForwarding:
+class DebugPorts:
     """The ports of all debugged replicas of an emulator, with a thread that accepts connections at each."""
 
     database: Database
@@ -45,7 +46,7 @@ class DebugPortForwarding:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listeners: dict[str, dict[str, _Listener]] = field(default_factory=dict)
 
-    def open_ports_and_log_addresses(self, job: Job) -> None:
+    def open(self, job: Job) -> None:
         """Open a port for each debugged replica of a job unless it has one, and write the addresses to the job's log.
 
         Replica N gets the N-th port from that of the fault on, or the next free one.
@@ -60,24 +61,24 @@ class DebugPortForwarding:
                 if replica.task_name in listeners:
                     listeners[replica.task_name].replica = replica
                     continue
-                listener = listeners[replica.task_name] = _Listener(replica, _listen_on_first_free_port(port))
+                listener = listeners[replica.task_name] = _Listener(replica, _listen(port))
                 used_port = listener.socket.getsockname()[1]
                 port = used_port + 1
-                self._accept_in_thread(job.id, listener)
+                _start(self._accept, job.id, listener, name="debugger")
                 waits = "; it waits for one" if job.fault.wait else ""
-                self._log_service_message(
-                    job.id, f"Attach a debugger to {replica.task_name} at {_HOST}:{used_port}{waits}."
-                )
+                with self.database.write() as transaction:
+                    text = f"Attach a debugger to {replica.task_name} at {_HOST}:{used_port}{waits}."
+                    transaction.jobs.log(job.id, text)
 
-    def reopen_ports_of_running_jobs(self) -> None:
+    def resume(self) -> None:
         """Open the ports of the jobs that run already, after a restart of the emulator."""
         with self.database.read() as transaction:
             jobs = [transaction.jobs.get(job_id) for job_id in transaction.jobs.unfinished()]
         for job in jobs:
             if job is not None and job.state == RUNNING:
-                self.open_ports_and_log_addresses(job)
+                self.open(job)
 
-    def close_ports_of_job(self, job_id: str) -> None:
+    def close(self, job_id: str) -> None:
         """Close the ports of a job; do nothing if it has none."""
         with self._lock:
             listeners = self._listeners.pop(job_id, {})
@@ -85,12 +86,7 @@ class DebugPortForwarding:
             listener.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
             listener.socket.close()
 
-    def _accept_in_thread(self, job_id: str, listener: _Listener) -> None:
-        threading.Thread(
-            target=self._accept_connections_of_own_user_or_root, args=(job_id, listener), daemon=True, name="debugger"
-        ).start()
-
-    def _accept_connections_of_own_user_or_root(self, job_id: str, listener: _Listener) -> None:
+    def _accept(self, job_id: str, listener: _Listener) -> None:
         while True:
             try:
                 client, _ = listener.socket.accept()
@@ -103,29 +99,28 @@ class DebugPortForwarding:
                 _log.warning("a debugger of another user was refused at job %s", job_id)
                 client.close()
                 continue
-            threading.Thread(
-                target=self._relay_to_replica, args=(client, job_id, listener), daemon=True, name="relay"
-            ).start()
+            _start(self._connect, client, job_id, listener, name="relay")
 
-    def _relay_to_replica(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
+    def _connect(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
         task = listener.replica.task_name
         try:
-            if not _sends_debugger_message(client):
+            if not _is_debugger(client):
                 _log.warning("a client that is no debugger was refused at job %s", job_id)
                 return
-            stream = self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT, READY_SOCKET_NAME)
-            relay_connection(client, stream)
+            relay(client, self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT, READY_SOCKET_NAME))
         except (EmulatorError, OSError) as error:
             _log.warning("the debugger of %s of job %s is not connected: %s", task, job_id, error)
         finally:
             client.close()
 
-    def _log_service_message(self, job_id: str, text: str) -> None:
-        with self.database.write() as transaction:
-            transaction.jobs.log(job_id, text)
+
+def _start(target: Callable[..., None], *args: object, name: str) -> threading.Thread:
+    thread = threading.Thread(target=target, args=args, daemon=True, name=name)
+    thread.start()
+    return thread
 
 
-def _listen_on_first_free_port(first_port: int) -> socket.socket:
+def _listen(first_port: int) -> socket.socket:
     """Listen on the first free port from `first_port` on, else on any."""
     for candidate in range(first_port, _MAX_PORT + 1):
         with contextlib.suppress(OSError):
@@ -133,7 +128,15 @@ def _listen_on_first_free_port(first_port: int) -> socket.socket:
     return socket.create_server((_HOST, 0))
 
 
-def _sends_debugger_message(client: socket.socket) -> bool:
+def _is_own_user(client: socket.socket) -> bool:
+    """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
+    user_id = peer_user(client)
+    if user_id is None:
+        return not can_identify_local_users()
+    return user_id in (os.geteuid(), 0)
+
+
+def _is_debugger(client: socket.socket) -> bool:
     """Return whether a client begins as a debugger does, and leave what it sends. Raises OSError.
 
     debugpy takes the head of any HTTP request for that of a message, and whatever page the user's browser shows can
@@ -145,9 +148,25 @@ def _sends_debugger_message(client: socket.socket) -> bool:
     return bool(begin) and _MESSAGE_BEGIN.startswith(begin)
 
 
-def _is_own_user(client: socket.socket) -> bool:
-    """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
-    user_id = peer_user(client)
-    if user_id is None:
-        return not can_identify_local_users()
-    return user_id in (os.geteuid(), 0)
+def relay(client: socket.socket, stream: ByteStream) -> None:
+    """Copy bytes in both directions until either end closes its connection; then both are closed."""
+
+    def send() -> None:
+        with contextlib.suppress(OSError):
+            while data := client.recv(_CHUNK):
+                stream.write(data)
+            stream.close_input()
+
+    sender = _start(send, name="relay to container")
+    try:
+        with contextlib.suppress(OSError):
+            for kind, data in stream.iterate_output_with_stream_numbers():
+                if kind == STDERR:
+                    _log.warning("%s", data.decode(errors="replace").strip())
+                else:
+                    client.sendall(data)
+    finally:
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+        sender.join()
+        stream.close()

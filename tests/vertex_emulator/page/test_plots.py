@@ -1,4 +1,4 @@
-"""The scalars of jobs, studies and pipelines as the page asks for them, on a machine in memory."""
+"""What the page draws: a study, and the scalars of jobs, studies and pipelines, on a machine in memory."""
 
 import json
 import math
@@ -12,16 +12,17 @@ from starlette.responses import JSONResponse
 
 from tests.vertex_emulator.events import add_to_file, plain, raw_records, records, tensor
 from tests.vertex_emulator.fakes import Emulator
-from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
-from tests.vertex_emulator.web_page.test_job_view import create, emulator
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
+from tests.vertex_emulator.page.test_jobs import create
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.curves import MAX_RECORD_BYTES, CurveCache
+from vertex_emulator.database.records import RUNNING, Job, Trial
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.files import BucketTree
-from vertex_emulator.web_page import scalars_view
+from vertex_emulator.page import plots
+from vertex_emulator.page.plots import ThinnedTrial
 
-__all__ = ["emulator"]
 BASE = {"outputUriPrefix": "gs://logs/run"}
 NAME = "events.out.tfevents.1.host"
 WORST = """
@@ -40,7 +41,7 @@ print(time.process_time() - used, (resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 def view(emulator: Emulator, job_id: str, *tags: str) -> dict[str, Any]:
     cache = CurveCache(BucketTree(emulator.data.buckets))
-    return scalars_view.build_scalars_view(emulator.database, cache, emulator.job(job_id), tags)
+    return plots.scalars(emulator.database, cache, emulator.job(job_id), tags)
 
 
 def write(emulator: Emulator, run: str, *events: Any) -> None:
@@ -77,7 +78,7 @@ def test_the_latest_trials_of_a_study_are_runs(emulator: Emulator, monkeypatch: 
     assert [(line["run"], line["values"]) for line in found["lines"]] == [
         (f"trial-{number}/train", [float(number)]) for number in (1, 2, 3)
     ]
-    monkeypatch.setattr(scalars_view, "MAX_TRIALS", 2)
+    monkeypatch.setattr(plots, "MAX_TRIALS", 2)
     assert (view(emulator, study)["runs"], view(emulator, study)["left_out"]) == (["trial-2/train", "trial-3/train"], 1)
 
 
@@ -121,7 +122,7 @@ def test_lying_events_are_valid_json(emulator: Emulator) -> None:
 
 
 def test_an_answer_has_a_limited_number_of_lines(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scalars_view, "MAX_LINES", 5)
+    monkeypatch.setattr(plots, "MAX_LINES", 5)
     job = create(emulator, CUSTOM_JOB, custom_job_spec(baseOutputDirectory=BASE))
     for run in range(4):
         write(emulator, f"logs/{run}", plain("loss", 1, 0.5), plain("rate", 1, 0.5))
@@ -141,3 +142,96 @@ def test_the_worst_records_take_bounded_work(tmp_path: Path, member: bytes) -> N
     seconds, more_bytes = map(float, done.stdout.split())
     assert seconds < 3  # of the processor; 0.2 measured
     assert more_bytes < 100e6  # 50 MB measured
+
+
+PARAMETERS = [
+    {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},
+    {
+        "parameterId": "kind",
+        "categoricalValueSpec": {"values": ["deep", "wide"]},
+        "conditionalParameterSpecs": [
+            {
+                "parentCategoricalValues": {"values": ["deep"]},
+                "parameterSpec": {"parameterId": "layers", "integerValueSpec": {"minValue": 1, "maxValue": 9}},
+            }
+        ],
+    },
+]
+
+
+def study(goals: dict[str, str]) -> Job:
+    metrics = [{"metricId": name, "goal": goal} for name, goal in goals.items()]
+    spec = {
+        "displayName": "s",
+        "maxTrialCount": 9,
+        "studySpec": {"metrics": metrics, "parameters": PARAMETERS},
+        "trialJobSpec": {},
+    }
+    return Job("1", 1, HYPERPARAMETER_TUNING_JOB, LOCATION, spec, RUNNING, created=0, updated=0)
+
+
+def measured(step: int, **values: float) -> dict[str, Any]:
+    metrics = [{"metricId": name, "value": value} for name, value in values.items()]
+    return {"stepCount": step, "elapsedDuration": f"{step / 2}s", "metrics": metrics}
+
+
+def trial(number: int, measurements: list[dict[str, Any]]) -> Trial:
+    return Trial("1", number, "SUCCEEDED", {"rate": 0.1}, f"j{number}", 0, 10**9, tuple(measurements), measurements[-1])
+
+
+def study_view(job: Job, trials: list[Trial]) -> dict[str, Any]:
+    most = plots.max_points(len(trials))
+    return plots.study(job, [ThinnedTrial.thin(each, most) for each in trials])
+
+
+def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
+    shown = study_view(study({"loss": "MINIMIZE"}), [])["parameters"]
+    assert [(found["id"], found["type"], found["parent"]) for found in shown] == [
+        ("rate", "DOUBLE", None),
+        ("kind", "CATEGORICAL", None),
+        ("layers", "INTEGER", "kind"),
+    ]
+    assert (shown[0]["scale"], shown[0]["min"], shown[0]["max"]) == ("UNIT_LOG_SCALE", 0.001, 1.0)
+    assert shown[1]["values"] == ["deep", "wide"]
+    assert (shown[2]["min"], shown[2]["max"]) == (1.0, 9.0)
+
+
+def test_best_trials_follow_goal_of_each_metric() -> None:
+    trials = [trial(1, [measured(1, loss=1.0, size=9.0)]), trial(2, [measured(1, loss=2.0, size=1.0)])]
+    trials.append(trial(3, [measured(1, loss=3.0, size=2.0)]))
+    assert study_view(study({"loss": "MINIMIZE"}), trials)["best"] == ["1"]
+    assert study_view(study({"loss": "MAXIMIZE"}), trials)["best"] == ["3"]
+    assert study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
+
+
+def test_safety_threshold_is_shown_and_limits_best_trials() -> None:
+    job = study({"loss": "MINIMIZE", "heat": "MINIMIZE"})
+    job.spec["studySpec"]["metrics"][1]["safetyConfig"] = {"safetyThreshold": 5.0}
+    trials = [trial(1, [measured(1, loss=1.0, heat=9.0)]), trial(2, [measured(1, loss=2.0, heat=1.0)])]
+    shown = study_view(job, trials)
+    assert [(metric["id"], metric["threshold"]) for metric in shown["metrics"]] == [("loss", None), ("heat", 5.0)]
+    assert shown["best"] == ["2"]
+
+
+def test_curve_has_gap_where_metric_is_missing() -> None:
+    trials = [trial(1, [measured(1, loss=1.0), measured(2, size=3.0), measured(3, loss=0.5, size=2.0)])]
+    curve = study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
+    assert curve == {
+        "measured": 3,
+        "steps": [1, 2, 3],
+        "seconds": [0.5, 1.0, 1.5],
+        "values": {"loss": [1.0, None, 0.5], "size": [None, 3.0, 2.0]},
+    }
+
+
+def test_thinned_curve_keeps_its_last_point() -> None:
+    trials = [trial(1, [measured(step, loss=1.0) for step in range(1, 1001)])]
+    curve = study_view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
+    assert 200 < len(curve["steps"]) <= 300
+    assert (curve["steps"][-1], curve["measured"]) == (1000, 1000)
+
+
+def test_curves_of_long_study_stay_small() -> None:
+    trials = [trial(number, [measured(step, loss=1.0) for step in range(1, 101)]) for number in range(1, 1001)]
+    shown = study_view(study({"loss": "MINIMIZE"}), trials)["trials"]
+    assert sum(len(found["curve"]["steps"]) for found in shown) <= 20_000

@@ -11,10 +11,13 @@ import pytest
 import requests
 
 from tests.vertex_emulator.api.test_http import absent
+from tests.vertex_emulator.jobs import custom_job as job_record
+from tests.vertex_emulator.jobs import custom_job_spec
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
-from vertex_emulator.web_page.static_assets import FOLDER
+from vertex_emulator.database.records import SUCCEEDED
+from vertex_emulator.page.routes import ASSETS, render_shell
 
-OWN = sorted(path for path in FOLDER.iterdir() if path.suffix in (".js", ".css", ".html"))
+OWN = sorted(path for path in ASSETS.iterdir() if path.suffix in (".js", ".css", ".html"))
 MOST_BYTES = 400_000
 
 
@@ -61,11 +64,11 @@ def test_only_assets_are_served_as_such(shared: RunningEmulator, path: str) -> N
 
 
 def test_page_is_small_and_vendored_code_has_licences() -> None:
-    files = [path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css", ".html", ".svg")]
+    files = [path for path in ASSETS.rglob("*") if path.suffix in (".js", ".css", ".html", ".svg")]
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
-    packages = [folder for folder in (FOLDER / "vendor").iterdir() if folder.is_dir()]
+    packages = [folder for folder in (ASSETS / "vendor").iterdir() if folder.is_dir()]
     assert {folder.name for folder in packages} == {"htm", "uplot"}
-    told = (FOLDER / "vendor/README.md").read_text()
+    told = (ASSETS / "vendor/README.md").read_text()
     for folder in packages:
         assert (folder / "LICENSE").is_file()
         assert f"| `{folder.name}` |" in told
@@ -138,3 +141,16 @@ def test_closed_page_is_forgotten_quietly(own: RunningEmulator) -> None:
     own.ended(own.create(custom_job({**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}})))
     assert own.end() == 0
     assert "Traceback" not in (own.data.parent / "data.log").read_text()
+
+
+def test_names_of_jobs_are_escaped() -> None:
+    spec = custom_job_spec() | {"displayName": "<script>alert(1)</script>"}
+    page = render_shell(job_record(spec), "workerpool0-0", Path("/a & b"))
+    assert "<script" not in page and "&lt;script&gt;alert(1)" in page
+    assert "vertex-emulator shell 42 --task workerpool0-0 --data &#x27;/a &amp; b&#x27;</code>" in page
+
+
+def test_an_ended_job_s_page_leads_to_its_log() -> None:
+    page = render_shell(job_record(state=SUCCEEDED), "workerpool0-0", Path("/data"))
+    assert "is in state JOB_STATE_SUCCEEDED" in page
+    assert "vertex-emulator logs 42 --task workerpool0-0 --data /data</code>" in page and " shell 42" not in page

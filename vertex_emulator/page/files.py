@@ -17,15 +17,15 @@ MAX_LISTED = 1000
 _KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}
 
 
-def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
+def list_folder(buckets: Path, uri: str) -> dict[str, Any]:
     """Return the content of the folder of a gs:// URI (`gs://` for the buckets), folders first. Raises ApiError.
 
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file, link or special, `size` in
     bytes, `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    tree = BucketTree(buckets_folder)
+    tree = BucketTree(buckets)
     number = 0
-    with _translate_errors_to_api_errors(tree, uri, "folder"), tree.scan(uri) as entries:
+    with _errors_refused(tree, uri, "folder"), tree.scan(uri) as entries:
 
         def count_and_key(entry: os.DirEntry[str]) -> tuple[bool, str]:
             nonlocal number
@@ -34,7 +34,7 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
 
         shown = heapq.nsmallest(MAX_LISTED, entries, key=count_and_key)
         base = uri if uri == ROOT else f"{uri.rstrip('/')}/"
-        rows = [_serialize_entry_unless_deleted(base, entry) for entry in shown]
+        rows = [_entry_json(base, entry) for entry in shown]
         return {
             "uri": uri,
             "path": str(tree.path(uri)),
@@ -43,26 +43,7 @@ def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
         }
 
 
-def open_bucket_file(buckets_folder: Path, uri: str) -> FileIO:
-    """Open the file of a gs:// URI. Raises ApiError."""
-    tree = BucketTree(buckets_folder)
-    with _translate_errors_to_api_errors(tree, uri, "file"):
-        return tree.open(uri)
-
-
-@contextlib.contextmanager
-def _translate_errors_to_api_errors(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
-    """Raise ApiError for a URI that is invalid or names nothing of this kind."""
-    try:
-        yield
-    except InvalidBucketUri as error:
-        raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
-    except OSError as error:
-        message = f"There is no {kind} {uri} ({tree.path(uri)}): {error.strerror}."
-        raise ApiError("NOT_FOUND", message) from error
-
-
-def _serialize_entry_unless_deleted(base_uri: str, entry: os.DirEntry[str]) -> dict[str, Any] | None:
+def _entry_json(base_uri: str, entry: os.DirEntry[str]) -> dict[str, Any] | None:
     """Return an entry of a folder, None if it was deleted meanwhile.
 
     A name that is not UTF-8 is escaped and has an empty `uri`: no URI can name it.
@@ -78,3 +59,22 @@ def _serialize_entry_unless_deleted(base_uri: str, entry: os.DirEntry[str]) -> d
         "size": status.st_size,
         "modified": format_time(status.st_mtime_ns),
     }
+
+
+def open_file(buckets: Path, uri: str) -> FileIO:
+    """Open the file of a gs:// URI. Raises ApiError."""
+    tree = BucketTree(buckets)
+    with _errors_refused(tree, uri, "file"):
+        return tree.open(uri)
+
+
+@contextlib.contextmanager
+def _errors_refused(tree: BucketTree, uri: str, kind: str) -> Iterator[None]:
+    """Raise ApiError for a URI that is invalid or names nothing of this kind."""
+    try:
+        yield
+    except InvalidBucketUri as error:
+        raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
+    except OSError as error:
+        message = f"There is no {kind} {uri} ({tree.path(uri)}): {error.strerror}."
+        raise ApiError("NOT_FOUND", message) from error

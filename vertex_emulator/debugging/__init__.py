@@ -1,1 +1,0 @@
-"""The ports of this machine on which debuggers reach replicas."""
