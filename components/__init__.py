@@ -7,13 +7,13 @@ from importlib import import_module as _import_module
 if _typing.TYPE_CHECKING:
     from .fast_pulumi_run import run_program as run_program
     from .images.resource import TrainingImage as TrainingImage
-    from .jobs.completion_resource import Completion as Completion
-    from .jobs.job_resources import CustomJob as CustomJob
-    from .jobs.job_resources import CustomJobArgs as CustomJobArgs
-    from .jobs.job_resources import HyperparameterTuningJob as HyperparameterTuningJob
-    from .jobs.job_resources import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
-    from .jobs.job_resources import TrainingPipeline as TrainingPipeline
-    from .jobs.job_resources import TrainingPipelineArgs as TrainingPipelineArgs
+    from .jobs.resources import Completion as Completion
+    from .jobs.resources import CustomJob as CustomJob
+    from .jobs.resources import CustomJobArgs as CustomJobArgs
+    from .jobs.resources import HyperparameterTuningJob as HyperparameterTuningJob
+    from .jobs.resources import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
+    from .jobs.resources import TrainingPipeline as TrainingPipeline
+    from .jobs.resources import TrainingPipelineArgs as TrainingPipelineArgs
     from .packages import PythonPackage as PythonPackage
     from .preview.accelerator_availability_warnings import (
         warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
@@ -33,12 +33,12 @@ if _typing.TYPE_CHECKING:
     from .targets.local_foundation import LocalFoundation as LocalFoundation
 
 _MODULES = {
-    "Completion": ".jobs.completion_resource",
-    "CustomJob": ".jobs.job_resources",
-    "CustomJobArgs": ".jobs.job_resources",
+    "Completion": ".jobs.resources",
+    "CustomJob": ".jobs.resources",
+    "CustomJobArgs": ".jobs.resources",
     "Foundation": ".runtime.foundation",
-    "HyperparameterTuningJob": ".jobs.job_resources",
-    "HyperparameterTuningJobArgs": ".jobs.job_resources",
+    "HyperparameterTuningJob": ".jobs.resources",
+    "HyperparameterTuningJobArgs": ".jobs.resources",
     "Images": ".stack.images_and_packages",
     "JobTemplate": ".schedules.schedule_component",
     "Jobs": ".stack.jobs",
@@ -49,8 +49,8 @@ _MODULES = {
     "Schedules": ".stack.schedules",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.resource",
-    "TrainingPipeline": ".jobs.job_resources",
-    "TrainingPipelineArgs": ".jobs.job_resources",
+    "TrainingPipeline": ".jobs.resources",
+    "TrainingPipelineArgs": ".jobs.resources",
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation_with_preview_reports",
     "export_outputs": ".stack.outputs",

@@ -23,7 +23,7 @@ from pulumi import dynamic
 
 from vertex_api.validation.formats import Violation
 
-from . import files
+from . import files, providers
 from .errors import UploadFailed
 from .runtime.foundation import Foundation
 from .runtime.provider import Provider
@@ -91,7 +91,7 @@ class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
             "files": files.listed(distribution.archive.digests),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
-        super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
+        super().__init__(providers.PythonPackage(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
 def _upload(props: dict[str, Any]) -> None:

@@ -17,13 +17,12 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("errors", "files"),
+        ("errors", "files", "providers"),
         ("schema", "runtime"),
         (
             "images",
             "packages",
             "fast_pulumi_run",
-            "jobs.recovery",
             "legacy",
             "scheduled_workflow",
         ),

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
-from vertex_training.jobs.capacity_wait_advice import iterate_capacity_alternative_lines_of_job
-from vertex_training.jobs.failure_diagnosis import find_likely_causes
+from vertex_training.jobs.failures import capacity_advice, likely_causes
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import write
@@ -55,8 +54,8 @@ def test_the_page_shows_the_printed_failure(tmp_path: Path) -> None:
     error = "Resources are insufficient in region: europe-west4. Try a different region or use a different accelerator."
     lines = [
         f"large failed: {error}",
-        *(f"  likely cause: {cause}" for cause in find_likely_causes([error])),
-        *iterate_capacity_alternative_lines_of_job({"name": name, **job.required_valid_spec.fields}),
+        *(f"  likely cause: {cause}" for cause in likely_causes([error])),
+        *capacity_advice({"name": name, **job.required_valid_spec.fields}),
     ]
     (shown,) = re.findall(r"^```\n(large failed.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown.splitlines() == lines

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from .. import files
+from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable
 from ..runtime.foundation import Foundation
 from ..runtime.provider import Provider
@@ -100,7 +100,7 @@ class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
         elif secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
-        super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
+        super().__init__(providers.TrainingImage(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
 def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:

@@ -16,8 +16,8 @@ from ..runtime.resource import has_output
 from ..schema import formats, interpolation, shapes
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
 from ..schema.interpolation import split_result, unknown_result
-from .named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
-from .recovery.job_labels import find_reserved_or_excess_label_violations
+from .adoption import RERUN_MESSAGE, adoption_violations
+from .identity import label_violations
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
@@ -53,7 +53,7 @@ def canonicalize_spec_and_lifecycle_and_record_problems(
         )
         violations = [(problem.path, problem.message) for problem in problems]
         if canonical and not is_adopted:
-            conflicts = find_reserved_or_excess_label_violations(canonical.fields.get("labels", {}), labels)
+            conflicts = label_violations(canonical.fields.get("labels", {}), labels)
             violations += [(("labels", *path), message) for path, message in conflicts]
         return canonical, violations
 
@@ -91,7 +91,7 @@ def _canonicalize_lifecycle_and_find_violations(
     violations += [(("lifecycle", *each.path), each.message) for each in problems]
     if not problems and "adopt" in canonical:
         project, _, region = location_name.split("/")[-3:]
-        messages = find_adoption_violation_messages(kind, canonical["adopt"], project, None, region)
+        messages = adoption_violations(kind, canonical["adopt"], project, None, region)
         violations += [(("lifecycle", "adopt"), message) for message in messages]
         if canonical.get("rerun"):
             violations.append((("lifecycle", "rerun"), RERUN_MESSAGE))

@@ -1,4 +1,4 @@
-"""The providers of training jobs: a job is submitted once, found again, and removed in the right order."""
+"""The work of the providers of jobs: a job is submitted once, found again, and removed in the right order."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -9,30 +9,18 @@ from pulumi.output import Unknown
 from vertex_api.errors import NotFound, shown_problems
 from vertex_api.job import stored_job
 from vertex_api.messages import value_at
-from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind, ResourceName
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind, ResourceName, short_state
 from vertex_api.pipelines import backing_job_name
 from vertex_api.studies import count_ended, find_best
 
-from ..runtime import target
-from ..runtime.pacing import current
+from ..runtime import pacing, target
 from ..runtime.provider import Provider
 from ..runtime.target import Target, one_line_errors
 from ..schema.declared_job import canonicalize_declared_spec_and_find_problems, get_deletion_policy
-from .drifted_spec import copy_declared_with_differing_actual_values
-from .named_job_adoption import (
-    RERUN_MESSAGE,
-    fetch_and_verify_adopted_job,
-    find_adoption_violation_messages,
-    is_same_job,
-)
-from .pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
-from .progress_lines import describe_run_summary_change_or_none
-from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED, JobInputs
-from .recovery.job_labels import find_reserved_or_excess_label_violations
-from .recovery.job_removal import remove_job
-from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from .recovery_and_submission import remove_orphans_find_or_submit_job
-from .result_references import fetch_result_values_by_reference
+from . import adoption, lookup, submission
+from .identity import label_violations
+from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
+from .removal import remove
 
 
 class JobProvider(Provider):
@@ -55,75 +43,74 @@ class JobProvider(Provider):
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = find_adoption_violation_messages(self.kind, adopt, project, None, region)
+            messages = adoption.adoption_violations(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", RERUN_MESSAGE))
+                failures.append(dynamic.CheckFailure("rerun", adoption.RERUN_MESSAGE))
         elif spec:
-            for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {})):
+            for path, message in label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
-            _record_submissions_and_print_total_if_last_and_slow(inputs, None, is_replaced=False)
+            _count_submissions(inputs, None, is_replaced=False)
         shown, more = shown_problems(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
-        is_other_job = bool(news.get("adopt")) and not is_same_job(news["adopt"], id_)
-        replacing = REPLACING_INPUTS_OF_ADOPTED if news.get("adopt") else REPLACING_INPUTS
+        is_other_job = bool(news.get("adopt")) and not adoption.is_same_job(news["adopt"], id_)
+        replacing = REPLACING_ADOPTED if news.get("adopt") else REPLACING
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
-        _record_submissions_and_print_total_if_last_and_slow(news, olds, is_replaced=is_other_job or is_edited)
+        _count_submissions(news, olds, is_replaced=is_other_job or is_edited)
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        outputs = self._adopt_find_or_submit_and_build_outputs(props)
+        outputs = self._outputs(props)
         return dynamic.CreateResult(str(outputs["run"]["name"]), outputs)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
-            return dynamic.UpdateResult(self._adopt_find_or_submit_and_build_outputs(news))
-        return dynamic.UpdateResult({**news, **_copy_results_property_if_any(olds), "run": olds["run"]})
+            return dynamic.UpdateResult(self._outputs(news))
+        return dynamic.UpdateResult({**news, **_results(olds), "run": olds["run"]})
+
+    def _outputs(self, props: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
+        inputs = Inputs.parse(self.kind, props)
+        with one_line_errors(inputs.error_prefix):
+            api = target.resolve(inputs.parent)
+            results = lookup.referenced_values(api, inputs)
+            tables = inputs.tables(results)
+            if inputs.adopt:
+                job = adoption.adopt(api, inputs, inputs.adopt, tables)
+            else:
+                job = submission.submit(api, inputs, tables)
+            return {**props, **_results({"results": results}), "run": _run(api, job)}
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        inputs = JobInputs.parse(self.kind, props)
-        with one_line_errors(f"{inputs.pulumi_name}: not read"):
+        inputs = Inputs.parse(self.kind, props)
+        with one_line_errors(f"{inputs.name}: not read"):
             api = target.resolve(inputs.parent)
             try:
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _fetch_and_build_run_summary(api, job)
-        if change := describe_run_summary_change_or_none(inputs.pulumi_name, props.get("run") or {}, run):
+            run = _run(api, job)
+        if change := run_change(inputs.name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
-        tables = inputs.build_reference_tables(props.get("results") or {})
-        spec = copy_declared_with_differing_actual_values(inputs.spec.fields, stored_job(self.kind, job).fields, tables)
-        return self.read_result(id_, {**props, "spec": spec}, **_copy_results_property_if_any(props), run=run)
+        tables = inputs.tables(props.get("results") or {})
+        actual = stored_job(self.kind, job).fields
+        spec = adoption.drifted_spec(inputs.spec.fields, actual, tables)
+        return self.read_result(id_, {**props, "spec": spec}, **_results(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
-        inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)
-        get_submitted_jobs_cache().record_deleted_or_kept(id_)
+        inputs, name = Inputs.parse(self.kind, props), ResourceName.parse(id_)
+        submission.submitted().settle(id_)
         if inputs.on_delete == "keep":
             return
-        with one_line_errors(f"{inputs.pulumi_name}: not deleted"):
-            client = target.resolve(inputs.parent).client
-            remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
-
-    def _adopt_find_or_submit_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
-        inputs = JobInputs.parse(self.kind, props)
-        with one_line_errors(inputs.error_prefix):
-            api = target.resolve(inputs.parent)
-            result_values = fetch_result_values_by_reference(api, inputs)
-            tables = inputs.build_reference_tables(result_values)
-            if inputs.adopted_job:
-                job = fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
-            else:
-                job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
-            run = _fetch_and_build_run_summary(api, job)
-            return {**props, **_copy_results_property_if_any({"results": result_values}), "run": run}
+        with one_line_errors(f"{inputs.name}: not deleted"):
+            remove(target.resolve(inputs.parent).client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
 
 class CustomJobProvider(JobProvider):
@@ -144,44 +131,49 @@ class TrainingPipelineProvider(JobProvider):
     kind = TRAINING_PIPELINE
 
 
-def _record_submissions_and_print_total_if_last_and_slow(
-    new_inputs: Mapping[str, Any], old_inputs: Mapping[str, Any] | None, *, is_replaced: bool
-) -> None:
-    """Count the submissions for a job with these inputs; `old_inputs` is `None` for a new one.
+def _count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, *, is_replaced: bool) -> None:
+    """Count the submissions for a job with the inputs `news`; `olds` is None for a new one.
 
     The last job of a run also prints their total, if it exceeds the pace.
     """
     submissions = 0
-    if old_inputs is None or is_replaced:
-        submissions += not new_inputs.get("adopt")
-    if old_inputs is not None and is_replaced:
-        submissions += (
-            get_deletion_policy(old_inputs.get("lifecycle") or {}, is_adopted=bool(old_inputs.get("adopt"))) == "delete"
-        )
-    job_name = new_inputs["owner"].rpartition("/")[2]
-    current().decide(job_name, submissions, target.pace(new_inputs["parent"]))
+    if olds is None or is_replaced:
+        submissions += not news.get("adopt")
+    if olds is not None and is_replaced:
+        submissions += get_deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
+    pacing.current().decide(news["owner"].rpartition("/")[2], submissions, target.pace(news["parent"]))
 
 
-def _copy_results_property_if_any(props: Mapping[str, Any]) -> dict[str, Any]:
+def _results(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _fetch_and_build_run_summary(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _run(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
-    name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
     run = {
         "name": job["name"],
         "state": job["state"],
-        "page": api.links.page(name),
+        "page": api.links.page(ResourceName.parse(job["name"])),
         "logs": api.links.logs(logged_job),
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
+    tuning_job = lookup.tuning_job(api, job)
     if ended := count_ended(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
         if best_trial := find_best(tuning_job):
             run["bestTrial"] = best_trial
     return run
+
+
+def run_change(job_name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """Return a line on a job whose output `run` has changed; None if it has not."""
+    if old == new:
+        return None
+    before = old.get("state", new["state"])
+    arrow = f"{short_state(before)} → " if before != new["state"] else ""
+    done = f", {new['trials']['ended']} of {new['trials']['of']} trials done" if "trials" in new else ""
+    error = f": {new['error']}" if new.get("error") else ""
+    return f"{job_name}: {arrow}{short_state(new['state'])}{done}{error}"

@@ -7,7 +7,7 @@ from vertex_api.job import Job
 from vertex_api.messages import KeyPath
 
 from ..runtime.foundation import Foundation
-from .recovery.job_digests import compute_run_digest
+from .identity import run_digest
 
 
 def copy_with_defaults_and_output_folder(
@@ -17,7 +17,7 @@ def copy_with_defaults_and_output_folder(
     whole = copy_with_defaults(spec, foundation)
     if "baseOutputDirectory" in whole.job_spec:
         return whole
-    digest = compute_run_digest(whole, rerun, upstream_run_digests)
+    digest = run_digest(whole, rerun, upstream_run_digests)
     return copy_with_output_folder(whole, f"{foundation.staging_folder_uri}/{job_name}/{digest}")
 
 

@@ -10,6 +10,7 @@ from vertex_api.job import stored_job
 from vertex_api.names import KINDS
 from vertex_api.schedules import ScheduleRequest
 
+from .. import providers
 from ..errors import SubmitFailed
 from ..runtime.emulator import request
 from ..runtime.provider import Provider
@@ -63,7 +64,7 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
         inputs = {key: item(fields, key) for key in ("scheduleId", *_REQUEST)}
         ours = pulumi.ResourceOptions(replace_on_changes=list(_IDENTITY), delete_before_replace=True)
         super().__init__(
-            EmulatorScheduleProvider(),
+            providers.EmulatorSchedule(),
             name,
             {"parent": parent, **inputs, "status": None},
             pulumi.ResourceOptions.merge(ours, opts),

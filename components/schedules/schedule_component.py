@@ -18,7 +18,7 @@ from vertex_api.validation.shape import canonicalize
 
 from ..errors import DeclarationErrors, Problem
 from ..jobs.job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
-from ..jobs.job_resources import (
+from ..jobs.resources import (
     CustomJob,
     CustomJobArgs,
     HyperparameterTuningJob,
@@ -166,7 +166,7 @@ def _validate_record_and_collect_specs(
 def _validate_and_record_spec_of_program(
     name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
 ) -> pulumi.Input[Job | None]:
-    kind, program_jobs = template.type.provider.kind, foundation.program_jobs
+    kind, program_jobs = template.type.kind, foundation.program_jobs
     spec, _ = canonicalize_spec_and_lifecycle_and_record_problems(
         kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
     )

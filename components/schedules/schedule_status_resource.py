@@ -16,7 +16,8 @@ from vertex_api.job import MODEL_DIR, TUNING_JOB, job_results
 from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL, ScheduleRequest
 
-from ..jobs.pipeline_tuning_job_fetching import fetch_tuning_job_of_pipeline_or_same_job
+from .. import providers
+from ..jobs.lookup import tuning_job
 from ..runtime import target
 from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource, item, when_known
@@ -54,7 +55,7 @@ class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
     ) -> None:
         fields: Any = when_known(_build_inputs, request)
         inputs = {key: item(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
-        super().__init__(ScheduleStatusProvider(), name, {"parent": parent, **inputs, "status": None}, opts)
+        super().__init__(providers.ScheduleStatus(), name, {"parent": parent, **inputs, "status": None}, opts)
 
 
 def find_last_run_id_or_empty_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
@@ -161,8 +162,8 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fetch_and_add_tuning_job_if_pipeline(api: Target, job: Job) -> Job:
     """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
-    tuning_job = fetch_tuning_job_of_pipeline_or_same_job(api, job)
-    return job if tuning_job is job else {**job, TUNING_JOB: tuning_job}
+    found = tuning_job(api, job)
+    return job if found is job else {**job, TUNING_JOB: found}
 
 
 def _build_inputs(request: ScheduleRequest) -> dict[str, Any]:

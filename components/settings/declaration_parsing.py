@@ -17,8 +17,7 @@ from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 from .. import packages
 from ..errors import Problem
 from ..images.declaration import image_violations
-from ..jobs.dependency_validation import find_dependency_and_unused_deadline_violations
-from ..jobs.model_dir_references import copy_jobs_with_model_dirs_and_referenced_jobs
+from ..jobs.references import link_jobs, order_violations
 from ..schema import interpolation, shapes
 from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.declared_schedule import DeclaredSchedule, list_job_names
@@ -112,7 +111,7 @@ def parse_declarations_and_find_problems(
         return Declarations(images, packages, tuple(jobs), tuple(schedules), problems)
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in first_problems(find_dependency_and_unused_deadline_violations(jobs, results)):
+        for job, path, message in first_problems(order_violations(jobs, results)):
             problems.append(entries[job.kind.collection][job.name].problem(path, message))
     if entries["schedules"] or any(job.is_scheduled for job in jobs):
         problems += first_problems(
@@ -121,7 +120,7 @@ def parse_declarations_and_find_problems(
     if results and not problems:
         # A run of a schedule has folders of its own, which are known once it starts.
         submitted = [job for job in jobs if not job.is_scheduled]
-        linked = copy_jobs_with_model_dirs_and_referenced_jobs(submitted, results)
+        linked = link_jobs(submitted, results)
         jobs = [*linked, *(job for job in jobs if job.is_scheduled)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in first_problems(own_vars.keys() - known_vars):

@@ -8,7 +8,7 @@ from vertex_api.messages import KeyPath, value_at
 from vertex_api.validation import formats, pools
 from vertex_api.validation.formats import Violation
 
-from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
+from ..jobs.identity import label_violations
 from .image_builder_rules import find_stack_builder_violations
 
 PERSISTENT_RESOURCE = "persistentResource"
@@ -48,7 +48,7 @@ def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation
     yield from _find_project_and_region_format_violations(stack_values)
     for path in (("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))):
         yield from formats.check_labels(value_at(stack_values, path) or {}, path)
-    reserved = find_reserved_or_excess_label_violations(stack_values.get("labels", {}))
+    reserved = label_violations(stack_values.get("labels", {}))
     yield from ((("labels", *path), message) for path, message in reserved)
     for key, choices in _CHOICES.items():
         part, name_key = stack_values.get(key, {}), choices[-1]

@@ -6,8 +6,7 @@ from vertex_api.messages import KeyPath
 from vertex_api.names import did_you_mean
 from vertex_api.validation.formats import Violation
 
-from ..jobs.dependency_validation import JobViolation
-from ..jobs.result_references import ResultReferences
+from ..jobs.references import JobViolation, ResultReferences
 from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from ..schema.declared_schedule import list_job_names

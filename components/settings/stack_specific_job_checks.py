@@ -8,8 +8,8 @@ from vertex_api.validation.formats import Violation
 from vertex_api.validation.mistakes import foreign_executors, likely_mistakes, missing_container, region_mismatches
 
 from ..images.declaration import bare_name_violations
-from ..jobs.named_job_adoption import RERUN_MESSAGE, find_adoption_violation_messages
-from ..jobs.recovery.job_labels import find_reserved_or_excess_label_violations
+from ..jobs.adoption import RERUN_MESSAGE, adoption_violations
+from ..jobs.identity import label_violations
 from ..schema import interpolation, scheduled_job_rules, shapes
 from ..schema.declared_job import DeclaredJob
 from . import guardrail_checks
@@ -38,7 +38,7 @@ def find_job_violations(
         yield from scheduled_job_rules.find_unschedulable_content_violations(spec)
     if not job.is_adopted:
         yield from _find_likely_mistake_violations(job, images, is_on_google_cloud)
-        for path, message in find_reserved_or_excess_label_violations(spec.fields.get("labels", {}), stack_labels):
+        for path, message in label_violations(spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
         if folders:
             yield from folders.find_job_violations(spec, is_granted=True)
@@ -63,7 +63,7 @@ def find_duplicate_adoptions(jobs: Iterable[DeclaredJob]) -> list[tuple[Declared
 def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
     place = (project, stack_values.get("projectNumber"), region_name)
-    for message in find_adoption_violation_messages(job.kind, job.lifecycle["adopt"], *place):
+    for message in adoption_violations(job.kind, job.lifecycle["adopt"], *place):
         yield ("lifecycle", "adopt"), message
     if job.lifecycle.get("rerun"):
         yield ("lifecycle", "rerun"), RERUN_MESSAGE

@@ -8,8 +8,7 @@ import pulumi
 
 from vertex_api.names import SUCCEEDED_STATES
 
-from ..jobs.completion_resource import Completion
-from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from ..jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
 from ..runtime.foundation import Foundation
 from ..settings.settings import Settings
 
@@ -31,7 +30,7 @@ class JobCompletions:
         lifecycles = {job_name: self._lifecycles[job_name] for job_name in jobs}
         deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
         completion = Completion(name, jobs, foundation=self._foundation, deadlines=deadlines, omit_failed=True)
-        self._results_by_waited_job.update(dict.fromkeys(jobs, completion.get_results_even_if_failed()))
+        self._results_by_waited_job.update(dict.fromkeys(jobs, completion.results_so_far()))
         return completion
 
     @property

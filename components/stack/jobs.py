@@ -9,9 +9,8 @@ import pulumi
 from vertex_api.job import MODEL_DIR
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
-from ..jobs.completion_resource import Completion
-from ..jobs.dependency_graph import compute_level_by_job
-from ..jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from ..jobs.references import levels
+from ..jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
 from ..runtime.foundation import Foundation
 from ..schema.declared_job import DeclaredJob
 from ..schema.interpolation import split_result
@@ -45,19 +44,19 @@ class Jobs:
         self.resources: dict[str, JobResource] = {}
         self._completions = JobCompletions(settings, foundation)
         stage_completions: list[Completion] = []
-        levels = compute_level_by_job({job.name: job.upstream_job_names for job in settings.jobs})
+        level = levels({job.name: job.upstream_job_names for job in settings.jobs})
         upstream_jobs = frozenset().union(*(job.upstream_job_names for job in settings.jobs))
-        in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
-        for level, group in groupby(in_order, lambda job: levels[job.name]):
+        in_order = sorted(settings.jobs, key=lambda job: level[job.name])
+        for depth, group in groupby(in_order, lambda job: level[job.name]):
             waited_jobs: dict[str, JobResource] = {}
             for declaration in group:
-                earlier_levels = sorted({levels[name] for name in declaration.upstream_job_names})
+                earlier_levels = sorted({level[name] for name in declaration.upstream_job_names})
                 job = self._create_job(declaration, [stage_completions[earlier] for earlier in earlier_levels])
                 self.resources[declaration.name] = job
                 if declaration.name in upstream_jobs:
                     waited_jobs[declaration.name] = job
             if waited_jobs:
-                stage_completions.append(self._completions.create_completion(f"stage-{level + 1}", waited_jobs))
+                stage_completions.append(self._completions.create_completion(f"stage-{depth + 1}", waited_jobs))
         last_names = [job.name for job in settings.jobs if job.lifecycle.get("wait") and job.name not in upstream_jobs]
         if last_names:
             self._completions.create_completion("completion", {name: self.resources[name] for name in last_names})

@@ -8,6 +8,7 @@ from pulumi import dynamic
 
 from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
+from .. import providers
 from ..runtime import emulator
 from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource
@@ -55,7 +56,7 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
         props: dict[str, Any] = {"port": None, **settings}
         if secrets := settings.get("secrets"):
             props |= {"project": project, "secrets": pulumi.Output.secret(secrets)}
-        super().__init__(EmulatorProcessProvider(), name, props, opts)
+        super().__init__(providers.Emulator(), name, props, opts)
 
 
 def _write_or_remove_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:

@@ -9,7 +9,7 @@ import pulumi
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
-from ..jobs.recovery.ledger_resource import Ledger
+from ..jobs.ledger import Ledger
 from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator_schedule_resource import EmulatorSchedule

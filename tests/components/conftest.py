@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vertex_training.jobs import waiting
-from vertex_training.jobs.recovery import job_removal
+from vertex_training.jobs import completion, removal
 from vertex_training.runtime import engine, target
 from vertex_training.runtime.target import LOCAL_PREFIX, EmulatorLinks, Target
 
@@ -32,8 +31,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(waiting, "time", clock)
-    monkeypatch.setattr(job_removal, "time", clock)
+    monkeypatch.setattr(completion, "time", clock)
+    monkeypatch.setattr(removal, "time", clock)
     monkeypatch.setattr(engine, "wait_for_cancellation", clock.wait)
     return clock
 

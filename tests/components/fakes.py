@@ -8,9 +8,8 @@ from typing import Any
 
 import pulumi
 from google.protobuf import json_format
-from vertex_training.jobs.recovery.current_ledger_contents import get_current_ledger
-from vertex_training.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
-from vertex_training.runtime.pacing import current
+from vertex_training.jobs import submission
+from vertex_training.runtime import pacing
 from vertex_training.runtime.program_job_validation import ProgramJobs
 
 from vertex_api import errors
@@ -21,9 +20,9 @@ from vertex_api.schedules import ScheduleRequest
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
-    get_current_ledger.cache_clear()
-    get_submitted_jobs_cache.cache_clear()
-    current.cache_clear()
+    submission._ledger.clear()
+    submission.submitted.cache_clear()
+    pacing.current.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import DeclarationErrors
-from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
+from vertex_training.jobs.adoption import drifted_spec
 from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from vertex_training.schema import interpolation
@@ -73,7 +73,7 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
         client.create(job.kind, PARENT, whole, check_before=lambda: None, find_created=lambda: None)
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
-        assert copy_declared_with_differing_actual_values(whole, stored_job(job.kind, sent).fields, {}) == whole
+        assert drifted_spec(whole, stored_job(job.kind, sent).fields, {}) == whole
 
 
 def test_one_stack_can_declare_all_specs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pulumi import ResourceOptions
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
-from ...jobs.recovery.ledger_resource import Ledger
+from ...jobs.ledger import Ledger
 from ...runtime.program_job_validation import ProgramJobs
 from ...runtime.target import CLOUD_PREFIX
 from ...schedules.schedule_component import build_schedule_id_prefix

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from vertex_training.jobs.drifted_spec import copy_declared_with_differing_actual_values
+from vertex_training.jobs.adoption import drifted_spec
 from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
 from vertex_training.runtime import target
 from vertex_training.runtime.target import EmulatorLinks
@@ -76,10 +76,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
             job.required_valid_spec,
             [],
         )  # from Python
-        assert (
-            copy_declared_with_differing_actual_values(job.required_valid_spec.fields, spec, {})
-            == job.required_valid_spec.fields
-        )
+        assert drifted_spec(job.required_valid_spec.fields, spec, {}) == job.required_valid_spec.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []
         PROVIDERS[kind].create(engine_s(checked.inputs))
@@ -88,8 +85,8 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
         sent = stored_job(kind, body).fields
         own = {name: value for name, value in sent["labels"].items() if not name.startswith("pulumi_")}
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
-        assert copy_declared_with_differing_actual_values(spec, sent, {}) == spec
-        assert copy_declared_with_differing_actual_values(sent, spec, {}) == sent  # and nothing besides
+        assert drifted_spec(spec, sent, {}) == spec
+        assert drifted_spec(sent, spec, {}) == sent  # and nothing besides
     assert [
         path for path, _ in fields_of(kind) if not any(is_set(job.required_valid_spec.fields, path) for job in jobs)
     ] == []

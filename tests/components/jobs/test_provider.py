@@ -1,4 +1,4 @@
-"""The provider of jobs, called as the engine calls it: one job a declaration, found again, and removed in order."""
+"""Providers of jobs, against a training API in memory."""
 
 import re
 import socket
@@ -8,13 +8,13 @@ from typing import Any
 import pulumi
 import pytest
 from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.identity import TOKEN_LABEL
 from vertex_training.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
     JobProvider,
     TrainingPipelineProvider,
 )
-from vertex_training.jobs.recovery.job_labels import TOKEN_LABEL
 from vertex_training.runtime import engine
 from vertex_training.schema.interpolation import TENSORBOARD_NAME
 

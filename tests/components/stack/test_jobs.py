@@ -10,8 +10,8 @@ from vertex_training import Completion, CustomJob, HyperparameterTuningJob, Imag
 from vertex_training.settings.settings import Settings
 
 from tests.components.fakes import Ground
-from tests.components.jobs.test_dependency_validation import CUSTOM, after, jobs
 from tests.components.jobs.test_provider import ARGS
+from tests.components.jobs.test_references import CUSTOM, after, jobs
 from tests.components.projects import INCLUDING, load
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job

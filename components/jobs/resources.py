@@ -1,21 +1,25 @@
-"""Training jobs as Pulumi resources: CustomJob, HyperparameterTuningJob and TrainingPipeline."""
+"""What a program writes: the three kinds of jobs as Pulumi resources, and Completion, which waits for jobs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from contextlib import suppress
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pulumi
+from pulumi import dynamic
 
 from vertex_api import pipelines, types
+from vertex_api.errors import VertexError
 from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
+from .. import providers
 from ..runtime.foundation import Foundation
 from ..runtime.resource import DynamicResource, when_known
 from ..schema import interpolation, shapes
+from .adoption import resource_name
+from .identity import run_digest
+from .inputs import REPLACING, REPLACING_ADOPTED
 from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
-from .named_job_adoption import expand_to_resource_name
-from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
-from .provider_inputs import REPLACING_INPUTS, REPLACING_INPUTS_OF_ADOPTED
-from .recovery.job_digests import compute_run_digest
 from .spec_defaults import copy_with_defaults_and_output_folder
 
 CustomJobArgs = types.CustomJob
@@ -34,7 +38,8 @@ class _Job(DynamicResource, Generic[Spec]):
     submitted, so let it depend on their Completion.
     """
 
-    provider: type[JobProvider]
+    kind: ClassVar[Kind]
+    provider: ClassVar[type[dynamic.ResourceProvider]]
     output_names = ("run",)
     run: pulumi.Output[Mapping[str, Any]]
 
@@ -49,29 +54,28 @@ class _Job(DynamicResource, Generic[Spec]):
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        kind = self.provider.kind
         canonical: Any = spec
         # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
         # report a slip in a dict as one mismatch of the whole, without the field.
         is_validated = isinstance(canonical, Job | pulumi.Output)
         if not is_validated:
             canonical, lifecycle = canonicalize_spec_and_lifecycle_and_record_problems(
-                kind,
+                self.kind,
                 name,
                 spec,
                 lifecycle or {},
                 foundation=foundation,
                 secrets=secrets or {},
-                result_names_by_job={name: job.available_result_names_or_none for name, job in (jobs or {}).items()},
+                result_names_by_job={name: job.result_names for name, job in (jobs or {}).items()},
             )
         rerun = (lifecycle or {}).get("rerun", 0)
         adopted_name = (lifecycle or {}).get("adopt")
         parent = foundation.full_location_name
-        adopt: str | None = adopted_name and expand_to_resource_name(kind, parent, adopted_name)
-        run_digests: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
+        adopt: str | None = adopted_name and resource_name(self.kind, parent, adopted_name)
+        upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
         # A job that is adopted anew is another upstream job.
-        self._rerun, self._upstream_ids = rerun, [*run_digests, *([adopt] if adopt else [])]
+        self._rerun, self._upstream = rerun, [*upstream, *([adopt] if adopt else [])]
         # What an adopted job has beside what is declared stays as it is.
         self._spec = canonical
         if not adopt:
@@ -80,7 +84,7 @@ class _Job(DynamicResource, Generic[Spec]):
                     spec and copy_with_defaults_and_output_folder(spec, rerun, foundation, name, digests)
                 ),
                 canonical,
-                run_digests,
+                upstream,
             )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
@@ -103,13 +107,12 @@ class _Job(DynamicResource, Generic[Spec]):
             props["jobs"] = {name: job.id for name, job in jobs.items()}
         if foundation.tensorboard_name is not None:
             props["tensorboard"] = when_known(
-                lambda spec: foundation.tensorboard_name if spec and _has_stack_tensorboard_reference(spec) else None,
-                self._spec,
+                lambda spec: foundation.tensorboard_name if spec and _uses_tensorboard(spec) else None, self._spec
             )
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
-            replace_on_changes=list(REPLACING_INPUTS_OF_ADOPTED if adopt else REPLACING_INPUTS),
+            replace_on_changes=list(REPLACING_ADOPTED if adopt else REPLACING),
             delete_before_replace=True,
             depends_on=[*foundation.job_dependencies],
         )
@@ -120,11 +123,11 @@ class _Job(DynamicResource, Generic[Spec]):
     def run_digest(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
         return when_known(
-            lambda spec, ids: compute_run_digest(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
+            lambda spec, ids: run_digest(spec, self._rerun, ids) if spec else "", self._spec, self._upstream
         )
 
     @property
-    def available_result_names_or_none(self) -> Sequence[str] | None:
+    def result_names(self) -> Sequence[str] | None:
         """The names of the results that other jobs may refer to; None if they are not known yet."""
         if self._is_adopted or not isinstance(self._spec, Job):
             return None
@@ -136,23 +139,70 @@ class _Job(DynamicResource, Generic[Spec]):
         return when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
+def _uses_tensorboard(spec: Job) -> bool:
+    """Return whether a spec refers to the stack's TensorBoard."""
+    return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)
+
+
 class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types.CustomJob`."""
 
-    provider = CustomJobProvider
+    kind, provider = CUSTOM_JOB, providers.CustomJob
 
 
 class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex", name="HyperparameterTuningJob"):
     """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types`."""
 
-    provider = HyperparameterTuningJobProvider
+    kind, provider = HYPERPARAMETER_TUNING_JOB, providers.HyperparameterTuningJob
 
 
 class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
     """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `TrainingPipelineArgs`."""
 
-    provider = TrainingPipelineProvider
+    kind, provider = TRAINING_PIPELINE, providers.TrainingPipeline
 
 
-def _has_stack_tensorboard_reference(spec: Job) -> bool:
-    return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)
+class Completion(DynamicResource, module="vertex", name="Completion"):
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results`).
+
+    `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
+    If a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With `omit_failed`, it waits for
+    the other jobs, and `results` lacks the failed one.
+    """
+
+    output_names = ("results",)
+    results: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        name: str,
+        jobs: Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline],
+        *,
+        foundation: Foundation,
+        deadlines: Mapping[str, str] | None = None,
+        omit_failed: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        self._submitted = {name: job.recovered("id") for name, job in jobs.items()}
+        self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
+        props: dict[str, Any] = {
+            "jobs": self._submitted if omit_failed else {name: job.id for name, job in jobs.items()},
+            "owner": self._owner,
+            "parent": self._parent,
+            "results": None,
+        }
+        if deadlines:
+            props["deadlines"] = dict(deadlines)
+        super().__init__(providers.Completion(), name, props, opts)
+
+    def results_so_far(self) -> pulumi.Output[Mapping[str, Any]]:
+        """Return the results of the jobs, and if the wait has failed, what the API says of each submitted job now."""
+
+        def fetch(ids: Mapping[str, Any]) -> dict[str, Any]:
+            from . import lookup
+
+            with suppress(VertexError):  # `pulumi up` reports why the wait has failed
+                return lookup.results(self._parent, self._owner, ids)
+            return {}
+
+        return self.recovered("results", lambda _: pulumi.Output.all(**self._submitted).apply(fetch))

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from vertex_training.jobs import removal
+from vertex_training.jobs.identity import mark, own_labels
+from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import CustomJobProvider
-from vertex_training.jobs.recovery import orphan_removal
-from vertex_training.jobs.recovery.job_digests import compute_mark_label_value
-from vertex_training.jobs.recovery.job_labels import build_labels
-from vertex_training.jobs.recovery.ledger_resource import LedgerProvider
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
@@ -23,7 +22,7 @@ ledger, custom = LedgerProvider(), CustomJobProvider()
 def recorded(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The ids that the state records."""
     ids: set[str] = set()
-    monkeypatch.setattr(orphan_removal, "export_state_and_get_resource_ids_or_none", lambda stack: ids)
+    monkeypatch.setattr(removal, "recorded_ids", lambda stack: ids)
     return ids
 
 
@@ -115,10 +114,10 @@ def test_an_earlier_version_s_state_shows_no_change(api: FakeClient) -> None:
 def test_a_backing_job_is_removed_after_its_pipeline(api: FakeClient, recorded: set[str]) -> None:
     state = State()
     state.up("piped", "digits")
-    mark = {"pulumi_mark": compute_mark_label_value(state.id, "piped"), **build_labels("team/dev/piped", "t")}
+    labels = {"pulumi_mark": mark(state.id, "piped"), **own_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
-    api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
-    api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
+    api.add(piped, labels=labels, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
+    api.add(backing, labels=labels, state="JOB_STATE_SUCCEEDED")
     recorded.add(piped)
     state.up()
     assert [*api.jobs] == [piped, backing]
@@ -133,10 +132,10 @@ def test_an_unrecorded_pipeline_is_removed_with_its_job(
 ) -> None:
     state = State()
     state.up("piped")
-    mark = {"pulumi_mark": compute_mark_label_value(state.id, "piped"), **build_labels("team/dev/piped", "t")}
+    labels = {"pulumi_mark": mark(state.id, "piped"), **own_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
-    api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
-    api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
+    api.add(piped, labels=labels, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
+    api.add(backing, labels=labels, state="JOB_STATE_SUCCEEDED")
     state.destroy()
     assert not api.jobs
     assert capsys.readouterr().out == f"piped: removing {piped}, which a killed run has left\n"

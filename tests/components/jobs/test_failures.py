@@ -1,19 +1,21 @@
-"""Failures: a message says what the service said, what is likely the cause, and where to read on."""
+"""Why a job failed, and what may help one that waits without machines."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from vertex_training.jobs.failure_diagnosis import (
-    build_failure_report,
-    find_likely_causes,
-    iterate_unreported_metric_lines,
+from vertex_training.jobs.failures import (
+    LONG_WAIT_MINUTES,
+    WaitAdvice,
+    failure_report,
+    likely_causes,
+    metric_notes,
 )
 from vertex_training.runtime import target
 from vertex_training.runtime.target import EmulatorLinks
 
-from tests.components.fakes import FakeClient
-from tests.vertex_api.jobs import custom_job
+from tests.components.fakes import NOON, FakeClient
+from tests.vertex_api.jobs import custom_job, tuning_job, tuning_pipeline
 from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
@@ -29,7 +31,7 @@ CALL = (
 
 def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
     at = target.Target(api, PARENT, EmulatorLinks("http://127.0.0.1:1"))
-    return build_failure_report(at, "digits", job).splitlines()
+    return failure_report(at, "digits", job).splitlines()
 
 
 def failed(message: str) -> dict[str, Any]:
@@ -124,13 +126,13 @@ def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     ],
 )
 def test_a_known_text_has_its_likely_cause(lines: Sequence[str], cause: str) -> None:
-    (found,) = find_likely_causes(lines)
+    (found,) = likely_causes(lines)
     assert found.startswith(cause)
 
 
 @pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
 def test_no_cause_is_made_up(line: str) -> None:
-    assert list(find_likely_causes([line])) == []
+    assert list(likely_causes([line])) == []
 
 
 def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None:
@@ -173,6 +175,69 @@ def test_an_unreported_metric_is_the_likely_cause(api: FakeClient) -> None:
 def test_a_tag_that_was_reported_instead_is_named() -> None:
     other = {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 1}]}}
     job = search({"id": "1", "state": "SUCCEEDED", **other}, {"id": "2", "state": "SUCCEEDED"})
-    (line,) = iterate_unreported_metric_lines(job)
+    (line,) = metric_notes(job)
     assert line == f"metric `accuracy` was never reported by 2 of 2 trials: {CALL}. They reported acc."
-    assert list(iterate_unreported_metric_lines(failed("x"))) == []
+    assert list(metric_notes(failed("x"))) == []
+
+
+CLOUD_PARENT = "projects/acme-dev/locations/us-central1"
+LATER = NOON + LONG_WAIT_MINUTES * 60
+SPOT = "    - scheduling: {strategy: SPOT}: spare machines, which may be taken back; it takes preemptible quota"
+
+
+def waiting(state: str, number: int = 1, collection: str = "customJobs", **fields: Any) -> dict[str, Any]:
+    body = {"customJobs": custom_job, "hyperparameterTuningJobs": tuning_job, "trainingPipelines": tuning_pipeline}
+    prefix = "PIPELINE_STATE" if collection == "trainingPipelines" else "JOB_STATE"
+    name = f"projects/123/locations/us-central1/{collection}/{number}"
+    return {
+        **body[collection](),
+        "name": name,
+        "state": f"{prefix}_{state}",
+        "createTime": "2026-01-31T12:00:00Z",
+        **fields,
+    }
+
+
+@pytest.fixture
+def advice() -> WaitAdvice:
+    return WaitAdvice(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+
+
+def test_a_job_that_waits_long_has_advice_once(advice: WaitAdvice) -> None:
+    jobs = {"a": waiting("PENDING"), "b": waiting("RUNNING", 2)}
+    assert advice.take_lines(jobs, LATER - 1) == []
+    lines = advice.take_lines(jobs, LATER)
+    assert lines[:3] == [
+        f"a: PENDING for {LONG_WAIT_MINUTES} min, as machines may be short",
+        "  what may help (each of these replaces the job):",
+        SPOT,
+    ]
+    assert advice.take_lines(jobs, LATER + 60) == []
+
+
+def test_a_queued_job_has_its_quotas_named(advice: WaitAdvice) -> None:
+    lines = advice.take_lines({"a": waiting("QUEUED")}, LATER)
+    assert lines[:3] == [
+        f"a: QUEUED for {LONG_WAIT_MINUTES} min, as quota or machines are short",
+        "  it needs these quotas (aiplatform.googleapis.com/custom_model_training_NAME): cpus 4, pd_ssd 100",
+        "  see and ask for more: https://console.cloud.google.com/iam-admin/quotas?project=acme-dev",
+    ]
+    assert SPOT in lines
+
+
+def test_many_jobs_of_one_kind_have_one_advice(advice: WaitAdvice) -> None:
+    jobs = {f"j{number}": waiting("QUEUED", number) for number in range(200)}
+    lines = advice.take_lines(jobs, LATER)
+    assert lines[0].startswith("j0, j1, j2, j3, j4 and 195 more: QUEUED for ")
+    assert len(lines) < 10
+    late = {"late": waiting("QUEUED", 201, createTime="2026-01-31T12:05:00Z")}
+    assert advice.take_lines({**jobs, **late}, LATER + 300) == []
+
+
+@pytest.mark.parametrize("collection", ["hyperparameterTuningJobs", "trainingPipelines"])
+def test_every_kind_of_job_has_advice(advice: WaitAdvice, collection: str) -> None:
+    assert SPOT in advice.take_lines({"a": waiting("PENDING", collection=collection)}, LATER)
+
+
+def test_jobs_on_this_machine_have_no_advice() -> None:
+    assert WaitAdvice(f"//local/{CLOUD_PARENT}").take_lines({"a": waiting("QUEUED")}, LATER) == []

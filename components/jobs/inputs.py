@@ -1,4 +1,4 @@
-"""JobInputs: what Pulumi's engine gives the provider of a job, parsed once for each call."""
+"""Inputs: what Pulumi's engine gives the provider of a job, parsed once for each call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from ..schema import interpolation
 from ..schema.declared_job import get_deletion_policy
 from ..schema.interpolation import Tables
 
-REPLACING_INPUTS = ("spec", "secrets", "jobs", "tensorboard", "rerun", "parent", "adopt")
+REPLACING = ("spec", "secrets", "jobs", "tensorboard", "rerun", "parent", "adopt")
 """An edit of one of these replaces a submitted job."""
-REPLACING_INPUTS_OF_ADOPTED = ("parent",)
+REPLACING_ADOPTED = ("parent",)
 """An edit of what is declared of an adopted job compares it anew, and replaces nothing.
 
 Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
@@ -21,62 +21,62 @@ Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to
 
 
 @dataclass(frozen=True)
-class JobInputs:
+class Inputs:
     """The inputs of a job whose `check` has passed.
 
     `owner` is `<pulumi project>/<stack>/<resource name>`, `parent` the full resource name of the job's location,
-    `upstream_jobs` the resource names of the jobs whose results it uses, `on_delete` one of delete, cancel and keep,
-    `adopted_job` the resource name of a job to adopt, None for a job to submit. `tensorboard` is the name of the
-    TensorBoard that the stack creates, None if the job does not use it.
+    `upstream` the resource names of the jobs whose results it uses, `on_delete` one of delete, cancel and keep, `adopt`
+    the resource name of a job to adopt, None for a job to submit. `tensorboard` is the name of the TensorBoard that the
+    stack creates, None if the job does not use it.
     """
 
     spec: Job
     owner: str
     parent: str
     secrets: Mapping[str, str]
-    upstream_jobs: Mapping[str, str]
+    upstream: Mapping[str, str]
     rerun: int
     on_delete: str
-    adopted_job: str | None
+    adopt: str | None
     tensorboard: str | None
 
     @classmethod
-    def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "JobInputs":
+    def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "Inputs":
         """Parse the properties of a resource. The engine hands whole numbers over as floats."""
         return cls(
             spec=stored_job(kind, props["spec"]),
             owner=props["owner"],
             parent=props["parent"],
             secrets=props.get("secrets") or {},
-            upstream_jobs=props.get("jobs") or {},
+            upstream=props.get("jobs") or {},
             rerun=int(props.get("rerun") or 0),
             on_delete=get_deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
-            adopted_job=props.get("adopt"),
+            adopt=props.get("adopt"),
             tensorboard=props.get("tensorboard"),
         )
 
     @property
-    def pulumi_name(self) -> str:
+    def name(self) -> str:
         """The name of the resource."""
         return self.owner.rpartition("/")[2]
 
     @property
-    def project_and_stack_name(self) -> str:
+    def stack(self) -> str:
         """The name of the stack with its project, `<pulumi project>/<stack>`."""
         return self.owner.rpartition("/")[0]
 
     @property
     def error_prefix(self) -> str:
         """What has failed if the job cannot be created, as messages begin."""
-        return f"{self.pulumi_name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
+        return f"{self.name}: {f'{self.adopt} is not adopted' if self.adopt else 'not submitted'}"
 
     @property
-    def upstream_api_names_by_reference(self) -> Mapping[str, str]:
+    def referenced(self) -> Mapping[str, str]:
         """The resource names of the jobs and of the TensorBoard that its references lead to, by name or reference."""
         board = {interpolation.TENSORBOARD_NAME: self.tensorboard} if self.tensorboard else {}
-        return {**self.upstream_jobs, **board}
+        return {**self.upstream, **board}
 
-    def build_reference_tables(self, result_values: Mapping[str, str]) -> Tables:
-        """Return the values of all references in the spec; `result_values` are those to results of upstream jobs."""
+    def tables(self, results: Mapping[str, str]) -> Tables:
+        """Return the values of all references in the spec; `results` are those to results of upstream jobs."""
         board = {interpolation.TENSORBOARD: {"name": self.tensorboard}} if self.tensorboard else {}
-        return {"secrets": self.secrets, interpolation.JOBS: result_values, **board}
+        return {"secrets": self.secrets, interpolation.JOBS: results, **board}

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.inputs import Inputs
+from vertex_training.jobs.lookup import referenced_values
 from vertex_training.jobs.provider import CustomJobProvider
-from vertex_training.jobs.provider_inputs import JobInputs
-from vertex_training.jobs.result_references import fetch_result_values_by_reference
 from vertex_training.runtime import target
 from vertex_training.schema.interpolation import split_result
 
@@ -49,7 +49,7 @@ def done(api: FakeClient) -> FakeClient:
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
     at = target.resolve(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
-    return fetch_result_values_by_reference(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
+    return referenced_values(at, Inputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,21 @@
-"""Waiting: progress as it happens, results when all is done, and a failure that says why."""
+"""Completion: progress as it happens, results when all is done, and a failure that says why."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from vertex_training.errors import TrainingFailed
-from vertex_training.jobs import waiting
-from vertex_training.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
+from vertex_training.jobs import completion
+from vertex_training.jobs.completion import HEARTBEAT_SECONDS, CompletionProvider, Progress
+from vertex_training.jobs.identity import mark
+from vertex_training.jobs.lookup import jobs
+from vertex_training.jobs.provider import run_change
+from vertex_training.jobs.submission import LedgerRecord, cover
 
-from tests.components.fakes import Clock, FakeClient
+from tests.components.fakes import NOON, Clock, FakeClient
 from vertex_api import errors
+from vertex_api.errors import Unavailable
 from vertex_api.job import job_results
 
 PARENT = "projects/local/locations/us-central1"
@@ -41,7 +47,7 @@ def add_search(api: FakeClient, *states: str, trials: list[dict[str, Any]]) -> N
 
 
 def wait(**names: str) -> dict[str, Any]:
-    return waiting.print_progress_until_all_succeed_and_get_results(f"//local/{PARENT}", OWNER, names, {})
+    return completion.wait(f"//local/{PARENT}", OWNER, names, {})
 
 
 def failure_of(**names: str) -> str:
@@ -244,7 +250,7 @@ def test_a_missed_deadline_ends_only_the_wait(api: FakeClient, clock: Clock) -> 
     add_search(api, *[RUNNING] * 500, trials=[])
     began = clock.now
     with pytest.raises(TrainingFailed) as failure:
-        waiting.print_progress_until_all_succeed_and_get_results(f"//local/{PARENT}", OWNER, BOTH, {"digits": 3600.0})
+        completion.wait(f"//local/{PARENT}", OWNER, BOTH, {"digits": 3600.0})
     assert clock.now - began == pytest.approx(3600)
     assert str(failure.value).splitlines() == [
         "digits: still JOB_STATE_RUNNING after 3600 s, its lifecycle.deadline. The job goes on: "
@@ -259,7 +265,7 @@ def test_an_ended_job_has_no_deadline(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     add_search(api, *[RUNNING] * 100, SUCCEEDED, trials=[])
     began = clock.now
-    found = waiting.print_progress_until_all_succeed_and_get_results(f"//local/{PARENT}", OWNER, BOTH, {"digits": 1.0})
+    found = completion.wait(f"//local/{PARENT}", OWNER, BOTH, {"digits": 1.0})
     assert {result["state"] for result in found.values()} == {SUCCEEDED}
     assert clock.now - began > 60
 
@@ -269,9 +275,7 @@ def test_a_deadline_counts_during_an_api_outage(api: FakeClient, clock: Clock) -
     api.before = lambda _verb: clock.sleep(60.0)  # as retries do
     api.failing["list"] = errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
-        waiting.print_progress_until_all_succeed_and_get_results(
-            f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0}
-        )
+        completion.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
 
 
 def test_a_multi_objective_result_has_the_pareto_trials(api: FakeClient) -> None:
@@ -299,7 +303,230 @@ def test_a_result_names_trials_without_a_metric(api: FakeClient) -> None:
 
 def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING)
-    found = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
-        f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"}
-    )
+    found = jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"})
     assert {name: job["state"] for name, job in found.items()} == {"digits": RUNNING}
+
+
+LOCATION = "//local/projects/local/locations/us-central1"
+INPUTS: dict[str, Any] = {"owner": "team/dev", "parent": LOCATION, "jobs": {"digits": TRAIN}}
+DONE = {"digits": {"state": "JOB_STATE_SUCCEEDED"}}
+
+provider = CompletionProvider()
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
+def add(api: FakeClient, state: str, *coming: str) -> None:
+    api.add(TRAIN, labels=LABELS, jobSpec={}, state=state)
+    api.coming[TRAIN] = list(coming)
+
+
+def test_creating_and_updating_wait_and_keep_the_results(api: FakeClient) -> None:
+    add(api, "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED")
+    created = provider.create(INPUTS)
+    assert (created.id, created.outs) == ("completion", {**INPUTS, "results": DONE})
+    assert provider.update("completion", {}, INPUTS).outs == {**INPUTS, "results": DONE}
+
+
+@pytest.mark.parametrize("act", [lambda: provider.create(INPUTS), lambda: provider.update("completion", {}, INPUTS)])
+def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
+    add(api, "JOB_STATE_FAILED")
+    with pytest.raises(TrainingFailed, match=r"^digits failed"):
+        act()
+
+
+def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
+    add(api, "JOB_STATE_FAILED")
+    cover(LedgerRecord("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"})))
+    states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
+    for number, (name, state) in enumerate(states.items(), 2):
+        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": mark("led", name)}
+        api.add(TRAIN.replace("/1", f"/{number}"), labels=marked, state=f"JOB_STATE_{state}")
+    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": mark("other", "theirs")}
+    api.add(TRAIN.replace("/1", "/9"), labels=theirs, state="JOB_STATE_RUNNING")
+    with pytest.raises(TrainingFailed) as failure:
+        provider.create(INPUTS)
+    assert str(failure.value).splitlines()[-1] == (
+        "still running, though no longer declared: gone. Pulumi deletes such resources last, and not after a failure: "
+        "`pulumi up --continue-on-error` deletes them all the same"
+    )
+
+
+def test_a_failure_survives_an_unreadable_job_list(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(api, "JOB_STATE_FAILED")
+    monkeypatch.setattr(completion, "_active_undeclared", raising(Unavailable("no answer")))
+    with pytest.raises(TrainingFailed, match=r"^digits failed"):
+        provider.create(INPUTS)
+
+
+def test_reading_looks_once_and_does_not_wait(api: FakeClient) -> None:
+    add(api, "JOB_STATE_RUNNING")
+    read = provider.read("completion", {**INPUTS, "results": DONE})
+    assert (read.id, read.inputs) == ("completion", INPUTS)
+    assert read.outs == {**INPUTS, "results": {"digits": {"state": "JOB_STATE_RUNNING"}}}
+    assert api.calls == ["list"]
+
+
+def test_reading_leaves_out_a_job_that_is_gone(api: FakeClient) -> None:
+    read = provider.read("completion", {**INPUTS, "results": DONE})
+    assert read.outs == {**INPUTS, "results": {}}
+
+
+def test_deleting_touches_no_job(api: FakeClient) -> None:
+    add(api, "JOB_STATE_RUNNING")
+    provider.delete("completion", {**INPUTS, "results": DONE})
+    assert api.calls == []
+
+
+def test_deadlines_are_durations_and_inputs_of_their_own(api: FakeClient) -> None:
+    add(api, "JOB_STATE_RUNNING")
+    given = {**INPUTS, "deadlines": {"digits": "90.5s"}}
+    with pytest.raises(TrainingFailed, match=r"after 90 s, its lifecycle\.deadline"):
+        provider.create(given)
+    assert provider.read("completion", {**given, "results": DONE}).inputs == given
+
+
+CREATED = "2026-01-31T12:00:00Z"
+
+
+def job(state: str, **fields: Any) -> dict[str, Any]:
+    return {"state": f"JOB_STATE_{state}", "createTime": CREATED, "jobSpec": {}, **fields}
+
+
+def search(state: str, done: int, total: int = 10) -> dict[str, Any]:
+    metrics = [{"metricId": "loss", "goal": "MINIMIZE"}]
+    trials = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1, done + 1)]
+    return job(state, studySpec={"metrics": metrics}, maxTrialCount=total, trials=trials)
+
+
+def many(count: int, state: str, first: int = 1) -> dict[str, Any]:
+    return {f"job{number}": job(state) for number in range(first, first + count)}
+
+
+def test_a_few_changes_print_one_line_each() -> None:
+    progress = Progress()
+    jobs = many(5, "PENDING")
+    assert progress.take_lines(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
+    assert progress.take_lines(jobs, NOON + 1) == []
+    assert progress.take_lines({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
+
+
+def test_many_changes_print_one_count_per_state() -> None:
+    jobs = many(150, "RUNNING") | many(40, "SUCCEEDED", 151) | many(3, "QUEUED", 191)
+    assert Progress().take_lines(jobs, NOON) == [
+        "RUNNING: job1, job2, job3, job4, job5 and 145 more",
+        "SUCCEEDED: job151, job152, job153, job154, job155 and 35 more",
+        "QUEUED: job191, job192, job193",
+        "40 of 193 jobs done",
+    ]
+
+
+def test_200_jobs_print_under_one_line_each() -> None:
+    progress = Progress()
+    printed = 0
+    for step in range(30):
+        # Ten begin and ten end at every look.
+        jobs = many(200, "QUEUED") | many(min(200, step * 10), "RUNNING") | many(max(0, step - 5) * 10, "SUCCEEDED")
+        printed += len(progress.take_lines({f"job{n}": jobs[f"job{n}"] for n in range(1, 201)}, NOON + step))
+    assert printed <= 30 * 4
+
+
+def test_trials_of_many_tuning_jobs_are_summed() -> None:
+    progress = Progress()
+    jobs = {f"s{number}": search("RUNNING", 0) for number in range(100)}
+    progress.take_lines(jobs, NOON)
+    jobs = {name: search("RUNNING", 3) for name in jobs}
+    assert progress.take_lines(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
+
+
+def test_the_best_trial_is_by_the_declared_metric() -> None:
+    found = search("RUNNING", 1)
+    found["studySpec"]["metrics"].insert(0, {"metricId": "heat", "safetyConfig": {"safetyThreshold": 5}})
+    metrics = [{"metricId": "heat", "value": 7}, {"metricId": "loss", "value": 0.25}]
+    found["trials"][0]["finalMeasurement"] = {"metrics": metrics}
+    (line,) = Progress().take_lines({"a": found}, NOON)
+    assert line == "a: RUNNING, 1 of 10 trials done, best loss 0.25 in trial 1"
+
+
+def test_a_heartbeat_follows_an_unchanged_minute() -> None:
+    progress = Progress()
+    jobs = {"a": job("RUNNING"), "b": job("SUCCEEDED")}
+    progress.take_lines(jobs, NOON)
+    assert progress.take_lines(jobs, NOON + HEARTBEAT_SECONDS) == []
+    assert progress.take_lines(jobs, NOON + HEARTBEAT_SECONDS + 1) == ["waiting: 1 of 2 jobs done"]
+    assert progress.take_lines(jobs, NOON + HEARTBEAT_SECONDS + 2) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "why"), [("QUEUED", "quota or machines are short"), ("PENDING", "machines and images are being prepared")]
+)
+def test_a_heartbeat_explains_each_queued_job(state: str, why: str) -> None:
+    progress = Progress()
+    jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:11:30Z")}
+    progress.take_lines(jobs, NOON)
+    assert progress.take_lines(jobs, NOON + 12 * 60 + 5) == [
+        f"waiting: 0 of 3 jobs done; a {state} for 12 min, as {why}",
+    ]
+
+
+def test_queued_jobs_are_named_once_a_minute() -> None:
+    progress = Progress()
+    said = []
+    for second in range(0, 600, 10):
+        jobs = {"a": job("QUEUED"), "b": search("RUNNING", second // 10, 100)}
+        said += progress.take_lines(jobs, NOON + second)
+    waits = [line for line in said if "a QUEUED for" in line]
+    assert 7 <= len(waits) <= 9
+    assert len(said) == 61 + len(waits)
+
+
+def test_the_longest_queued_jobs_are_named() -> None:
+    progress = Progress()
+    jobs = {f"j{number}": job("QUEUED", createTime=f"2026-01-31T12:0{number}:00Z") for number in reversed(range(8))}
+    progress.take_lines(jobs, NOON)
+    (line,) = progress.take_lines(jobs, NOON + 600)
+    assert "; j0, j1, j2, j3, j4 and 3 more QUEUED for 10 min" in line
+
+
+def test_a_started_job_reports_its_queue_time() -> None:
+    progress = Progress()
+    soon, late = "2026-01-31T12:00:59Z", "2026-01-31T12:07:01Z"
+    jobs = {"a": job("RUNNING", startTime=late), "b": job("RUNNING", startTime=soon)}
+    assert progress.take_lines(jobs, NOON + 500) == [
+        "a: RUNNING after 7 min in the queue",
+        "b: RUNNING",
+    ]
+
+
+def test_a_slow_clock_shows_no_negative_time() -> None:
+    progress = Progress()
+    jobs = {"a": job("QUEUED")}
+    progress.take_lines(jobs, NOON - 500)
+    assert progress.take_lines(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "line"),
+    [
+        ({"state": "JOB_STATE_QUEUED"}, {"state": "JOB_STATE_SUCCEEDED"}, "a: QUEUED → SUCCEEDED"),
+        ({"state": "JOB_STATE_RUNNING"}, {"state": "JOB_STATE_FAILED", "error": "why"}, "a: RUNNING → FAILED: why"),
+        (
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 1.0, "of": 4.0}},
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 2, "of": 4}},
+            "a: RUNNING, 2 of 4 trials done",
+        ),
+        (
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 1.0, "of": 4.0}},
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 1, "of": 4}},
+            None,
+        ),
+        ({}, {"state": "JOB_STATE_RUNNING"}, "a: RUNNING"),
+    ],
+)
+def test_a_refresh_describes_each_change(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
+    assert run_change("a", before, now) == line

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
-from vertex_training.jobs.provider import TrainingPipelineProvider
+from vertex_training.jobs.provider import (
+    TrainingPipelineProvider,
+)
 
 from tests.components.fakes import Clock, FakeClient
 from tests.components.jobs.test_provider import PARENT, create, engine_s, inputs

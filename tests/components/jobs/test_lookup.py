@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from vertex_training.jobs.pipeline_tuning_job_fetching import fetch_existing_jobs_with_tuning_jobs_in_pipelines
+from vertex_training.jobs.lookup import jobs
 
 from tests.components.fakes import FakeClient
-from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
+from tests.components.jobs.test_completion import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
 from vertex_api import errors
 from vertex_api.job import job_results
@@ -46,9 +46,7 @@ def test_a_pipeline_has_job_model_and_folder(api: FakeClient) -> None:
 
 def test_a_new_pipeline_names_no_job_or_model(api: FakeClient) -> None:
     add_training(api, trainingTaskMetadata=None)
-    (job,) = fetch_existing_jobs_with_tuning_jobs_in_pipelines(
-        f"//local/{PARENT}", "team/dev", {"digits": TRAIN}
-    ).values()
+    (job,) = jobs(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
     assert job_results(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
 
 

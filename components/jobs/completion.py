@@ -1,0 +1,210 @@
+"""The work of a Completion: it waits for jobs, says what happens meanwhile, and has their results.
+
+Jobs are polled by one list call per collection. A job that fails is reported with the reason.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from math import inf
+from typing import Any
+
+from pulumi import dynamic
+
+from vertex_api.errors import Interrupted, RateLimited, Unavailable, VertexError
+from vertex_api.job import TUNING_JOB, JobJson, job_results
+from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, ResourceName, short_state
+from vertex_api.scalars import to_seconds
+from vertex_api.studies import count_ended, find_best, objectives_of
+
+from ..errors import TrainingFailed
+from ..runtime import engine, target
+from ..runtime.provider import Provider
+from . import failures, lookup, submission
+from .failures import age_in_minutes, join_names
+from .identity import MARK_LABEL, stack_filter
+
+HEARTBEAT_SECONDS = 60.0
+_MAX_NAMES = 5
+"""How many changes at once have lines of their own."""
+_QUEUE_REASONS = {
+    "QUEUED": "quota or machines are short",
+    "PENDING": "machines and images are being prepared",
+}
+"""States before a job runs, and their reasons (Google's page on the training service)."""
+UNDECLARED_MESSAGE = (
+    "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
+    "`pulumi up --continue-on-error` deletes them all the same"
+)
+
+
+class CompletionProvider(Provider):
+    """Waits while it is created or updated. If it fails the jobs stay recorded, and the next run waits again."""
+
+    input_names = ("owner", "parent", "jobs", "deadlines")
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        deadlines = {name: to_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
+        jobs = {name: id_ for name, id_ in props["jobs"].items() if id_ is not None}
+        try:
+            results = wait(props["parent"], props["owner"], jobs, deadlines)
+        except TrainingFailed as error:
+            undeclared: list[str] = []
+            with suppress(VertexError):  # the failure to report is the training's
+                undeclared = _active_undeclared(props["parent"], props["owner"])
+            if undeclared:
+                raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
+            raise
+        return dynamic.CreateResult("completion", {**props, "results": results})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        return self.read_result(id_, props, results=lookup.results(props["parent"], props["owner"], props["jobs"]))
+
+
+def _active_undeclared(parent: str, stack: str) -> list[str]:
+    """Return the Pulumi names of the stack's active jobs that are no longer declared. Raises VertexError.
+
+    Pulumi removes them at the end of a run, unless something has failed before.
+    """
+    ledger = submission.covering(stack)
+    if not ledger:
+        return []
+    api = target.resolve(parent)
+    declared = {ledger.mark(name) for name in ledger.names | ledger.kept_names}
+    undeclared = set()
+    for kind in KINDS.values():
+        for job in api.client.list(kind, api.parent, stack_filter(stack)):
+            mark = job["labels"].get(MARK_LABEL, "")
+            is_ours = mark.startswith(f"{ledger.id}-")
+            if is_ours and mark not in declared and job["state"] not in TERMINAL_STATES:
+                undeclared.add(str(job["labels"]["pulumi_name"]))
+    return sorted(undeclared)
+
+
+def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str, float]) -> dict[str, Any]:
+    """Return the results of jobs by name, once all have succeeded, and print what happens until then.
+
+    `parent` is the jobs' location, `ids` are their resource names, `deadlines` seconds from the beginning of this wait,
+    all by name. Raises TrainingFailed as soon as a job has failed or misses its deadline. Jobs that are active then
+    stay active.
+    """
+    progress, advice = Progress(), failures.WaitAdvice(parent)
+    jobs: dict[str, JobJson] = {}
+    pending = dict(ids)
+    start = time.monotonic()
+
+    def require_in_time(waited: float) -> None:
+        if overdue := [name for name in pending if deadlines.get(name, inf) <= waited]:
+            links = target.resolve(parent).links
+            pages = {name: links.page(ResourceName.parse(pending[name])) for name in overdue}
+            raise TrainingFailed("\n".join(_overdue(name, jobs.get(name), waited, pages[name]) for name in overdue))
+
+    while True:
+        engine.require_alive("waiting")
+        try:
+            oldest = lookup.oldest_create_time(jobs[name] for name in pending if name in jobs)
+            latest = lookup.jobs(parent, stack, pending, oldest)
+        except (Unavailable, RateLimited, Interrupted) as error:  # the client has tried for minutes
+            require_in_time(time.monotonic() - start)
+            raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
+        jobs |= latest
+        _print(progress.take_lines(jobs, time.time()))
+        _print(advice.take_lines(jobs, time.time()))
+        if missing := pending.keys() - latest.keys():
+            raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
+        if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
+            api = target.resolve(parent)
+            raise TrainingFailed("\n".join(failures.failure_report(api, name, jobs[name]) for name in failed))
+        if all(map(_has_ended, jobs.values())):
+            for name, job in jobs.items():
+                _print([f"{name}: {note}" for note in failures.metric_notes(job.get(TUNING_JOB, job))])
+            return {name: job_results(job) for name, job in jobs.items()}
+        waited = time.monotonic() - start
+        pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
+        require_in_time(waited)
+        remaining = (deadlines.get(name, inf) - waited for name in pending)
+        # Often for jobs of seconds on a laptop, rarely for jobs of hours.
+        time.sleep(min(max(0.3, waited / 20), 15, *remaining))
+
+
+def _has_ended(job: JobJson) -> bool:
+    return job["state"] in TERMINAL_STATES
+
+
+def _overdue(job_name: str, job: JobJson | None, waited: float, page: str) -> str:
+    state = job["state"] if job else "of unknown state"
+    return (
+        f"{job_name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
+        "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"
+    )
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        print(line, flush=True)  # noqa: T201
+
+
+class Progress:
+    """What the lines so far have said of jobs: what has changed, and a heartbeat if nothing has."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[str, str] = {}
+        self._last_time: float | None = None
+
+    def take_lines(self, jobs: Mapping[str, JobJson], now: float) -> list[str]:
+        """Return a few lines on jobs, by name, that have changed by `now` (seconds since 1970), each change once."""
+        changed = {}
+        for name, job in jobs.items():
+            status = _status(job)
+            if self._statuses.get(name) != status:
+                self._statuses[name] = status
+                changed[name] = job
+        if len(changed) > _MAX_NAMES:
+            lines = [*_names_by_state(changed), _done_counts(jobs)]
+        else:
+            lines = [f"{name}: {self._statuses[name]}" for name in changed]
+        queued = list(_queued(jobs, now))
+        if self._last_time is None or (lines and not queued):
+            self._last_time = now
+        elif now - self._last_time > HEARTBEAT_SECONDS:
+            lines.append("; ".join([f"waiting: {_done_counts(jobs)}", *queued]))
+            self._last_time = now
+        return lines
+
+
+def _status(job: JobJson) -> str:
+    state, tuning_job = short_state(job["state"]), job.get(TUNING_JOB, job)
+    if state == "RUNNING" and "startTime" in job:
+        minutes = age_in_minutes(job, datetime.fromisoformat(job["startTime"]).timestamp())
+        state += f" after {minutes} min in the queue" if minutes else ""
+    if "studySpec" not in tuning_job:
+        return state
+    metric = objectives_of(tuning_job["studySpec"])[0].id
+    best_trial = find_best(tuning_job)
+    best = f", best {metric} {best_trial['metrics'][metric]:.4g} in trial {best_trial['id']}" if best_trial else ""
+    return f"{state}, {count_ended(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
+
+
+def _names_by_state(jobs: Mapping[str, JobJson]) -> Iterator[str]:
+    """Yield one line for each state: many jobs that change at once would flood the screen."""
+    states = {name: short_state(job["state"]) for name, job in jobs.items()}
+    for state in dict.fromkeys(states.values()):
+        yield f"{state}: {join_names([name for name in jobs if states[name] == state])}"
+
+
+def _done_counts(jobs: Mapping[str, JobJson]) -> str:
+    text = f"{sum(map(_has_ended, jobs.values()))} of {len(jobs)} jobs done"
+    tuning_jobs = [tuning_job for job in jobs.values() if "studySpec" in (tuning_job := job.get(TUNING_JOB, job))]
+    if len(tuning_jobs) > 1:
+        total = sum(int(job["maxTrialCount"]) for job in tuning_jobs)
+        text += f", {sum(map(count_ended, tuning_jobs))} of {total} trials done"
+    return text
+
+
+def _queued(jobs: Mapping[str, JobJson], now: float) -> Iterator[str]:
+    """Yield a text for each state before RUNNING: its jobs that are a minute old, since when, and why."""
+    for state, reason in _QUEUE_REASONS.items():
+        minutes = {name: age_in_minutes(job, now) for name, job in jobs.items() if short_state(job["state"]) == state}
+        if longest_first := sorted(filter(minutes.get, minutes), key=lambda name: -minutes[name]):
+            yield f"{join_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"

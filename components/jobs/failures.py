@@ -1,0 +1,233 @@
+"""Jobs that fail, are refused or wait without machines: why, and what can be done about it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from vertex_api.errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded, VertexError
+from vertex_api.job import TUNING_JOB, Job, JobJson, stored_job
+from vertex_api.names import ResourceName, short_state
+from vertex_api.pipelines import backing_job_name
+from vertex_api.retry import find_propagation
+from vertex_api.studies import count_ended, reported_metrics, trial_summaries, unreported_metrics
+
+from ..runtime.target import CLOUD_PREFIX, Target
+
+MAX_LOG_LINES = 10
+"""How many of a failed job's last log lines its report quotes."""
+MAX_TRIALS = 3
+LONG_WAIT_MINUTES = 10
+"""From when on a job waits long: Vertex AI fails a job without machines after some 20 minutes in PENDING."""
+_MAX_NAMES = 5
+_WAIT_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be short"}
+_REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool0)\b")
+_LOG_HINT = re.compile(r"\s*To find out more about why your job exited please check the logs: \S+")
+"""The service's link to the log in the console, beside which a report has the page of the stack's target."""
+_MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
+"""The service's text for a training pipeline (Google's notebooks)."""
+_STOCKOUT = r"Resources are insufficient in region"
+
+
+def failure_report(api: Target, job_name: str, job: JobJson) -> str:
+    """Return all that is known about a failed job, in lines."""
+    logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
+    tuning_job = job.get(TUNING_JOB, job)
+    reason = _LOG_HINT.sub("", str(job.get("error", {}).get("message") or job["state"]))
+    # Replicas of different trials have the same names, so the log of a whole tuning job counts.
+    replica = None if "studySpec" in tuning_job else _failed_replica(reason)
+    try:
+        log = api.client.log_lines(logged_job, MAX_LOG_LINES, replica)
+    except VertexError as error:
+        log = [f"(its log cannot be read: {error})"]
+    trials = {
+        row["id"]: _LOG_HINT.sub("", row["infeasibleReason"])
+        for row in trial_summaries(tuning_job)
+        if "infeasibleReason" in row
+    }
+    causes = [*metric_notes(tuning_job), *likely_causes([reason, *trials.values(), *log])]
+    return "\n".join(
+        [
+            f"{job_name} failed: {reason}",
+            *(f"  trial {id_}: {trial_reason}" for id_, trial_reason in list(trials.items())[-MAX_TRIALS:]),
+            *([f"  and {len(trials) - MAX_TRIALS} more trials failed"] if len(trials) > MAX_TRIALS else []),
+            *(f"  likely cause: {cause}" for cause in causes),
+            *(capacity_advice(job) if re.search(_STOCKOUT, reason) else ()),
+            f"  the last log lines of {replica}:" if replica else "  its last log lines:",
+            *([f"    {line}" for line in log] or ["    (it wrote nothing)"]),
+            f"  all of it: {api.links.page(ResourceName.parse(job['name']))} or `{api.links.logs(logged_job)}`",
+            "  fix it, or run it again with lifecycle.rerun",
+        ]
+    )
+
+
+def _failed_replica(reason: str) -> str | None:
+    """Find the replica that a job failed for. Of the pool that is out of memory, only the first has one replica."""
+    match = _REPLICA.search(reason)
+    return None if match is None else match[1] or f"{match[2]}-0"
+
+
+def likely_causes(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the usual causes of messages of the service, and of Python and Google's libraries in a log, each once."""
+    text = "\n".join(lines)
+    for pattern, cause in _CAUSES:
+        if match := re.search(pattern, text):
+            yield match.expand(cause)
+
+
+_CAUSES = [
+    (
+        r"low on memory|status of 137\b",
+        "it needs more memory: take a larger machineType or smaller batches",
+    ),
+    (
+        r'exec: "?([^":]+)"?: (?:executable file not found|no such file or directory)',
+        r"the image has no program \1: correct the command, or add it to the image",
+    ),
+    (
+        r"No module named '?([\w.]+)",
+        r"the image has no Python module \1: add what brings it to the image's requirements",
+    ),
+    (
+        r"(\S+@\S+) does not have (storage\.objects\.(?:create|delete|update))",
+        r"\1 lacks the permission \2 there: write below AIP_MODEL_DIR; name the folder in bucket.writableFolders if it "
+        "is in the stack's bucket; or grant the account a role on that other bucket",
+    ),
+    (
+        r"(\S+@\S+) does not have (storage\.(?!objects\.(?:create|delete|update))\S+)",
+        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectViewer",
+    ),
+    (
+        r"exceed quota limits: (\S+)",
+        r"the quota \1 is used up: ask for more, take another region or machine, or run fewer jobs at a time",
+    ),
+    (
+        _STOCKOUT,
+        "the region is out of such machines for now: try later, or change the job as below",
+    ),
+    (r"Internal error occurred", "this is the service's own failure: run it again"),
+]
+"""Texts of the service (its pages on training, and errors that its users report), of Python and of Cloud Storage."""
+
+
+def metric_notes(job: JobJson) -> Iterator[str]:
+    """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
+    if "studySpec" not in job:
+        return
+    by_id = {trial["id"]: trial for trial in job.get("trials", [])}
+    study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
+    for metric, ids in unreported_metrics(job).items():
+        others = sorted(set().union(*(reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
+        reasons = [_LOG_HINT.sub("", by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
+        hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
+        if others:
+            hint = f" They reported {', '.join(others)}."
+        yield (
+            f"metric `{metric}` was never reported by {len(ids)} of {count_ended(job)} trials: "
+            f"call hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
+            f"metric_value=…).{hint}"
+        )
+
+
+def capacity_advice(job: JobJson) -> Iterator[str]:
+    """Yield the changes of a job, as the service shows it, that may get it machines. Each replaces the job."""
+    # Imported here, as below, because most jobs need no advice.
+    from vertex_api.estimates.availability import alternatives
+
+    yield "  what may help (each of these replaces the job):"
+    for line in alternatives(_spec(job).job_spec, ResourceName.parse(job["name"]).region):
+        yield f"    - {line}"
+
+
+class WaitAdvice:
+    """What has been said so far about jobs that wait long, for `parent`, the full name of the jobs' location.
+
+    Nothing is said of jobs on this machine, where jobs wait for other jobs.
+    """
+
+    def __init__(self, parent: str) -> None:
+        self._project = parent.removeprefix(CLOUD_PREFIX).split("/")[1] if parent.startswith(CLOUD_PREFIX) else None
+        self._advised_names: set[tuple[str, str]] = set()
+        self._advised: set[tuple[str, ...]] = set()
+
+    def take_lines(self, jobs: Mapping[str, JobJson], now: float) -> list[str]:
+        """Return the lines on jobs, by name, that have waited long by `now` (seconds since 1970), each advice once."""
+        lines = []
+        for state, names in self._take_names(jobs, now).items():
+            by_advice: dict[tuple[str, ...], list[str]] = {}
+            for name in names:
+                by_advice.setdefault(tuple(self._advice(state, jobs[name])), []).append(name)
+            for advice, alike in by_advice.items():
+                if advice not in self._advised:
+                    self._advised.add(advice)
+                    minutes = max(age_in_minutes(jobs[name], now) for name in alike)
+                    lines += [f"{join_names(alike)}: {state} for {minutes} min, as {_WAIT_REASONS[state]}", *advice]
+        return lines
+
+    def _take_names(self, jobs: Mapping[str, JobJson], now: float) -> dict[str, list[str]]:
+        """Return the names of jobs that have come to wait long, by state."""
+        by_state: dict[str, list[str]] = {state: [] for state in _WAIT_REASONS}
+        for name, job in jobs.items() if self._project else ():
+            state = short_state(job["state"])
+            is_new = state in by_state and (state, name) not in self._advised_names
+            if is_new and age_in_minutes(job, now) >= LONG_WAIT_MINUTES:
+                self._advised_names.add((state, name))
+                by_state[state].append(name)
+        return by_state
+
+    def _advice(self, state: str, job: JobJson) -> Iterator[str]:
+        from vertex_api.estimates.quota import METRIC_PREFIX, needed_quota, quota_page
+
+        if state == "QUEUED" and (needed := needed_quota(_spec(job))):
+            amounts = ", ".join(f"{metric} {amount:,}" for metric, amount in needed.items())
+            yield f"  it needs these quotas ({METRIC_PREFIX}NAME): {amounts}"
+            yield f"  see and ask for more: {quota_page(str(self._project))}"
+        yield from capacity_advice(job)
+
+
+def _spec(job: JobJson) -> Job:
+    return stored_job(ResourceName.parse(job["name"]).kind, job)
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def age_in_minutes(job: JobJson, moment: float) -> int:
+    """Return the whole minutes from a job's creation to a moment in seconds since 1970."""
+    return max(0, int((moment - datetime.fromisoformat(job["createTime"]).timestamp()) // 60))
+
+
+@contextmanager
+def explain_refusals(spec: Job, api: Target) -> Iterator[None]:
+    """Raise the API's refusals that users meet again and again with what to do about them, in one line."""
+    try:
+        yield
+    except QuotaExceeded as error:
+        if not error.metrics:
+            raise
+        refusal = quota_refusal(error.metrics, spec, api.parent.rpartition("/")[2], api.links.quota_page)
+        raise QuotaExceeded(refusal, error.metrics) from error
+    except (InvalidRequest, PermissionDenied, NotFound) as error:
+        if propagation := find_propagation(str(error)):
+            remedy = propagation.remedy
+        elif isinstance(error, NotFound) and _MISSING_IMAGE.search(str(error)):
+            remedy = "build and push it, or correct imageUri or executorImageUri"
+        else:
+            raise
+        raise type(error)(f"{error}; {remedy}") from error
+
+
+def quota_refusal(metrics: Sequence[str], spec: Job, region: str, page: str) -> str:
+    """Return what a job needs of the quotas that do not cover it in `region`, and the page to ask for more."""
+    from vertex_api.estimates.quota import METRIC_PREFIX, needed_quota
+
+    needs = needed_quota(spec)
+
+    def with_need(metric: str) -> str:
+        amount = needs.get(metric.removeprefix(METRIC_PREFIX))
+        return metric if amount is None else f"{metric} (this job needs {amount:,})"
+
+    return f"the quota in {region} does not cover {', '.join(map(with_need, metrics))}; ask for more at {page}"

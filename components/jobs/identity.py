@@ -1,0 +1,76 @@
+"""What tells jobs apart: the labels by which a later `pulumi up` finds them, and digests of what they run."""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from vertex_api.job import Job
+from vertex_api.validation.formats import MAX_LABELS, Violation
+
+from ..schema.declared_job import DeclaredJob
+
+TOKEN_LABEL = "pulumi_token"
+MARK_LABEL = "pulumi_mark"
+OWN_LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK_LABEL)
+"""All labels that a submitted job has beside those of its spec."""
+
+
+def own_labels(owner: str, token: str) -> dict[str, str]:
+    """Return the labels of a submitted job within the service's rules: lower case, at most 63 characters.
+
+    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    """
+    project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part)[:63] for part in owner.lower().split("/"))
+    return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: token}
+
+
+def stack_filter(stack: str) -> str:
+    """Return the list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
+    labels = own_labels(f"{stack}/", "")
+    return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
+
+
+def label_violations(labels: Collection[str], stack_labels: Collection[str] = ()) -> Iterator[Violation]:
+    """Find labels of a job, or of all jobs, that leave no room for `OWN_LABELS` and the labels of the stack file."""
+    for name in OWN_LABELS:
+        if name in labels:
+            yield (name,), "is a label that the stack gives its jobs itself; take another name"
+    count, max_count = len({*labels, *stack_labels}), MAX_LABELS - len(OWN_LABELS)
+    if len(stack_labels) <= max_count < count <= MAX_LABELS:
+        total = f"{count} labels{', with those of the stack file' if stack_labels else ''}"
+        yield (), f"has {total}; at most {max_count} are allowed, as {len(OWN_LABELS)} are the stack's own"
+
+
+def run_digest(spec: Job, rerun: int, upstream: Sequence[str] = ()) -> str:
+    """Return eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
+
+    `upstream` are the run digests of the jobs whose results it uses. Previews show the digest, so it does not depend on
+    secrets.
+    """
+    return _digest(spec.kind.collection, spec.fields, rerun, *upstream)[:8]
+
+
+def job_token(spec: Job, owner: str, secrets: Mapping[str, str], rerun: int, referenced: Mapping[str, str]) -> str:
+    """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
+
+    `owner` is `<pulumi project>/<stack>/<resource name>`, `referenced` the resource names of the jobs whose results it
+    uses, and of its TensorBoard, by reference: when one of them is another one, this is another job.
+    """
+    return _digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *([referenced] if referenced else []))[:32]
+
+
+def mark(ledger_id: str, job_name: str) -> str:
+    """Return the label value that all jobs have which one state has submitted under one name."""
+    return f"{ledger_id}-{_digest(job_name)[:16]}"
+
+
+def declarations_digest(jobs: Iterable[DeclaredJob]) -> str:
+    """Return 16 hex digits that differ whenever what is declared of any job differs, its lifecycle included."""
+    return _digest({job.name: (job.kind.collection, job.required_valid_spec.fields, job.lifecycle) for job in jobs})[
+        :16
+    ]
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,220 @@
+"""Submission of a job, once: an equivalent job is found again, orphans are removed, or a new job is submitted.
+
+What is known for that is of one run of `pulumi`, which starts and ends the process of its providers: the ledger that
+covers its jobs, and one list of the stack's jobs in each collection.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, partial
+from typing import Any
+
+from vertex_api.errors import NotFound, VertexError
+from vertex_api.job import JobJson
+from vertex_api.names import Kind, ResourceName, short_state
+
+from ..errors import SubmitFailed
+from ..runtime import engine
+from ..runtime.target import Target
+from ..schema import interpolation
+from . import identity
+from .failures import explain_refusals
+from .identity import MARK_LABEL, TOKEN_LABEL
+from .inputs import Inputs
+from .removal import remove, remove_orphans
+
+_UNUSABLE_STATES = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
+
+
+def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson:
+    """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
+
+    Other jobs that this stack has submitted for the resource are removed first. `tables` have the values of the
+    references in its spec. Raises VertexError and SubmitFailed.
+    """
+    kind = inputs.spec.kind
+    token = identity.job_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.referenced)
+    labels = identity.own_labels(inputs.owner, token)
+    jobs = submitted().jobs(api, kind, inputs.stack)
+    equivalent = jobs.usable(token)
+    ledger = covering(inputs.stack)
+    if ledger and inputs.name in ledger.names:
+        labels[MARK_LABEL] = ledger.mark(inputs.name)
+        orphans = [name for name in jobs.names(labels[MARK_LABEL]) if not equivalent or name != equivalent["name"]]
+        remove_orphans(api.client, ledger.full_stack, dict.fromkeys(orphans, inputs.name))
+    if equivalent:
+        return equivalent
+    job = interpolation.expand(inputs.spec.fields, tables)
+    job["labels"] = {**job.get("labels", {}), **labels}
+    with explain_refusals(inputs.spec, api):
+        return api.client.create(
+            kind,
+            api.parent,
+            job,
+            check_before=partial(engine.require_alive, inputs.error_prefix),
+            find_created=lambda: next(iter(jobs.new(token)), None),
+            keep_first=partial(jobs.keep_first, token, inputs.name),
+        )
+
+
+class SubmittedJobs:
+    """What one run of `pulumi` knows about the jobs that its stack has submitted before."""
+
+    def __init__(self) -> None:
+        self._settled: set[str] = set()
+        self._jobs: dict[tuple[Target, Kind, str], _StackJobs] = {}
+
+    def settle(self, resource_name: str) -> None:
+        """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""
+        self._settled.add(resource_name)
+
+    def is_settled(self, resource_name: str) -> bool:
+        """Return whether this run has decided already what becomes of a job."""
+        return resource_name in self._settled
+
+    def jobs(self, api: Target, kind: Kind, stack: str) -> "_StackJobs":
+        """Return the jobs of a stack, `<pulumi project>/<stack>`, in one collection."""
+        # setdefault is atomic, so all threads get one listing.
+        return self._jobs.setdefault((api, kind, stack), _StackJobs(self, api, kind, stack))
+
+
+@cache
+def submitted() -> SubmittedJobs:
+    """Return what this process knows, which Pulumi starts and ends with each run, for all providers."""
+    return SubmittedJobs()
+
+
+class _StackJobs:
+    """The jobs of a stack in one collection, listed once in a run, without those that it has settled.
+
+    All methods but `keep_first` raise VertexError.
+    """
+
+    def __init__(self, run: SubmittedJobs, api: Target, kind: Kind, stack: str) -> None:
+        self._run, self._api, self._kind = run, api, kind
+        self._filter = identity.stack_filter(stack)
+        self._lock = threading.Lock()
+        self._by_label: dict[str, list[JobJson]] | None = None
+
+    def usable(self, token: str) -> JobJson | None:
+        """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
+
+        A listed job is fetched again, because its state may have changed since. A list might lag behind what a killed
+        run has posted: Google promises fresh results of `get` alone (AIP-121), but no lag is known of jobs.
+        """
+        jobs = self._listed(token)
+        while newest := _newest_usable(jobs):
+            with suppress(NotFound):
+                job = self._api.client.require(ResourceName.parse(newest["name"]))
+                if _newest_usable([job]):
+                    return job
+            jobs.remove(newest)
+        return None
+
+    def names(self, mark: str) -> list[str]:
+        """Return the resource names of the jobs that have a mark."""
+        return [job["name"] for job in self._listed(mark)]
+
+    def new(self, token: str) -> list[dict[str, Any]]:
+        """Return the jobs with a token that were created since the listing, whatever their states, the oldest first.
+
+        They are those of calls whose answers were lost.
+        """
+        listed = {job["name"] for job in self._listed(token)}
+        found = self._api.client.list(
+            self._kind, self._api.parent, f'{self._filter} AND labels.{TOKEN_LABEL}="{token}"'
+        )
+        created = [job for job in found if job["name"] not in listed and not self._run.is_settled(job["name"])]
+        return sorted(created, key=_create_time)
+
+    def keep_first(self, token: str, job_name: str, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Remove the jobs that requests with lost answers have created beside the first one, and return that one.
+
+        `job` is what one of the requests has created. Raises nothing: the job that stays is to be recorded. `job_name`
+        is for messages.
+        """
+        jobs = {job["name"]: dict(job)}
+        try:
+            jobs = {each["name"]: dict(each) for each in self.new(token)} | jobs
+            first, *others = sorted(jobs.values(), key=_create_time)
+            for other in others:
+                self._run.settle(other["name"])
+                print(f"{job_name}: removing {other['name']}, the same job submitted twice", flush=True)  # noqa: T201
+                remove(self._api.client, ResourceName.parse(other["name"]), job_name)
+        except (VertexError, SubmitFailed) as error:
+            first = min(jobs.values(), key=_create_time)
+            print(  # noqa: T201
+                f"{job_name}: may be there beside {first['name']} once more, as an answer was lost ({error}); look for "
+                f"jobs with the label {TOKEN_LABEL}={token}, and delete the other one",
+                flush=True,
+            )
+        return first
+
+    def _listed(self, label: str) -> list[JobJson]:
+        """Return name, state and createTime of the jobs that had a token or mark when they were listed.
+
+        The first call lists, and others wait for it; after a failure the next one lists again.
+        """
+        with self._lock:
+            if self._by_label is None:
+                self._by_label = _group(self._api.client.list(self._kind, self._api.parent, self._filter))
+        return [job for job in self._by_label.get(label, []) if not self._run.is_settled(job["name"])]
+
+
+def _group(jobs: Iterable[JobJson]) -> dict[str, list[JobJson]]:
+    by_label: dict[str, list[JobJson]] = {}
+    for job in jobs:
+        summary = {field: job[field] for field in ("name", "state", "createTime")}
+        for label in {TOKEN_LABEL, MARK_LABEL} & job["labels"].keys():
+            by_label.setdefault(job["labels"][label], []).append(summary)
+    return by_label
+
+
+def _newest_usable(jobs: Iterable[JobJson]) -> JobJson | None:
+    usable = [job for job in jobs if short_state(job["state"]) not in _UNUSABLE_STATES]
+    return max(usable, key=_create_time, default=None)
+
+
+def _create_time(job: JobJson) -> datetime:
+    return datetime.fromisoformat(job["createTime"])
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """What a state's `Ledger` records: its `id`, `full_stack` (`organization/project/stack`), and names of jobs.
+
+    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others.
+    """
+
+    id: str
+    full_stack: str
+    names: frozenset[str]
+    kept_names: frozenset[str]
+
+    @property
+    def stack(self) -> str:
+        """The name of the stack with its project, `<pulumi project>/<stack>`."""
+        return self.full_stack.partition("/")[2]
+
+    def mark(self, job_name: str) -> str:
+        """Return the label value of the jobs that this state submits under a name."""
+        return identity.mark(self.id, job_name)
+
+
+_ledger: list[LedgerRecord] = []
+
+
+def cover(record: LedgerRecord) -> None:
+    """Set the ledger that covers the jobs submitted from now on; its provider does so before any is submitted."""
+    _ledger[:] = [record]
+
+
+def covering(stack: str) -> LedgerRecord | None:
+    """Return the ledger of the stack `<pulumi project>/<stack>`.
+
+    None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
+    """
+    return next((record for record in _ledger if record.stack == stack), None)

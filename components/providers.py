@@ -1,0 +1,110 @@
+"""The providers of all dynamic resources, as Pulumi's states name them: this module and its classes keep their names.
+
+A state holds a pickled provider for each resource, which is its class's module and name. What a provider does stands
+elsewhere and may move: it is imported in the provider's process, and neither in a program nor in a provider of another
+resource.
+"""
+
+import gc
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+from pulumi import dynamic
+
+
+class _Provider(dynamic.ResourceProvider):
+    """Hands each call to the class `work`, a module of this package and a name. It holds nothing."""
+
+    serialize_as_secret_always = False
+    work: ClassVar[str]
+
+    @classmethod
+    @cache
+    def _work(cls) -> dynamic.ResourceProvider:
+        module, _, name = cls.work.partition(":")
+        made: dynamic.ResourceProvider = getattr(import_module(module, __package__), name)()
+        return made
+
+    def configure(self, req: dynamic.ConfigureRequest) -> None:
+        self._work().configure(req)
+        # What is imported stays, and each search for garbage among it costs providers a tenth of a preview.
+        gc.freeze()
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        return self._work().check(_olds, news)
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> dynamic.DiffResult:
+        return self._work().diff(_id, _olds, _news)
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        return self._work().create(props)
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        return self._work().read(id_, props)
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> dynamic.UpdateResult:
+        return self._work().update(_id, _olds, _news)
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        self._work().delete(_id, _props)
+
+
+class CustomJob(_Provider):
+    """The provider of `CustomJob`."""
+
+    work = ".jobs.provider:CustomJobProvider"
+
+
+class HyperparameterTuningJob(_Provider):
+    """The provider of `HyperparameterTuningJob`."""
+
+    work = ".jobs.provider:HyperparameterTuningJobProvider"
+
+
+class TrainingPipeline(_Provider):
+    """The provider of `TrainingPipeline`."""
+
+    work = ".jobs.provider:TrainingPipelineProvider"
+
+
+class Completion(_Provider):
+    """The provider of `Completion`."""
+
+    work = ".jobs.completion:CompletionProvider"
+
+
+class Ledger(_Provider):
+    """The provider of `Ledger`."""
+
+    work = ".jobs.ledger:LedgerProvider"
+
+
+class EmulatorSchedule(_Provider):
+    """The provider of `EmulatorSchedule`."""
+
+    work = ".schedules.emulator_schedule_resource:EmulatorScheduleProvider"
+
+
+class ScheduleStatus(_Provider):
+    """The provider of `ScheduleStatus`."""
+
+    work = ".schedules.schedule_status_resource:ScheduleStatusProvider"
+
+
+class TrainingImage(_Provider):
+    """The provider of `TrainingImage`."""
+
+    work = ".images.resource:TrainingImageProvider"
+
+
+class PythonPackage(_Provider):
+    """The provider of `PythonPackage`."""
+
+    work = ".packages:PythonPackageProvider"
+
+
+class Emulator(_Provider):
+    """The provider of `Emulator`."""
+
+    work = ".targets.emulator_resource:EmulatorProcessProvider"
