@@ -56,7 +56,6 @@ LAYERS = {
         ("database", "gcs"),
         ("event_files", "replicas", "resources"),
         (
-            "api.logging",
             "curves",
             "debugging",
             "replicas.docker",

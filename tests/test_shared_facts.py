@@ -18,11 +18,11 @@ from vertex_api.names import CUSTOM_JOB
 from vertex_api.scalars import to_seconds
 from vertex_api.validation.check import validate_job
 from vertex_api.validation.shape import canonicalize
-from vertex_emulator.api.injected_quota_faults import list_quota_metrics_named_in_error
+from vertex_emulator.api.faults import quota_metrics
 from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock, require_endpoint
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import EmulatorNotRunning
-from vertex_emulator.http.security_middleware import VERSION_HEADER
+from vertex_emulator.http.security import VERSION_HEADER
 from vertex_emulator.replicas.service_environment import build_service_environment
 from vertex_emulator.scheduling.custom_job_deadlines import compute_timeout_deadline
 
@@ -48,7 +48,7 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
     if machine.startswith("g2"):
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
-    assert list_quota_metrics_named_in_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
+    assert quota_metrics(job["jobSpec"]) == [METRIC_PREFIX + metric]
     assert metric in needed_quota(Job(CUSTOM_JOB, job))
 
 

@@ -14,7 +14,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import RUNNING, Job, Replica
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.faults import DEFAULT_DEBUG_PORT
-from vertex_emulator.http.peer_user import can_identify_local_users, peer_user
+from vertex_emulator.http.connection import can_identify_users, peer_user
 from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, READY_SOCKET_NAME, list_debugged_replicas
 from vertex_emulator.replicas.executor_protocol import STDERR, ByteStream, Executor
 
@@ -132,7 +132,7 @@ def _is_own_user(client: socket.socket) -> bool:
     """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
     user_id = peer_user(client)
     if user_id is None:
-        return not can_identify_local_users()
+        return not can_identify_users()
     return user_id in (os.geteuid(), 0)
 
 

@@ -21,8 +21,8 @@ from vertex_emulator import names
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS
-from vertex_emulator.http.json_responses import build_error_response
+from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS
+from vertex_emulator.http.responses import error_response
 from vertex_emulator.replicas.executor_protocol import Executor
 
 _ONLY_VERSION = "1"
@@ -162,7 +162,7 @@ class SecretServer:
                 raise ApiError("PERMISSION_DENIED" if key else "UNAUTHENTICATED", message if key else _NO_KEY)
             return JSONResponse(self.values.access(project, secret, version))
         except ApiError as error:
-            return build_error_response(error)
+            return error_response(error)
 
     def _key(self, project_number: str) -> str:
         return hmac.new(self.token.encode(), f"secrets of {project_number}".encode(), hashlib.sha256).hexdigest()

@@ -24,10 +24,8 @@ from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock
 from vertex_emulator.database import Database
 from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.errors import StartError
-from vertex_emulator.http.authentication import Access, read_or_create_token
-from vertex_emulator.http.connection_with_peer_user import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener
-from vertex_emulator.http.peer_user import can_identify_local_users
-from vertex_emulator.http.security_middleware import is_loopback_host
+from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener, can_identify_users
+from vertex_emulator.http.security import Access, ensure_token, is_loopback
 from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
@@ -53,7 +51,7 @@ def serve(
     `container_options` has those fields of ContainerSettings that the command line gives; the others keep their values.
     `on_ready` is called once the emulator answers.
     """
-    if not is_loopback_host(host) and not allow_remote:
+    if not is_loopback(host) and not allow_remote:
         raise StartError(
             f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
             "add --allow-remote if that is what you want"
@@ -65,9 +63,9 @@ def serve(
         database = Database(data.database)
         listener = None
         try:
-            listener = _open_listener_and_store_port(host, port, database)
-            settings = _merge_and_store_container_settings(database, container_options)
-            _run_server(data, database, listener, host, allow_remote, settings, on_ready)
+            listener = open_listener(host, port, database)
+            settings = _container_settings(database, container_options)
+            _run(data, database, listener, host, allow_remote, settings, on_ready)
         except sqlite3.Error as error:
             raise StartError(f"the database {data.database} cannot be used: {error}") from error
         finally:
@@ -77,7 +75,7 @@ def serve(
             database.close()
 
 
-def _run_server(
+def _run(
     data: DataFolder,
     database: Database,
     listener: socket.socket,
@@ -89,12 +87,12 @@ def _run_server(
     # A study of thousands of trials is a million small objects; to look for cycles among them costs more than they do.
     gc.set_threshold(50_000, 20, 50)
     port = listener.getsockname()[1]
-    token_file = None if can_identify_local_users() and not allow_remote else str(data.token)
-    endpoint = Endpoint(os.getpid(), host, port, _build_reachable_url(host, port), __version__, token_file)
+    token_file = None if can_identify_users() and not allow_remote else str(data.token)
+    endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__, token_file)
     queue = WorkQueue()
-    executor = DockerExecutor(_get_or_create_emulator_id(database), queue.add, settings)
+    executor = DockerExecutor(_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
-    token = read_or_create_token(data.token)
+    token = ensure_token(data.token)
     secrets = SecretServer(database, executor, SecretValues(data.secrets), token)
     debug_ports = DebugPorts(database, executor)
     scheduler = Scheduler(
@@ -118,7 +116,7 @@ def _run_server(
             debug_ports.resume()
             endpoint.write(data.endpoint)
             scheduler.start()
-            app.schedule_loop.start_if_needed()
+            app.schedule_loop.start()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
             if allow_remote:
                 _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", data.token)
@@ -131,7 +129,7 @@ def _run_server(
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        app.build_asgi_app(),
+        app.asgi(),
         http=IdentifiedConnection,
         ws="none",
         lifespan="off",
@@ -142,37 +140,37 @@ def _run_server(
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
     # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
-    logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_about_cancelled_request(log_record))
+    logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_cut_off(log_record))
     server = Server(config)
-    with _stop_on_signals_in_block(server):
+    with _stopping_on_signals(server):
         server.run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     app.schedule_loop.stop(_STOP_SECONDS)
     scheduler.stop(_STOP_SECONDS)
-    _try_to_remove_unneeded_firewall_rules_at_stop(executor)
+    _remove_firewall_rules(executor)
     _log.info("stopped; containers keep running, and the next start finds them")
 
 
-def _is_about_cancelled_request(log_record: logging.LogRecord) -> bool:
+def _is_cut_off(log_record: logging.LogRecord) -> bool:
     return log_record.exc_info is not None and isinstance(log_record.exc_info[1], asyncio.CancelledError)
 
 
-def _try_to_remove_unneeded_firewall_rules_at_stop(executor: DockerExecutor) -> None:
+def _remove_firewall_rules(executor: DockerExecutor) -> None:
     """Leave no rules on the machine that no container needs, unless Docker takes long."""
 
-    def remove_or_log() -> None:
+    def remove() -> None:
         try:
             executor.remove_firewall_rules_unless_containers_remain()
         except Exception as error:  # noqa: BLE001 - the next start uses them, and a reset removes them
             _log.warning("the rules of the firewall stay: %s", error)
 
-    thread = threading.Thread(target=remove_or_log, daemon=True, name="remove rules")
+    thread = threading.Thread(target=remove, daemon=True, name="remove rules")
     thread.start()
     thread.join(_STOP_SECONDS)
 
 
 @contextlib.contextmanager
-def _stop_on_signals_in_block(server: uvicorn.Server) -> Iterator[None]:
+def _stopping_on_signals(server: uvicorn.Server) -> Iterator[None]:
     """Let SIGTERM and SIGINT do no more than stop the server, where uvicorn does not handle them.
 
     It does so from the start of its loop on, and raises the signal that stopped it once more at its end.
@@ -189,7 +187,7 @@ def _stop_on_signals_in_block(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _open_listener_and_store_port(host: str, port: int | None, database: Database) -> Listener:
+def open_listener(host: str, port: int | None, database: Database) -> Listener:
     """Open a socket on the requested port, else on the last one (so that links stay valid), else on a free one."""
     with database.read() as transaction:
         remembered = transaction.settings.get("port")
@@ -202,7 +200,7 @@ def _open_listener_and_store_port(host: str, port: int | None, database: Databas
         except OSError as error:
             if port is None and candidate and error.errno == errno.EADDRINUSE:
                 continue
-            raise StartError(_render_listen_error_message(host, candidate, error)) from error
+            raise StartError(_listen_error(host, candidate, error)) from error
         break
     # Connections inherit it. asyncio sets it only where it opens the socket itself; without it, every reply on a
     # connection that is kept alive waits 40 ms for the client's acknowledgement of its headers.
@@ -216,18 +214,18 @@ def _open_listener_and_store_port(host: str, port: int | None, database: Databas
     return listener
 
 
-def _render_listen_error_message(host: str, port: int, error: OSError) -> str:
+def _listen_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} is in use: choose another with --port, or leave --port out for a free one"
     return f"cannot listen on {host}:{port}: {error.strerror}"
 
 
-def _build_reachable_url(listen_host: str, port: int) -> str:
+def _url(listen_host: str, port: int) -> str:
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen_host, listen_host)
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
-def _merge_and_store_container_settings(database: Database, given: Mapping[str, Any]) -> ContainerSettings:
+def _container_settings(database: Database, given: Mapping[str, Any]) -> ContainerSettings:
     """Return the settings of containers: what is given, else those of the last start, else the defaults."""
     with database.write() as transaction:
         options = {**json.loads(transaction.settings.get("containers") or "{}"), **given}
@@ -235,7 +233,7 @@ def _merge_and_store_container_settings(database: Database, given: Mapping[str, 
     return ContainerSettings(**options)
 
 
-def _get_or_create_emulator_id(database: Database) -> str:
+def _emulator_id(database: Database) -> str:
     """Return the id that labels the containers of this data folder, and create it at the first start."""
     with database.write() as transaction:
         emulator_id = transaction.settings.get("emulator")

@@ -13,15 +13,14 @@ import requests
 from vertex_training.runtime.emulator import find
 
 from tests.clients.environment import snippet, variables
-from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import PARENT, RunningEmulator, command
+from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, command
 from vertex_api.client import Client
 from vertex_api.names import CUSTOM_JOB
 
 BLIND = """
 import sys
-import vertex_emulator.http.peer_user
-vertex_emulator.http.peer_user.peer_user = lambda connection: None
+import vertex_emulator.http.connection
+vertex_emulator.http.connection.peer_user = lambda connection: None
 from vertex_emulator.cli.main import main
 sys.exit(main())
 """

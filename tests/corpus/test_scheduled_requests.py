@@ -23,7 +23,7 @@ from vertex_api.job import Job
 from vertex_api.messages import value_at
 from vertex_api.names import Kind
 from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL
-from vertex_emulator.api.job_service import JobService
+from vertex_emulator.api.jobs import JobService
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 from vertex_emulator.names import Location

@@ -1,10 +1,12 @@
-"""Real emulators for tests."""
+"""Emulators for tests: real ones, and one on a machine in memory."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.ports import reserve_port
+from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.running import RunningEmulator
 
 
@@ -31,3 +33,16 @@ def own_on_reserved_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
         emulator = RunningEmulator(tmp_path_factory.mktemp("own") / "data", f"--port={port}")
         yield emulator
         emulator.close()
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    clock = Clock()
+    use_clock(clock, monkeypatch)
+    return Machine(clock)
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, machine: Machine) -> Emulator:
+    """An emulator on a machine in memory."""
+    return Emulator(tmp_path, machine)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.jobs import IMAGE
-from vertex_emulator.api.job_service import JobService
+from vertex_emulator.api.jobs import JobService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction, jobs, models
 from vertex_emulator.database.records import Job, Replica

@@ -68,6 +68,11 @@ def custom_job(*pools: dict[str, Any], name: str = "a job", labels: dict[str, st
     return {"displayName": name, "labels": labels or {}, "jobSpec": {"workerPoolSpecs": list(pools), **spec}}
 
 
+def absent(name: str, labels: dict[str, str] | None = None) -> Any:
+    """The body of a custom job of an image that is never pulled, so that it fails at once."""
+    return custom_job({**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}, name=name, labels=labels)
+
+
 class RunningEmulator:
     """The process, its HTTP side, and its folder."""
 

@@ -19,13 +19,13 @@ import pytest
 import requests
 
 from tests.ports import reserve_port
-from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.other_user import NOBODY, as_user, needs_root
 from tests.vertex_emulator.running import (
     IMAGE,
     PARENT,
     PATIENCE_SECONDS,
     RunningEmulator,
+    absent,
     command,
     custom_job,
     pool,

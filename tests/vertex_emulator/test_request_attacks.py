@@ -8,10 +8,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.gcs.test_batch import HEADER as BATCH_HEADER
 from tests.vertex_emulator.gcs.test_batch import batch
-from tests.vertex_emulator.running import PARENT, PATIENCE_SECONDS, RunningEmulator, processor_seconds, resident_bytes
+from tests.vertex_emulator.running import (
+    PARENT,
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    absent,
+    processor_seconds,
+    resident_bytes,
+)
 
 SMUGGLED = "projects/smuggled/locations/us-central1"
 JOBS = f"/v1/{SMUGGLED}/customJobs".encode()

@@ -12,8 +12,8 @@ from tests.vertex_emulator.fakes import Clock, Container, Emulator, Machine, use
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports, submit_study
 from vertex_api.names import CUSTOM_JOB
-from vertex_emulator.api.job_service import JobService
-from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.api.jobs import JobService
+from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.database import Database, jobs
 from vertex_emulator.database import trials as trial_table
 from vertex_emulator.database.records import SUCCEEDED
@@ -59,9 +59,9 @@ def instructions(database: Database, work: Callable[[Database], object]) -> int:
 
 
 def api_page(database: Database, **query: str) -> list[str]:
-    request = ListRequest.from_query(query)
+    request = ListRequest.parse(query)
     jobs = JobService(database, Path("unused"), 4, Machine(Clock()), lambda _: None, "http://here")
-    return [job["labels"]["number"] for job in jobs.list_jobs(CUSTOM_JOB, LOCATION, request).get("customJobs", [])]
+    return [job["labels"]["number"] for job in jobs.list(CUSTOM_JOB, LOCATION, request).get("customJobs", [])]
 
 
 def listed_page(database: Database) -> int:

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
+from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, command, custom_job, pool
 from tests.vertex_emulator.test_studies import REPORT, study
 from vertex_emulator.data_folder import DataFolder
 

@@ -12,7 +12,7 @@ import uvicorn
 from tests.vertex_emulator.preloaded import ForkedProcess
 from tests.vertex_emulator.running import PATIENCE_SECONDS, RunningEmulator
 from vertex_emulator.database import Database
-from vertex_emulator.server import _open_listener_and_store_port
+from vertex_emulator.server import open_listener
 
 GOOGLE_SDK_POLL_SECONDS = 5.0
 """`google.cloud.aiplatform` looks at a job that often; uvicorn closes idle connections after as long by default."""
@@ -21,7 +21,7 @@ GOOGLE_SDK_POLL_SECONDS = 5.0
 def test_replies_are_sent_without_delay(tmp_path: Path) -> None:
     database = Database(tmp_path / "emulator.db")
     with (
-        _open_listener_and_store_port("127.0.0.1", None, database) as listener,
+        open_listener("127.0.0.1", None, database) as listener,
         socket.create_connection(listener.getsockname()),
     ):
         connection, _ = listener.accept()

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import requests
 
-from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import (
     IMAGE,
     PARENT,
     RunningEmulator,
+    absent,
     custom_job,
     line_of,
     pool,

@@ -11,7 +11,7 @@ from vertex_emulator.cli.emulator import send
 from vertex_emulator.data_folder import DataFolder, acquire_lock, is_locked, require_endpoint
 from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError, ExecutorUnavailable
-from vertex_emulator.pruning.job_pruning import PruneReport, prune_jobs_and_get_report
+from vertex_emulator.pruning import PruneReport, prune_jobs
 from vertex_emulator.removal import remove_tree
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.times import now_ns
@@ -34,7 +34,7 @@ def prune(root: Path, age_seconds: int, outputs: bool, is_dry_run: bool, as_json
     else:
         before = now_ns() - age_seconds * 10**9
         with acquire_lock(data.lock), closing(Database(data.database)) as database:
-            report = prune_jobs_and_get_report(database, data, before, outputs, is_dry_run)
+            report = prune_jobs(database, data, before, outputs, is_dry_run)
     if as_json:
         yield json.dumps(asdict(report), indent=2)
         return

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Scope
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.json_request_body import read_body_within_size_and_time_limits
+from vertex_emulator.http.requests import read_body
 
 MAX_CALLS = 100  # Cloud Storage, "Batch requests"
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
@@ -29,7 +29,7 @@ _SCOPE_KEYS_OF_ROUTING = {"path_params", "endpoint", "route", "router", "app"}
 
 async def answer(request: Request) -> Response:
     """Answer a batch."""
-    body = await read_body_within_size_and_time_limits(request)
+    body = await read_body(request)
     calls = parse(request.headers.get("content-type", ""), body)
     boundary = f"batch_{secrets.token_hex(16)}"
     # One answer at a time is in memory, however large the others are. gcsfs reads the boundary without quotes.

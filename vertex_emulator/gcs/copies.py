@@ -24,7 +24,7 @@ from vertex_emulator.gcs.objects import (
     check_preconditions,
 )
 from vertex_emulator.gcs.uploads import Uploads
-from vertex_emulator.http.json_request_body import read_json_object
+from vertex_emulator.http.requests import read_json
 
 MAX_COMPONENTS = 32  # Cloud Storage, "Composite objects"
 _BATCH_BYTES = 1 << 20
@@ -78,7 +78,7 @@ class CopyRoutes:
         if call is None:
             return messages.refuse(request)
         query = messages.checked_query(request, _PARAMETERS[call.method])
-        body = await read_json_object(request)
+        body = await read_json(request)
         if call.method == "moveTo":
             check_source = partial(_check_source, query)
             move = partial(self.objects.move, call.bucket, call.name, call.destination_name, query, check_source)

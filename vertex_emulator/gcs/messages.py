@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.objects import StoredObject, checksums
-from vertex_emulator.http.json_responses import build_error_response
+from vertex_emulator.http.responses import error_response
 from vertex_emulator.times import format_time
 
 _SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
@@ -138,7 +138,7 @@ def _answer_os_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     status, http, reason = _OS_ERRORS.get(error.errno or 0, ("INTERNAL", 500, error.strerror or str(error)))
     _log.warning("%s %s: %s", request.method, request.url.path, error)
-    return build_error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
+    return error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
 
 
 def _answer_nobody(_request: Request, _error: Exception) -> Response:

@@ -24,8 +24,8 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.gcs.metadata import MetadataDatabase
 from vertex_emulator.gcs.objects import PRECONDITIONS, BucketStore, ObjectStore, StoredObject, check_preconditions
 from vertex_emulator.gcs.uploads import UploadRoutes, Uploads
-from vertex_emulator.http.json_request_body import read_json_object
-from vertex_emulator.http.open_file_response import OpenFileResponse
+from vertex_emulator.http.requests import read_json
+from vertex_emulator.http.responses import OpenFileResponse
 
 MAX_PAGE_SIZE = 1000
 _NUMBER = re.compile("[0-9]{1,10}")
@@ -93,7 +93,7 @@ class BucketRoutes:
         """Create a bucket; where it is and who may use it has no effect."""
         allowed = {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"}
         messages.checked_query(request, allowed)
-        name = str((await read_json_object(request)).get("name", ""))
+        name = str((await read_json(request)).get("name", ""))
         self.buckets.create(name)
         return self._reply(request, name)
 
@@ -188,7 +188,7 @@ class ObjectRoutes:
         """Change metadata: PATCH keeps what it does not name, PUT (objects.update) replaces everything."""
         query = messages.checked_query(request, {"predefinedAcl", *_OBJECT_PARAMETERS})
         bucket, name = _object_name(request)
-        body = await read_json_object(request)
+        body = await read_json(request)
 
         def build_fields(stored: StoredObject) -> Mapping[str, Any]:
             _check(query, stored)

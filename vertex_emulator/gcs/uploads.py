@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import messages, metadata
 from vertex_emulator.gcs.objects import PRECONDITIONS, ObjectStore, StoredObject, checksums
-from vertex_emulator.http.json_request_body import parse_json_object, read_json_object
+from vertex_emulator.http.requests import parse_json, read_json
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
 MAX_UPLOADS = 1000  # finished ones too, whose last answer is repeated
@@ -217,7 +217,7 @@ class UploadRoutes:
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
-                resource = await read_json_object(request)
+                resource = await read_json(request)
                 upload = self._create(request, resource, request.headers.get("x-upload-content-type", ""))
                 url = f"{messages.base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
@@ -372,7 +372,7 @@ class MultipartParser:
         header_lines = b"".join(self._lines[_Place.MEDIA_HEADERS])
         if b"base64" in header_lines.lower():
             raise _malformed("the media part is base64; send it as it is")
-        self.metadata = parse_json_object(b"".join(self._lines[_Place.JSON]))
+        self.metadata = parse_json(b"".join(self._lines[_Place.JSON]))
         pairs = (line.partition(":") for line in header_lines.decode("latin-1").splitlines())
         types = (value.strip() for name, _, value in pairs if name.strip().lower() == "content-type")
         self.media_type = next(types, "")

@@ -22,7 +22,7 @@ from vertex_emulator.database.changes import Changes
 from vertex_emulator.database.records import RUNNING, Job
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.files import ROOT, BucketTree
-from vertex_emulator.http.open_file_response import OpenFileResponse
+from vertex_emulator.http.responses import OpenFileResponse
 from vertex_emulator.page import files, jobs, plots
 from vertex_emulator.replicas.executor_protocol import Executor
 

@@ -25,7 +25,7 @@ from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL, ScheduledJob
-from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 SEEDS, SHARES = 200, 8
@@ -122,7 +122,7 @@ class World:
         if running := [job for job in self.all_jobs() if "endTime" not in job]:
             _, collection, id_ = self.draw.choice(running)["name"].rsplit("/", 2)
             kind = next(kind for kind in KINDS if kind.collection == collection)
-            self.emulator.jobs.cancel_unless_ended(kind, LOCATION, id_)
+            self.emulator.jobs.cancel(kind, LOCATION, id_)
             self.cancelled = True
 
     def _move_clock(self) -> None:
@@ -132,7 +132,7 @@ class World:
     def all_jobs(self) -> list[Any]:
         """The jobs that runs have submitted, without those that pipelines run."""
         query = ListRequest(f'labels.{SCHEDULE_LABEL}="{self.id}"')
-        found = [self.emulator.jobs.list_jobs(kind, LOCATION, query).get(kind.collection, []) for kind in KINDS]
+        found = [self.emulator.jobs.list(kind, LOCATION, query).get(kind.collection, []) for kind in KINDS]
         return [job for jobs in found for job in jobs if self._find_execution(job)]
 
     def _find_execution(self, job: Any) -> Execution | None:

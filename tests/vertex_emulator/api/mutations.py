@@ -9,10 +9,10 @@ from typing_extensions import is_typeddict
 
 from tests.vertex_api.jobs import ABSENT, edited
 from tests.vertex_emulator.api.good_requests import GOOD, fields_of
-from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, split_type_and_annotations
+from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, split_hint
 from vertex_api.messages import show_path
 from vertex_api.names import Kind
-from vertex_emulator.http.invalid_request_errors import to_snake_case
+from vertex_emulator.http.responses import to_snake_case
 
 Path = tuple[str | int, ...]
 MODEL_LEVELS = 2  # the fields below are description, of which each would be the same again
@@ -64,7 +64,7 @@ def place(body: Any, names: Names) -> Path:
 
 
 def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
-    inner, _ = split_type_and_annotations(hint)
+    inner, _ = split_hint(hint)
     field = to_snake_case(show_path(at))
     for value in WRONG.get(_type_of(hint), ()):
         yield Mutation(kind, f"{field} = {str(value)[:20]}", edited(body, *at, to=value), field)
@@ -79,7 +79,7 @@ def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
 
 
 def _type_of(hint: Any) -> Any:
-    inner, marks = split_type_and_annotations(hint)
+    inner, marks = split_hint(hint)
     if is_typeddict(inner):
         return "message"
     return next((mark for mark in marks if mark in (DURATION, TIMESTAMP)), get_origin(inner) or inner)

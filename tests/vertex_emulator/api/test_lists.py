@@ -9,10 +9,9 @@ import pytest
 from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
 from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
-from vertex_emulator.api.field_masks import apply_read_mask, is_field_in_mask, parse_read_mask
-from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.api.lists import ListRequest, Mask
 from vertex_emulator.errors import ApiError
-from vertex_emulator.filters.parser import parse_filter_unless_empty
+from vertex_emulator.filters import parse
 
 PARENT = "projects/listing/locations/us-central1"
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "127.0.0.1:9/absent:1"}}
@@ -176,35 +175,33 @@ def test_a_forged_token_of_log_entries_is_refused(listed: RunningEmulator) -> No
 )
 def test_mask_path_to_no_field_is_rejected(mask: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        parse_read_mask(f"name,{mask}", types.CustomJob)
+        Mask.parse(f"name,{mask}", types.CustomJob)
     assert refusal.value.status == "INVALID_ARGUMENT"
     assert refusal.value.violations[0][0] == "read_mask"
 
 
 def test_mask_accepts_nested_paths_of_either_case() -> None:
     message = {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}, "network": "x"}, "state": "s"}
-    paths = parse_read_mask("name, job_spec.scheduling", types.CustomJob)
-    assert apply_read_mask(message, paths) == {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}}}
-    assert apply_read_mask(message, parse_read_mask("jobSpec.network,jobSpec", types.CustomJob)) == {
-        "jobSpec": message["jobSpec"]
-    }
-    assert apply_read_mask(message, parse_read_mask("name,*", types.CustomJob)) == message
-    assert is_field_in_mask(paths, "jobSpec")
-    assert not is_field_in_mask(paths, "trials")
+    mask = Mask.parse("name, job_spec.scheduling", types.CustomJob)
+    assert mask.apply(message) == {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}}}
+    assert Mask.parse("jobSpec.network,jobSpec", types.CustomJob).apply(message) == {"jobSpec": message["jobSpec"]}
+    assert Mask.parse("name,*", types.CustomJob).apply(message) == message
+    assert "jobSpec" in mask
+    assert "trials" not in mask
 
 
 def test_page_size_has_maximum_that_is_default() -> None:
-    assert [ListRequest.from_query({"pageSize": text}).page_size for text in ("0", "7", "100000")] == [100, 7, 100]
+    assert [ListRequest.parse({"pageSize": text}).page_size for text in ("0", "7", "100000")] == [100, 7, 100]
 
 
 def test_last_page_has_no_token() -> None:
     listing = ListRequest(page_size=2)
-    assert listing.take_page_and_next_token(iter("ab"), ord) == (["a", "b"], "")
-    items, token = listing.take_page_and_next_token(iter("abc"), ord)
+    assert listing.page(iter("ab"), ord) == (["a", "b"], "")
+    items, token = listing.page(iter("abc"), ord)
     assert items == ["a", "b"]
-    assert ListRequest(page_size=2, token=token).decode_page_token_or_none(int) == ord("b")
+    assert ListRequest(page_size=2, token=token).position(int) == ord("b")
 
 
 @pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])
 def test_a_minus_is_another_way_to_write_not(text: str, same: str) -> None:
-    assert parse_filter_unless_empty(text) == parse_filter_unless_empty(same)
+    assert parse(text) == parse(same)

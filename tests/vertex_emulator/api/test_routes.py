@@ -10,7 +10,7 @@ import googleapiclient
 import pytest
 
 from tests.vertex_emulator.running import RunningEmulator
-from vertex_emulator.api.unserved_path_errors import is_method_of_vertex_ai
+from vertex_emulator.api.routes import is_vertex_method
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}
@@ -70,8 +70,8 @@ def test_methods_that_vertex_ai_lacks_are_not_found(shared: RunningEmulator) -> 
 
 def test_each_version_has_its_own_methods() -> None:
     upload = "projects/p/locations/r/ragCorpora/1/ragFiles:upload"
-    assert is_method_of_vertex_ai("POST", f"v1/{upload}")
-    assert not is_method_of_vertex_ai("POST", f"v1beta1/{upload}")
+    assert is_vertex_method("POST", f"v1/{upload}")
+    assert not is_vertex_method("POST", f"v1beta1/{upload}")
     skills = "projects/acme.com:p/locations/r/skills"
-    assert is_method_of_vertex_ai("GET", f"v1beta1/{skills}")
-    assert not is_method_of_vertex_ai("GET", f"v1/{skills}")
+    assert is_vertex_method("GET", f"v1beta1/{skills}")
+    assert not is_vertex_method("GET", f"v1/{skills}")

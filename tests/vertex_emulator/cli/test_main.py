@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.running import (
     PARENT,
     PATIENCE_SECONDS,
     RunningEmulator,
+    absent,
     command,
     custom_job,
     labelled,

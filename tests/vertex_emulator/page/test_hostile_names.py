@@ -13,11 +13,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
-from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.events import plain, records
 from tests.vertex_emulator.jobs import custom_job as job_record
 from tests.vertex_emulator.page.test_live_page import address
-from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import RunningEmulator, absent, custom_job, pool
 from tests.vertex_emulator.test_studies import study
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.page.routes import render_shell

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import RunningEmulator, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import RunningEmulator, absent, custom_job, labelled, pool, until
 
 Visit = Callable[..., Page]
 STOPPABLE = """

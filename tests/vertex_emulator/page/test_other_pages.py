@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.clients.test_token import BLIND
-from tests.vertex_emulator.api.test_http import absent
-from tests.vertex_emulator.running import PARENT, RunningEmulator
+from tests.vertex_emulator.running import PARENT, RunningEmulator, absent
 
 SEND = """async ([url, body]) => {
   const answers = [];

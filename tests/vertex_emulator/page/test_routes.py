@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from tests.vertex_emulator.api.test_http import absent
 from tests.vertex_emulator.jobs import custom_job as job_record
 from tests.vertex_emulator.jobs import custom_job_spec
-from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, custom_job, pool
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.page.routes import ASSETS, render_shell
 

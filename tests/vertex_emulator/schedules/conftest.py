@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vertex_emulator.schedules.scheduling_emulator import SchedulingEmulator, create_emulator
+from tests.vertex_emulator.schedules.emulator import SchedulingEmulator, create_emulator
 
 
 @pytest.fixture

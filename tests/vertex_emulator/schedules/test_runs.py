@@ -1,245 +1,177 @@
-"""The jobs of a run: submitted one after another, as a client would, and each once."""
+"""The times of schedules: their clock, the runs that are begun or skipped, and what prune, export and import keep."""
 
-from dataclasses import replace
+import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.vertex_emulator.fakes import Clock, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION
-from tests.vertex_emulator.kills import assert_that_no_kill_changes_the_end
-from tests.vertex_emulator.schedules.scheduling_emulator import (
-    SchedulingEmulator,
-    output_folder,
-    reports_if_trial,
-    scheduled_job,
-    scheduled_search,
-)
-from tests.vertex_emulator.scheduling.steps import inject
-from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
-from vertex_api.names import CUSTOM_JOB, KINDS, ResourceName
-from vertex_api.pipelines import TUNING_TASK
-from vertex_api.schedules import fill_run_id
-from vertex_emulator.schedules.due_runs import add_all_runs_until
-
-DAY_NS = 86_400 * 10**9
-NIGHT = "2026-11-22T02:00:00Z"
-BEST = "${jobs.tune.bestTrial.parameters.x} ${jobs.tune.bestTrial.metrics.acc} ${jobs.tune.bestTrial.id}"
+from tests.vertex_emulator.schedules.emulator import SchedulingEmulator, nights, output_folder, scheduled_job
+from vertex_emulator.database import Database
+from vertex_emulator.errors import ApiError, EmulatorError
+from vertex_emulator.pruning import prune_jobs
+from vertex_emulator.snapshots.export import export
+from vertex_emulator.snapshots.restore import restore
+from vertex_emulator.times import now_ns, parse_time
 
 
-def fetch(emulator: SchedulingEmulator, name: str) -> dict[str, Any]:
-    parts = ResourceName.parse(name)
-    return emulator.jobs.get(parts.kind, LOCATION, parts.id)
-
-
-def without_own_fields(job: dict[str, Any]) -> dict[str, Any]:
-    """What two jobs of equal requests have in common."""
-    return {key: value for key, value in job.items() if key not in ("name", "trials") and not key.endswith("Time")}
-
-
-def last_run(emulator: SchedulingEmulator) -> Any:
-    return emulator.get()["runs"][0]
-
-
-def test_a_job_of_a_run_equals_a_clients(emulator: SchedulingEmulator) -> None:
-    jobs = [scheduled_job("train"), scheduled_search("tune")]
-    emulator.machine.program = reports_if_trial
-    emulator.put(jobs=jobs)
-    emulator.move_clock(NIGHT)
+def test_an_overlapping_run_is_skipped_unless_allowed(emulator: SchedulingEmulator) -> None:
+    emulator.put()
+    emulator.put("allowing", overlap="allow")
+    emulator.move_clock("2026-11-23T02:00:00Z")
+    assert [state for _, state in emulator.runs()] == ["RUNNING", "SKIPPED"]
+    skipped, under_way = emulator.get()["runs"]
+    assert skipped["reason"] == f"the run {under_way['runId']} is still under way (overlap: skip)"
     emulator.finish_runs()
-    run = last_run(emulator)
-    for job in jobs:
-        body = fill_run_id(job["body"], run["runId"])
-        created = emulator.jobs.create(KINDS[job["collection"]], LOCATION, body)
-        emulator.run_jobs()
-        fetched, expected = (fetch(emulator, name) for name in (run["jobs"][job["name"]], created["name"]))
-        assert without_own_fields(fetched) == without_own_fields(expected)
-        assert run["runId"] in str(fetched)
+    assert emulator.runs("allowing") == nights(22, 23)
 
 
-def test_later_jobs_wait_and_use_earlier_results(emulator: SchedulingEmulator) -> None:
-    emulator.machine.program = reports_if_trial
-    args = [BEST, "${jobs.tune.modelDir}", "${jobs.prepare.step.name}"]
-    emulator.put(jobs=[scheduled_job("prepare.step"), scheduled_search("tune"), scheduled_job("train", args=args)])
-    emulator.move_clock(NIGHT)
-    emulator.loop.advance_and_get_next_time_or_none()
-    assert len(emulator.all_jobs()) == 1
+def test_times_missed_while_down_are_one_skipped_run(
+    emulator: SchedulingEmulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    emulator.put()
+    emulator.put("paused", paused=True)
+    emulator.let_clock_pass_while_down("2026-11-24T02:00:59Z")
+    with caplog.at_level(logging.WARNING):
+        emulator.finish_runs()
+    assert emulator.runs() == [("2026-11-23T02:00:00Z", "SKIPPED"), *nights(24, 24)]  # the last one is not late
+    reason = "missed 2 times from 2026-11-22T02:00:00Z to 2026-11-23T02:00:00Z: the emulator was not running"
+    assert emulator.get()["runs"][1]["reason"] == reason
+    assert caplog.messages == [f"the schedule nightly has {reason}"]
+    emulator.let_clock_pass_while_down("2026-11-25T12:00:00Z")
     emulator.finish_runs()
-    run = last_run(emulator)
-    assert (run["state"], list(run["jobs"])) == ("SUCCEEDED", ["prepare.step", "tune", "train"])
-    tune, train = (fetch(emulator, run["jobs"][name]) for name in ("tune", "train"))
-    best = tune["trials"][0]
-    folder = f"gs://bucket/nightly/{run['runId']}"
-    model_dir = f"{folder}/tune/{best['id']}/model/"
-    assert train["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [
-        f"{best['parameters'][0]['value']} 0.5 {best['id']}",
-        model_dir,
-        run["jobs"]["prepare.step"],
-    ]
-    assert run["modelDirs"] == {
-        "prepare.step": f"{folder}/prepare.step/model/",
-        "tune": model_dir,
-        "train": f"{folder}/train/model/",
-    }
+    assert emulator.get()["runs"][0]["reason"] == "missed 2026-11-25T02:00:00Z: the emulator was not running"
+    assert emulator.runs("paused") == []
 
 
-def test_a_pipelines_results_are_filled_in(emulator: SchedulingEmulator) -> None:
-    emulator.machine.program = saves
-    search = scheduled_search("search")["body"]
-    inputs = {name: value for name, value in search.items() if name != "displayName"}
-    fields = {"trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": inputs, "modelToUpload": MODEL}
-    pipeline = {"name": "pipeline", "collection": "trainingPipelines", "body": {"displayName": "a pipeline", **fields}}
-    results = ("backingJob", "model", "bestTrial.id", "modelDir")
-    args = [f"${{jobs.pipeline.{result}}}" for result in results]
-    emulator.put(jobs=[pipeline, scheduled_job("train", args=args)])
-    emulator.move_clock(NIGHT)
+def test_years_of_missed_minutes_are_not_counted_out(emulator: SchedulingEmulator) -> None:
+    emulator.put(cron="* * * * *")
+    emulator.let_clock_pass_while_down("2046-11-22T00:00:30Z")
+    emulator.loop.advance()
+    (skipped, state), (run, _) = emulator.runs()
+    assert (skipped, state, run) == ("2026-11-22T16:40:00Z", "SKIPPED", "2046-11-22T00:00:00Z")
+    assert "missed at least 1000 times" in emulator.get()["runs"][1]["reason"]
+
+
+def test_a_paused_schedule_has_runs_only_if_fired(emulator: SchedulingEmulator) -> None:
+    emulator.put()
+    assert emulator.schedules.pause(LOCATION, "nightly")["nextTimes"] == []
+    emulator.move_clock("2026-11-23T12:00:00Z")
     emulator.finish_runs()
-    run = last_run(emulator)
-    assert run["state"] == "SUCCEEDED", run
-    shown, train = (fetch(emulator, run["jobs"][name]) for name in ("pipeline", "train"))
-    best = train["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"][2]
-    assert train["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [
-        shown["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
-        shown["modelToUpload"]["name"],
-        best,
-        f"gs://bucket/nightly/{run['runId']}/search/{best}/model/",
-    ]
-    assert run["modelDirs"]["pipeline"].endswith(f"/search/{best}/model/")
-
-
-def test_a_failed_job_ends_its_run_with_the_reason(emulator: SchedulingEmulator) -> None:
-    emulator.machine.program = lambda _spec: 1
-    emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
-    emulator.move_clock(NIGHT)
+    assert emulator.runs() == []
+    emulator.schedules.fire(LOCATION, "nightly")
+    with pytest.raises(ApiError, match=r"nightly was not fired: the run .* is still under way"):
+        emulator.schedules.fire(LOCATION, "nightly")
     emulator.finish_runs()
-    run = last_run(emulator)
-    assert (run["state"], list(run["jobs"]), run["modelDirs"]) == ("FAILED", ["prepare"], {})
-    assert run["reason"].startswith("prepare is FAILED: The replica workerpool0-0 exited with a non-zero status of 1")
-
-
-def test_a_rejected_job_ends_its_run_with_the_reason(emulator: SchedulingEmulator) -> None:
-    emulator.put(jobs=[scheduled_job("train")])
-    inject(emulator, "quota")
-    emulator.move_clock(NIGHT)
+    emulator.schedules.fire(LOCATION, "nightly")
     emulator.finish_runs()
-    assert last_run(emulator)["state"] == "FAILED"
-    assert last_run(emulator)["reason"].startswith("train was not submitted: The following quota metrics exceed")
-    later = scheduled_job("later", args=["${jobs.train.model}"])
-    emulator.put(jobs=[scheduled_job("train"), later])
+    assert emulator.runs() == [("2026-11-23T12:00:00Z", "SUCCEEDED")] * 2
+    assert len({run["runId"] for run in emulator.get()["runs"]}) == 2
+    resumed = emulator.schedules.resume(LOCATION, "nightly")
+    assert resumed["nextTimes"][0] == "2026-11-24T02:00:00Z"
+
+
+def test_an_edited_schedule_keeps_runs_and_begins_anew(emulator: SchedulingEmulator) -> None:
+    emulator.put()
+    emulator.move_clock("2026-11-22T12:00:00Z")
+    emulator.finish_runs()
+    edited = emulator.put(cron="0 6 * * *", timeZone="Asia/Tokyo")
+    assert edited["nextTimes"][0] == "2026-11-22T21:00:00Z"
+    assert emulator.runs() == nights(22, 22)
+
+
+def test_only_the_last_hundred_ended_runs_are_kept(emulator: SchedulingEmulator) -> None:
+    emulator.put(cron="* * * * *")
+    emulator.move_clock("2026-11-22T02:30:00Z")
+    with emulator.database.read() as transaction:
+        (schedule,) = transaction.schedules.all()
+        states = [run.state for run in transaction.schedules.runs(schedule, 1000)]
+    assert states == [*["SKIPPED"] * 100, "RUNNING"]
+
+
+def test_the_loop_waits_for_the_next_time(emulator: SchedulingEmulator) -> None:
+    emulator.put("paused", paused=True)
+    assert emulator.loop.advance() is None
+    emulator.put()
+    emulator.put("later", cron="0 3 * * *")
+    assert emulator.loop.advance() is None  # a set clock stands
+    emulator.schedules.unset_clock()
+    next_times = [emulator.get(name)["nextTimes"][0] for name in ("nightly", "later")]
+    assert emulator.loop.advance() == parse_time(min(next_times))
+
+
+def test_a_moved_clock_begins_the_runs_that_it_passes(emulator: SchedulingEmulator) -> None:
+    schedule = emulator.put()
+    assert schedule["nextTimes"] == [f"2026-11-{day}T02:00:00Z" for day in (22, 23, 24)]
+    emulator.move_clock("2026-11-22T01:59:59Z")
+    assert emulator.runs() == []
+    for day in (22, 23):
+        for _ in range(2):  # the second time, nothing new is due
+            emulator.move_clock(f"2026-11-{day}T02:00:00Z")
+            emulator.finish_runs()
+    assert emulator.runs() == nights(22, 23)
+    assert emulator.get()["nextTimes"][0] == "2026-11-24T02:00:00Z"
+
+
+def test_the_clock_does_not_go_behind_a_run(emulator: SchedulingEmulator) -> None:
+    emulator.put()
+    emulator.move_clock("2026-11-22T12:00:00Z")
+    with pytest.raises(ApiError, match=r"time is before the run 2026-11-22T02-00-00-\w+ of nightly; move"):
+        emulator.move_clock("2026-11-22T01:00:00Z")
+    emulator.finish_runs()
+    emulator.move_clock("2026-11-22T02:00:00Z")
     emulator.move_clock("2026-11-23T02:00:00Z")
     emulator.finish_runs()
-    assert last_run(emulator)["reason"] == "later was not submitted: there is no ${jobs.train.model}"
+    assert emulator.runs() == nights(22, 23)
 
 
-def test_deleting_a_schedule_leaves_its_jobs(emulator: SchedulingEmulator) -> None:
-    emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
-    emulator.move_clock(NIGHT)
-    emulator.loop.advance_and_get_next_time_or_none()
-    emulator.schedules.delete(LOCATION, "nightly")
-    emulator.finish_runs()
-    assert [job.state for job in emulator.all_jobs()] == ["JOB_STATE_SUCCEEDED"]
-
-
-def test_a_job_for_a_deleted_schedule_is_not_stored(
+def test_a_clock_that_is_given_back_repeats_no_run(
     emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody deletes the schedule while its loop submits a job."""
+    monkeypatch.setattr("vertex_emulator.schedules.runs.now_ns", lambda: 1_795_312_800 * 10**9)
     emulator.put()
-    emulator.move_clock(NIGHT)
-    create = type(emulator.jobs).create
-
-    def delete_and_create(*arguments: Any) -> Any:
-        emulator.schedules.delete(LOCATION, "nightly")
-        return create(*arguments)
-
-    monkeypatch.setattr(type(emulator.jobs), "create", delete_and_create)
+    for day in (22, 23):
+        emulator.move_clock(f"2026-11-{day}T12:00:00Z")
+        emulator.finish_runs()
+    assert emulator.schedules.unset_clock() == {"time": "2026-11-22T02:00:00Z"}
+    monkeypatch.setattr("vertex_emulator.schedules.runs.now_ns", lambda: 1_795_485_601 * 10**9)
     emulator.finish_runs()
-    assert emulator.all_jobs() == []
+    assert emulator.runs() == nights(22, 24)
 
 
-def test_a_run_whose_job_is_deleted_fails(emulator: SchedulingEmulator) -> None:
+def test_a_clock_passes_a_thousand_times_at_most(emulator: SchedulingEmulator) -> None:
+    emulator.put(cron="* * * * *", overlap="allow")
+    with pytest.raises(ApiError, match="more than 1000 times until then; move the clock in smaller steps"):
+        emulator.move_clock("2026-11-22T16:41:00Z")
+    assert emulator.runs() == []
+
+
+def test_a_prune_keeps_schedules_and_what_they_refer_to(emulator: SchedulingEmulator) -> None:
     emulator.put()
-    emulator.move_clock(NIGHT)
-    emulator.loop.advance_and_get_next_time_or_none()
-    emulator.run_jobs()
-    (job,) = emulator.all_jobs()
-    emulator.jobs.delete(CUSTOM_JOB, LOCATION, job.id)
+    for day in (22, 23):
+        emulator.move_clock(f"2026-11-{day}T02:00:00Z")
+        emulator.finish_runs()
+    first, second = map(output_folder, emulator.all_jobs())
+    emulator.put("evaluate", jobs=[scheduled_job("evaluate", args=[f"{first}/model"])], paused=True)
+    report = prune_jobs(emulator.database, emulator.data, now_ns(), True, False)
+    assert (report.jobs, report.kept_outputs) == (2, [first])
+    assert second not in report.kept_outputs
+    assert [state for _, state in emulator.runs()] == ["SUCCEEDED", "SUCCEEDED"]
+    emulator.schedules.fire(LOCATION, "evaluate")
     emulator.finish_runs()
-    assert (last_run(emulator)["state"], last_run(emulator)["reason"]) == ("FAILED", "train was deleted")
+    assert emulator.runs("evaluate") == [("2026-11-23T02:00:00Z", "SUCCEEDED")]
 
 
-def test_an_edit_leaves_a_run_under_way_as_it_began(emulator: SchedulingEmulator) -> None:
-    emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
-    emulator.move_clock(NIGHT)
-    emulator.loop.advance_and_get_next_time_or_none()
-    emulator.put(jobs=[scheduled_job("other")])
-    emulator.finish_runs()
-    assert list(last_run(emulator)["jobs"]) == ["prepare", "train"]
-
-
-def test_one_run_that_cannot_go_on_stops_no_other(
-    emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    emulator.put("broken")
+def test_an_archive_has_no_schedules_and_replaces_none(emulator: SchedulingEmulator, tmp_path: Path) -> None:
     emulator.put()
-    emulator.move_clock(NIGHT)
-    create = type(emulator.jobs).create
-    created: list[Any] = []
-
-    def create_all_but_the_first(*arguments: Any) -> Any:
-        created.append(arguments)
-        if len(created) == 1:
-            raise OSError("the disk fails")
-        return create(*arguments)
-
-    monkeypatch.setattr(type(emulator.jobs), "create", create_all_but_the_first)
-    assert emulator.loop.advance_and_get_next_time_or_none() is not None  # it is tried again
-    assert len(emulator.all_jobs()) == 1
-    emulator.finish_runs()
-    assert emulator.runs("broken") == emulator.runs() == [(NIGHT, "SUCCEEDED")]
-
-
-TIMES = [NIGHT, "2026-11-22T12:00:00Z"]
-
-
-class OneNight(SchedulingEmulator):
-    """Moves the clock over a night in two steps, and after a kill again."""
-
-    def run(self, until: object = None) -> None:
-        for time in TIMES:
-            self.move_clock(time)
-            self.finish_runs()
-
-
-def test_a_kill_at_any_step_neither_doubles_nor_loses_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    use_clock(clock, monkeypatch)
-
-    def begin(folder: Path) -> tuple[SchedulingEmulator, Any]:
-        emulator = OneNight(folder, Machine(clock))
-        emulator.move_clock("2026-11-22T00:00:00Z")
-        emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train", args=["${jobs.prepare.name}"])])
-
-        def outcome() -> Any:
-            runs = emulator.get()["runs"]
-            jobs = {job.name: output_folder(job) for job in emulator.all_jobs()}
-            assert len(jobs) == len(set(jobs.values())) == sum(len(run["jobs"]) for run in runs)
-            assert all(run["runId"] in jobs[name] for run in runs for name in run["jobs"].values())
-            assert set(emulator.machine.started.values()) == {1}
-            return [(run["scheduleTime"], run["state"], sorted(run["jobs"])) for run in runs], len(jobs)
-
-        return emulator, outcome
-
-    assert_that_no_kill_changes_the_end(tmp_path, begin)
-
-
-def test_a_time_has_one_run_whatever_asks_for_it_again(emulator: SchedulingEmulator) -> None:
-    emulator.put(overlap="allow")
-    emulator.move_clock("2026-11-24T02:00:00Z")
-    before = emulator.get()["runs"]
-    with emulator.database.write() as transaction:
-        (schedule,) = transaction.schedules.all()
-        earlier = schedule.handled_until - 3 * DAY_NS
-        add_all_runs_until(transaction, replace(schedule, handled_until=earlier), schedule.handled_until)
-    assert emulator.get()["runs"] == before
+    emulator.database.close()
+    archive = tmp_path / "archive.tar.gz"
+    lines = list(export(emulator.data.root, archive, redacts_env=True))
+    assert lines[1:] == ["it has none of the 1 schedules of the folder"]
+    with pytest.raises(EmulatorError, match="has schedules; import into another one"):
+        restore(emulator.data.root, archive, None)
+    restore(tmp_path / "other", archive, None)
+    imported = Database(tmp_path / "other" / "emulator.db")
+    with imported.read() as transaction:
+        assert transaction.schedules.all() == []
+    imported.close()

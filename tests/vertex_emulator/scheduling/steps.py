@@ -25,7 +25,7 @@ def submit_study(emulator: Emulator, **fields: Any) -> str:
 
 
 def cancel(emulator: Emulator, job_id: str) -> None:
-    emulator.jobs.cancel_unless_ended(emulator.job(job_id).kind, LOCATION, job_id)
+    emulator.jobs.cancel(emulator.job(job_id).kind, LOCATION, job_id)
 
 
 def reports(spec: ReplicaSpec, value: float = 0.5) -> int:

@@ -6,7 +6,7 @@ import pytest
 from tests.vertex_emulator.jobs import pool
 from vertex_api.names import TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
-from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
+from vertex_emulator.api.validation import canonicalize
 from vertex_emulator.errors import ApiError
 from vertex_emulator.scheduling.pipeline_input_data import (
     InputData,
@@ -108,7 +108,7 @@ def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, 
         "inputDataConfig": data,
     }
     with pytest.raises(ApiError) as refusal:
-        validate_and_canonicalize_request(TRAINING_PIPELINE, "us-central1", body, tmp_path)
+        canonicalize(TRAINING_PIPELINE, "us-central1", body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [field]
 
 
@@ -123,7 +123,7 @@ def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
         },
     }
     with pytest.raises(ApiError) as refusal:
-        validate_and_canonicalize_request(TRAINING_PIPELINE, "us-central1", body, tmp_path)
+        canonicalize(TRAINING_PIPELINE, "us-central1", body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [
         "training_task_inputs.worker_pool_specs[0].nfs_mounts[0]",
         "training_task_inputs.base_output_directory.output_uri_prefix",

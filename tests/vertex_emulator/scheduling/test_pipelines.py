@@ -71,7 +71,7 @@ def models(emulator: Emulator) -> list[tuple[str, int, str | None]]:
 
 
 def cancel(emulator: Emulator, pipeline: str) -> None:
-    emulator.jobs.cancel_unless_ended(TRAINING_PIPELINE, LOCATION, pipeline)
+    emulator.jobs.cancel(TRAINING_PIPELINE, LOCATION, pipeline)
 
 
 def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
@@ -238,7 +238,7 @@ def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
 def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run_ready_steps()
-    emulator.jobs.cancel_unless_ended(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
+    emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
     emulator.run()
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLED"
 

@@ -67,7 +67,7 @@ def lines(emulator: Emulator, study: str, part: str) -> list[tuple[str, str]]:
 
 
 def cancel(emulator: Emulator, study: str) -> None:
-    emulator.jobs.cancel_unless_ended(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
+    emulator.jobs.cancel(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
 
 
 def test_a_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None:

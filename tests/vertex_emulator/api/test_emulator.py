@@ -1,0 +1,62 @@
+"""The emulator's own methods: the replicas behind jobs of each kind, as `vertex-emulator shell` looks for them."""
+
+import pytest
+
+from tests.vertex_emulator.fakes import Emulator, Machine
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
+from tests.vertex_emulator.scheduling.steps import submit, submit_study
+from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.pipelines import TUNING_TASK
+from vertex_emulator.api.emulator import EmulatorService
+from vertex_emulator.api.faults import RequestFaults
+from vertex_emulator.database.records import Replica
+from vertex_emulator.errors import ApiError
+
+
+def service(emulator: Emulator) -> EmulatorService:
+    faults = RequestFaults(emulator.database)
+    return EmulatorService(
+        emulator.database, emulator.machine, emulator.data, emulator.capacity, faults, emulator.scheduler.wake
+    )
+
+
+def containers(emulator: Emulator, job: str) -> list[tuple[int | None, str, bool]]:
+    """Trial and task of each replica, and whether its container has a name."""
+    emulator.run_ready_steps()
+    replicas = service(emulator).replicas(job)["replicas"]
+    for each in replicas:
+        assert each["container"] in (None, f"container-{each['job']}-{each['task']}-0")
+    return [(each["trial"], each["task"], each["container"] is not None) for each in replicas]
+
+
+def test_only_running_replicas_have_containers(emulator: Emulator, machine: Machine) -> None:
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    assert service(emulator).replicas(job)["state"] == "JOB_STATE_PENDING"
+    assert containers(emulator, job) == [(None, "workerpool0-0", True), (None, "workerpool1-0", True)]
+    machine.end(job, Replica(1, 0))
+    assert containers(emulator, job) == [(None, "workerpool0-0", True), (None, "workerpool1-0", False)]
+
+
+def test_a_study_has_the_replicas_of_its_running_trials(emulator: Emulator, machine: Machine) -> None:
+    study = submit_study(emulator, trials=3, parallel=2)
+    assert containers(emulator, study) == [(1, "workerpool0-0", True), (2, "workerpool0-0", True)]
+    ended = machine.finish_one()
+    assert ended is not None
+    emulator.queue.add(ended)
+    assert containers(emulator, study)[0][0] == 2
+
+
+def test_a_pipeline_has_the_replicas_of_its_job(emulator: Emulator) -> None:
+    task = {key: value for key, value in tuning_job_spec().items() if key != "displayName"}
+    body = {"displayName": "p", "trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": task}
+    pipeline = str(emulator.jobs.create(TRAINING_PIPELINE, LOCATION, body)["name"]).rpartition("/")[2]
+    assert containers(emulator, pipeline) == [(1, "workerpool0-0", True), (2, "workerpool0-0", True)]
+
+
+def test_a_docker_that_is_down_or_an_unknown_job_is_an_error(emulator: Emulator, machine: Machine) -> None:
+    job = submit(emulator)
+    machine.is_down = True
+    for job_id, status in ((job, "UNAVAILABLE"), ("99", "NOT_FOUND")):
+        with pytest.raises(ApiError) as raised:
+            service(emulator).replicas(job_id)
+        assert raised.value.status == status

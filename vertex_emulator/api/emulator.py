@@ -1,0 +1,193 @@
+"""The emulator's own methods, which its command line calls."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_emulator import event_files
+from vertex_emulator.api.faults import RequestFaults
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.records import Job, requested_replicas
+from vertex_emulator.errors import ApiError, DebuggerUnavailable, ExecutorUnavailable, InvalidFault
+from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
+from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.pruning import prune_jobs
+from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder
+from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.schedules.runs import is_clock_set, read_clock
+from vertex_emulator.times import now_ns, short_time
+
+
+@dataclass(frozen=True)
+class EmulatorService:
+    """The methods behind `status`, `stop`, `logs`, `shell`, `tensorboard`, `inject` and `prune`.
+
+    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed.
+    """
+
+    database: Database
+    executor: Executor
+    data: DataFolder
+    capacity: int
+    faults: RequestFaults
+    wake: Callable[[str], None]
+
+    def status(self) -> dict[str, Any]:
+        """Return job counts by state (without jobs of trials), replicas, what they reach, schedules, and faults."""
+        with self.database.read() as transaction:
+            counts = transaction.jobs.count_by_state()
+            active = len(transaction.jobs.unfinished())
+            slots = sum(transaction.queue.occupied().values())
+            faults = transaction.faults.pending()
+            schedules = transaction.schedules.count_by_paused()
+            clock = short_time(read_clock(transaction)) if is_clock_set(transaction) else None
+        return {
+            "data": str(self.data.root),
+            "jobs": counts,
+            "unfinished": active,
+            "replicas": {"running": slots, "capacity": self.capacity},
+            "network": self.executor.describe_reachable_networks(),
+            "schedules": {"active": schedules.get(False, 0), "paused": schedules.get(True, 0), "clock": clock},
+            "faults": [{"remaining": count, "fault": fault.to_json()} for count, fault in faults],
+        }
+
+    def stop(self) -> dict[str, Any]:
+        """Stop this process in order, as SIGTERM does."""
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
+
+    def prune(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Remove the jobs that ended more than `ageSeconds` ago, and return what was `removed`. Raises ApiError.
+
+        With `outputs`, their output folders are removed too; with `dryRun`, nothing is.
+        """
+        age = body.get("ageSeconds")
+        if type(age) is not int or not 0 <= age < 1 << 40:
+            raise ApiError("INVALID_ARGUMENT", f"ageSeconds is {age!r}; it must be a number of seconds")
+        is_dry_run = bool(body.get("dryRun", False))
+        before = now_ns() - age * 10**9
+        outputs = bool(body.get("outputs", False))
+        return {"removed": asdict(prune_jobs(self.database, self.data, before, outputs, is_dry_run, self.wake))}
+
+    def inject(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a fault for jobs and requests to come, unless too many are pending. Raises ApiError."""
+        try:
+            fault = InjectedFault.parse(body)
+            if fault.kind == "debug":
+                require_debugpy_folder()
+        except InvalidFault as error:
+            raise ApiError("INVALID_ARGUMENT", str(error)) from error
+        except DebuggerUnavailable as error:
+            raise ApiError("FAILED_PRECONDITION", str(error)) from error
+        with self.database.write() as transaction:
+            # The creation of a job looks at all of them.
+            if len(transaction.faults.pending()) >= MAX_PENDING_FAULTS:
+                message = f"{MAX_PENDING_FAULTS} faults are pending, which is the most: remove them with --clear"
+                raise ApiError("FAILED_PRECONDITION", message)
+            transaction.faults.add(fault)
+        self.faults.reload()
+        return {"fault": fault.to_json()}
+
+    def clear_faults(self) -> dict[str, Any]:
+        """Delete all pending faults; return how many there were."""
+        with self.database.write() as transaction:
+            cleared = transaction.faults.clear()
+        self.faults.reload()
+        return {"cleared": cleared}
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Return `name`, `state` and `error` of a job, and whose `log` to read.
+
+        That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). A trial's job logs
+        to its study, and a pipeline to its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError
+        NOT_FOUND.
+        """
+        with self.database.read() as transaction:
+            job = _require_job(transaction, job_id)
+            progress = transaction.pipelines.get(job_id)
+            logged_id = progress.job if progress else job.owner[1]
+            logged = transaction.jobs.get(logged_id)
+        if logged is not None and logged.kind == TRAINING_PIPELINE:
+            logged = None  # its job does not exist yet
+        log = {
+            "job": logged_id,
+            "trial": job.trial,
+            "tasks": None if logged is None else _logging_tasks(logged),
+            "maxTrial": None if logged is None else int(logged.spec.get("maxTrialCount", 0)),
+        }
+        error = job.ending.message if job.is_terminal and job.ending else ""
+        return {"name": job.name, "state": job.state, "error": error, "log": log}
+
+    def replicas(self, job_id: str) -> dict[str, Any]:
+        """Return `name` and `state` of a job, and its `replicas`, for commands that use its containers.
+
+        They are its own, those of its running trials, or those of a pipeline's job. A replica has the custom `job` that
+        it belongs to, the number of its `trial` or None, its `task`, and its `container` if that runs, else None.
+        Raises ApiError.
+        """
+        with self.database.read() as transaction:
+            job = _require_job(transaction, job_id)
+            custom_jobs = list(_custom_jobs(transaction, job))
+        try:
+            replicas = [replica for each in custom_jobs for replica in self._containers(each)]
+        except ExecutorUnavailable as error:
+            raise ApiError("UNAVAILABLE", str(error)) from error
+        return {"name": job.name, "state": job.state, "replicas": replicas}
+
+    def _containers(self, job: Job) -> Iterator[dict[str, Any]]:
+        statuses = {} if job.is_terminal else self.executor.get_replica_statuses(job.id)
+        for replica in job.current_replicas:
+            status = statuses.get(replica)
+            is_running = status is not None and status.phase == "running"
+            container = self.executor.get_container_name(job.id, replica) if is_running else None
+            yield {"job": job.id, "trial": job.trial, "task": replica.task_name, "container": container}
+
+    def log_folders(self, job_id: str) -> dict[str, Any]:
+        """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.
+
+        A study has one for each trial, with the trial's name. Raises ApiError NOT_FOUND.
+        """
+        with self.database.read() as transaction:
+            job = _require_job(transaction, job_id)
+            folders = event_files.log_folders(transaction, job)
+        tree = BucketTree(self.data.buckets)
+        return {
+            "name": job.name,
+            "folders": [
+                {
+                    "name": folder.name,
+                    "uri": folder.uri,
+                    "path": str(tree.path(folder.uri)),
+                    "hasEventFiles": bool(event_files.find(tree, folder.uri)),
+                }
+                for folder in folders
+            ],
+        }
+
+
+def _require_job(transaction: Transaction, job_id: str) -> Job:
+    job = transaction.jobs.get(job_id)
+    if job is None:
+        raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
+    return job
+
+
+def _logging_tasks(job: Job) -> list[str]:
+    """Return the tasks that write to the log of a custom job or a study."""
+    replicas = requested_replicas(CUSTOM_JOB, {"jobSpec": job.spec.get("jobSpec") or job.spec["trialJobSpec"]})
+    return ["service", *(replica.task_name for replica in replicas)]
+
+
+def _custom_jobs(transaction: Transaction, job: Job) -> Iterator[Job]:
+    """Yield the jobs whose replicas run for a job: itself, the job of a pipeline, or those of unfinished trials."""
+    progress = transaction.pipelines.get(job.id)
+    backing = transaction.jobs.get(progress.job) if progress is not None else None
+    job = backing or job
+    if job.kind == HYPERPARAMETER_TUNING_JOB:
+        yield from transaction.jobs.running_trials(job.id).values()
+    else:
+        yield job

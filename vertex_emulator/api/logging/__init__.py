@@ -1,1 +1,0 @@
-"""Cloud Logging's `entries:list`, for the logs of training jobs."""

@@ -1,0 +1,143 @@
+"""Validation of requests that create a job: the API's rules, what the emulator does not support, images and mounts."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vertex_api import pipelines
+from vertex_api.job import Job
+from vertex_api.jobspec import is_reduction_server, output_folders
+from vertex_api.messages import KeyPath
+from vertex_api.names import TRAINING_PIPELINE, Kind
+from vertex_api.pipelines import backing_kind, pipeline_path
+from vertex_api.validation.check import validate_job
+from vertex_api.validation.mistakes import region_mismatches
+from vertex_api.validation.shape import FieldProblem
+from vertex_emulator.database import Transaction
+from vertex_emulator.errors import ApiError, InvalidBucketUri
+from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.http.responses import invalid_argument
+from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.nfs_and_lustre_mounts import (
+    SharedFolder,
+    describe_nesting_problem,
+    iterate_shared_folder_field_problems,
+    list_shared_folders,
+)
+from vertex_emulator.scheduling import unsupported_fields
+
+
+def canonicalize(kind: Kind, region: str, body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
+    """Return a request for a job in `region` in canonical form; `buckets` is the folder of all buckets.
+
+    Raises ApiError with every violation of the API's rules or, if there is none, all that this emulator lacks.
+    """
+    tree = BucketTree(buckets)
+    if kind == TRAINING_PIPELINE:
+        return _canonicalize_pipeline(region, body, tree)
+    spec, problems = validate_job(kind, body, output_only="drop")
+    problems = problems or _emulator_problems(kind, region, spec, tree)
+    if problems:
+        raise invalid_argument(problems)
+    return spec
+
+
+def _canonicalize_pipeline(region: str, body: Mapping[str, Any], tree: BucketTree) -> dict[str, Any]:
+    parsed = pipelines.validate_pipeline(body, output_only="drop")
+    problems = parsed.problems
+    if not problems:
+        kind = backing_kind(parsed.spec)
+        job = pipelines.job_of_pipeline(parsed.spec)
+        problems = [
+            FieldProblem(pipeline_path(kind, each.path), each.message)
+            for each in _emulator_problems(kind, region, job, tree)
+        ]
+        problems += _input_problems(parsed.spec.get("inputDataConfig"), tree)
+    if problems:
+        raise invalid_argument(problems, parsed.headline)
+    return parsed.spec
+
+
+def _emulator_problems(kind: Kind, region: str, spec: Mapping[str, Any], tree: BucketTree) -> list[FieldProblem]:
+    field = kind.spec_field
+    output_problems = (
+        _uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), tree)
+        for uri in output_folders(spec[field]).values()
+    )
+    return [
+        *(FieldProblem(path, message) for path, message in region_mismatches(spec, (field,), region)),
+        *unsupported_fields.find_rejected_field_problems(kind, spec),
+        *unsupported_fields.find_pool_size_problems(kind, spec),
+        *iterate_shared_folder_field_problems(kind, spec),
+        *next(filter(None, output_problems), []),
+        *_package_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), tree),
+    ]
+
+
+def _package_problems(pools: list[Any], path: KeyPath, tree: BucketTree) -> Iterator[FieldProblem]:
+    for i, pool in enumerate(pools):
+        for k, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
+            yield from _uri_problems(uri, (*path, i, "pythonPackageSpec", "packageUris", k), tree)
+
+
+def _input_problems(config: Mapping[str, Any] | None, tree: BucketTree) -> list[FieldProblem]:
+    if config is None:
+        return []
+    if "bigqueryDestination" in config:
+        message = "the emulator has no BigQuery: use gcsDestination"
+        return [FieldProblem(("inputDataConfig", "bigqueryDestination"), message)]
+    if "gcsDestination" not in config:
+        message = "is required: the emulator has no datasets and uses the files in this folder instead"
+        return [FieldProblem(("inputDataConfig", "gcsDestination"), message)]
+    path = ("inputDataConfig", "gcsDestination", "outputUriPrefix")
+    return _uri_problems(config["gcsDestination"]["outputUriPrefix"], path, tree)
+
+
+def _uri_problems(uri: str, path: KeyPath, tree: BucketTree) -> list[FieldProblem]:
+    """Return the problem of a URI below which no object could be stored."""
+    try:
+        tree.check(uri)
+    except InvalidBucketUri as error:
+        return [FieldProblem(path, str(error))]
+    return []
+
+
+def check_images(executor: Executor, pipeline: Mapping[str, Any]) -> None:
+    """Raise ApiError NOT_FOUND, with the service's text, if an image of a canonical pipeline does not exist.
+
+    An image whose registry cannot be asked passes; without it, the job fails when it runs.
+    """
+    pools = Job(TRAINING_PIPELINE, pipeline).backing.job_spec["workerPoolSpecs"]
+    for pool in pools:
+        if pool and not is_reduction_server(pool):
+            container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})
+            image = container.get("imageUri") or package["executorImageUri"]
+            if executor.is_image_missing_here_and_in_registry(image):
+                raise ApiError("NOT_FOUND", f"The image {image} does not exist.")
+
+
+def check_shared_folders(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
+    """Raise ApiError if a canonical job mounts a folder in or around one that an unfinished job mounts.
+
+    replicas/nfs_and_lustre_mounts.py says why.
+    """
+    own = list(_shared_folders(kind, spec))
+    if not own:
+        return
+    for job_id in transaction.jobs.unfinished():
+        job = transaction.jobs.get(job_id)
+        if job is None:
+            continue
+        for other in _shared_folders(job.kind, job.spec):
+            for share in own:
+                if share.is_ancestor_or_descendant_of(other):
+                    field = f"{share.kind}_mounts"
+                    text = f"{describe_nesting_problem(share, other)}; wait for the end of {job.name}"
+                    raise ApiError("FAILED_PRECONDITION", f"{field}: {text}.", [(field, text)])
+
+
+def _shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[SharedFolder]:
+    if kind == TRAINING_PIPELINE:
+        kind, spec = backing_kind(spec), pipelines.job_of_pipeline(spec)
+    for pool in spec[kind.spec_field]["workerPoolSpecs"]:
+        yield from list_shared_folders(pool)

@@ -1,0 +1,131 @@
+"""What requests carry: query parameters, and bodies of limited size, depth, number of values and time."""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from anyio import CapacityLimiter, fail_after, to_thread
+from anyio.lowlevel import RunVar
+from pydantic.alias_generators import to_camel
+from starlette.requests import Request
+
+from vertex_emulator.errors import ApiError
+
+MAX_BYTES = 4 << 20
+MAX_DEPTH = 100  # as deep as Google's own JSON readers go
+MAX_VALUES = 100_000  # all work on a request grows with them
+MAX_SECONDS = 30
+_LARGE_BYTES = 64 << 10
+_JSON = "application/json"
+_SYSTEM_PARAMETERS = frozenset(
+    {"$alt", "alt", "$.xgafv", "access_token", "callback", "fields", "key", "oauth_token", "prettyPrint"}
+    | {"quotaUser", "uploadType", "upload_protocol", "$prettyPrint", "$apiVersion"}
+)
+"""The parameters that every Google API accepts."""
+Result = TypeVar("Result")
+
+
+def read_query(query: Mapping[str, str], allowed: Collection[str] = ()) -> dict[str, str]:
+    """Return a method's query parameters by camelCase name, without those that every Google API accepts.
+
+    `allowed` are the names that the method has, in camelCase. Raises ApiError for any other.
+    """
+    parameters = {}
+    for name, value in query.items():
+        if name in _SYSTEM_PARAMETERS:
+            continue
+        camel = to_camel(name) if "_" in name else name
+        if camel not in allowed:
+            # The wording of Google's front end.
+            message = f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter.'
+            raise ApiError("INVALID_ARGUMENT", message, [(name, "unknown query parameter")])
+        parameters[camel] = value
+    return parameters
+
+
+async def read_json(request: Request) -> Mapping[str, Any]:
+    """Return the request's JSON object; without a body, an empty one. Raises ApiError.
+
+    A body must be declared as JSON: a page of another origin cannot send that without the emulator's consent (Fetch
+    standard, "CORS-safelisted request-header").
+    """
+    raw = await read_body(request)
+    content_type = request.headers.get("content-type", "")
+    if raw and content_type.partition(";")[0].strip().lower() != _JSON:
+        message = f'Content-Type is "{content_type}"; it must be {_JSON} (curl: -H "Content-Type: {_JSON}").'
+        raise ApiError("INVALID_ARGUMENT", message, http=415)
+    request.state.has_large_body = len(raw) > _LARGE_BYTES
+    if not request.state.has_large_body:
+        return parse_json(raw)
+    return await run_in_thread(request, lambda: parse_json(raw))
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body, of limited size in limited time. Raises ApiError."""
+    size, parts = 0, []
+    try:
+        with fail_after(MAX_SECONDS):
+            async for part in request.stream():  # up to the limit, whatever the headers announce
+                size += len(part)
+                if size > MAX_BYTES:
+                    message = f"Request payload size exceeds the limit: {MAX_BYTES} bytes."
+                    raise ApiError("INVALID_ARGUMENT", message, http=413)
+                parts.append(part)
+    except TimeoutError as error:
+        message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
+        raise ApiError("INVALID_ARGUMENT", message, http=408) from error
+    return b"".join(parts)
+
+
+def parse_json(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in a body; an empty one for a blank body. Raises ApiError."""
+    if not body.strip():
+        return {}
+    try:
+        value = json.loads(body)
+        # Python's parser accepts NaN and lone surrogates, which no reply could contain.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise _invalid_payload(str(error)) from error
+    if not isinstance(value, Mapping):
+        raise _invalid_payload("The root must be an object.")
+    _check_extent(value)
+    return value
+
+
+def _check_extent(value: Any) -> None:
+    level, count = [value], 1
+    for _ in range(MAX_DEPTH):
+        count += sum(map(len, level))
+        if count > MAX_VALUES:
+            raise _invalid_payload(f"It holds more than {MAX_VALUES} values.")
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise _invalid_payload(f"It nests more than {MAX_DEPTH} deep.")
+
+
+def _invalid_payload(text: str) -> ApiError:
+    return ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {text}")
+
+
+_turns: RunVar[CapacityLimiter] = RunVar("turns of large bodies")
+
+
+async def run_in_thread(request: Request, work: Callable[[], Result]) -> Result:
+    """Return what `work` on a request returns, which runs in a thread; works on large bodies run one at a time.
+
+    So others, and a stop, do not wait for them: a thread that works cannot be stopped, and a stop would wait for all.
+    """
+    if not getattr(request.state, "has_large_body", False):
+        return await to_thread.run_sync(work)
+    try:
+        limiter = _turns.get()
+    except LookupError:
+        _turns.set(limiter := CapacityLimiter(1))
+    return await to_thread.run_sync(work, limiter=limiter)

@@ -1,0 +1,163 @@
+"""The removal of jobs that ended long ago, with their logs and, if wanted, their output folders."""
+
+import contextlib
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.metadata import MetadataDatabase
+
+_JOBS_AT_ONCE = 100  # so that requests in between do not wait long
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """What was removed, or would be. `jobs` are without those of trials; sizes are in bytes.
+
+    `kept_outputs` are the URIs of output folders to which a model or another job refers.
+    """
+
+    jobs: int
+    trials: int
+    operations: int
+    log_bytes: int
+    objects: int = 0
+    object_bytes: int = 0
+    kept_outputs: list[str] = field(default_factory=list)
+
+
+def prune_jobs(
+    database: Database,
+    data: DataFolder,
+    before_ns: int,
+    removes_outputs: bool,
+    is_dry_run: bool,
+    on_deleted: Callable[[str], None] = lambda _job_id: None,
+) -> PruneReport:
+    """Remove jobs that ended before `before_ns` (since 1970) with trials, logs and messages, and operations as old.
+
+    Models stay. So do jobs that have not ended, and the job of a pipeline until the pipeline goes too. Output folders
+    go with `removes_outputs`, unless a model or a remaining job refers to them. `on_deleted` gets the id of each job
+    that is gone, trials' jobs too. A dry run removes nothing and reports the same.
+    """
+    with database.read() as transaction:
+        job_ids = transaction.jobs.old(before_ns)
+        all_ids = transaction.jobs.with_trials(job_ids)
+        operations = transaction.operations.count_old(before_ns)
+        outputs, kept = list[str](), list[str]()
+        if removes_outputs:
+            old_jobs = (transaction.jobs.get(job_id) for job_id in job_ids)
+            uris = (_output_uri(job.spec) for job in old_jobs if job is not None)
+            others = transaction.rows.specs(set(job_ids))
+            outputs, kept = split_referenced((uri for uri in uris if uri), others)
+    log_bytes = sum(_folder_bytes(parent / job_id) for job_id in all_ids for parent in (data.logs, data.trials))
+    if not is_dry_run:
+        _delete_jobs(database, data, job_ids, on_deleted)
+        with database.write() as transaction:
+            transaction.operations.delete_old(before_ns)
+        database.shrink()
+    sizes = _remove_outputs(data, outputs, is_dry_run)
+    trials = len(all_ids) - len(job_ids)
+    return PruneReport(len(job_ids), trials, operations, log_bytes, len(sizes), sum(sizes), kept)
+
+
+def _delete_jobs(
+    database: Database, data: DataFolder, job_ids: Sequence[str], on_deleted: Callable[[str], None]
+) -> None:
+    for start in range(0, len(job_ids), _JOBS_AT_ONCE):
+        some = job_ids[start : start + _JOBS_AT_ONCE]
+        with database.write() as transaction:
+            all_ids = transaction.jobs.with_trials(some)
+            transaction.jobs.delete(*some)
+        for job_id in all_ids:
+            data.remove_job(job_id)
+            on_deleted(job_id)
+
+
+def _folder_bytes(folder: Path) -> int:
+    """Return the bytes of the files in a folder; nothing below a link counts, nor what is deeper than a path can be."""
+    size, folders = 0, [str(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    size += entry.stat(follow_symlinks=False).st_size
+    return size
+
+
+def _output_uri(spec: Mapping[str, Any]) -> str:
+    """Return the base output directory of a custom or tuning job without "/" at its end; "" without one."""
+    job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
+    return str(job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "")).rstrip("/")
+
+
+_FOLDER = re.compile(r"(?:gs://|/gcs/)([a-z0-9][^\"'\\\s,;]*)")
+
+
+def split_referenced(uris: Iterable[str], texts: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the URIs to which no text refers, and those to which one does, each in order.
+
+    A text refers to a folder by its URI or its path below /gcs, or by those of anything in it or of a folder above it.
+    A whole bucket is never unreferenced, and its name alone is no reference to what is in it.
+    """
+    referred = sorted({match[1].rstrip("/") for text in texts for match in _FOLDER.finditer(text)})
+    names = set(referred)
+    unreferenced, kept = list[str](), list[str]()
+    for uri in sorted(set(uris)):
+        name = uri.removeprefix("gs://")
+        first_inside = bisect_left(referred, f"{name}/")
+        has_inside = first_inside < len(referred) and referred[first_inside].startswith(f"{name}/")
+        parts = name.split("/")
+        is_inside_other = any("/".join(parts[:end]) in names for end in range(2, len(parts) + 1))
+        (kept if has_inside or is_inside_other or len(parts) == 1 else unreferenced).append(uri)
+    return unreferenced, kept
+
+
+def _remove_outputs(data: DataFolder, uris: Iterable[str], is_dry_run: bool) -> list[int]:
+    """Remove folders of buckets unless it is a dry run; return the sizes of their objects.
+
+    What a container has replaced meanwhile, or closed to this user, stays.
+    """
+    tree = BucketTree(data.buckets)
+    with closing(MetadataDatabase(data.object_metadata)) as metadata:
+        return [size for uri in uris for size in _remove_folder(tree, metadata, uri, is_dry_run)]
+
+
+def _remove_folder(tree: BucketTree, metadata: MetadataDatabase, uri: str, is_dry_run: bool) -> Iterator[int]:
+    """Remove a folder of a bucket unless it is a dry run, and yield the size of each object in it."""
+    try:
+        with tree.scan(uri) as scan:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False), _file_size(entry)) for entry in scan]
+    except (InvalidBucketUri, OSError):
+        return
+    for name, is_folder, size in entries:
+        inner = f"{uri}/{name}"
+        if is_folder:
+            yield from _remove_folder(tree, metadata, inner, is_dry_run)
+            continue
+        with contextlib.suppress(InvalidBucketUri, OSError):
+            if not is_dry_run:
+                tree.unlink(inner)
+                bucket, _, object_name = inner.removeprefix("gs://").partition("/")
+                metadata.delete(bucket, object_name)
+            if size is not None:
+                yield size
+    if not is_dry_run:
+        with contextlib.suppress(InvalidBucketUri, OSError):
+            tree.rmdir(uri)
+
+
+def _file_size(entry: os.DirEntry[str]) -> int | None:
+    """Return the bytes of a regular file; None for anything else."""
+    return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else None

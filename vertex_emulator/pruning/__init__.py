@@ -1,1 +1,0 @@
-"""The removal of old jobs."""
