@@ -21,8 +21,8 @@ if _typing.TYPE_CHECKING:
     from .preview.cost_and_needed_quota_table import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
     from .runtime.foundation import Foundation as Foundation
-    from .schedules.schedule_component import JobTemplate as JobTemplate
-    from .schedules.schedule_component import Schedule as Schedule
+    from .schedules.component import JobTemplate as JobTemplate
+    from .schedules.component import Schedule as Schedule
     from .settings.settings import Settings as Settings
     from .stack.images_and_packages import Images as Images
     from .stack.images_and_packages import Packages as Packages
@@ -40,12 +40,12 @@ _MODULES = {
     "HyperparameterTuningJob": ".jobs.resources",
     "HyperparameterTuningJobArgs": ".jobs.resources",
     "Images": ".stack.images_and_packages",
-    "JobTemplate": ".schedules.schedule_component",
+    "JobTemplate": ".schedules.component",
     "Jobs": ".stack.jobs",
     "LocalFoundation": ".targets.local_foundation",
     "Packages": ".stack.images_and_packages",
     "PythonPackage": ".packages",
-    "Schedule": ".schedules.schedule_component",
+    "Schedule": ".schedules.component",
     "Schedules": ".stack.schedules",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.resource",

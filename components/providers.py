@@ -83,13 +83,13 @@ class Ledger(_Provider):
 class EmulatorSchedule(_Provider):
     """The provider of `EmulatorSchedule`."""
 
-    work = ".schedules.emulator_schedule_resource:EmulatorScheduleProvider"
+    work = ".schedules.emulator:EmulatorScheduleProvider"
 
 
 class ScheduleStatus(_Provider):
     """The provider of `ScheduleStatus`."""
 
-    work = ".schedules.schedule_status_resource:ScheduleStatusProvider"
+    work = ".schedules.status:ScheduleStatusProvider"
 
 
 class TrainingImage(_Provider):

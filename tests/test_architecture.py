@@ -24,7 +24,7 @@ LAYERS = {
             "packages",
             "fast_pulumi_run",
             "legacy",
-            "scheduled_workflow",
+            "workflow",
         ),
         ("jobs",),
         ("settings", "schedules"),

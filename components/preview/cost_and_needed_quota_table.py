@@ -10,7 +10,7 @@ from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.prices import is_old
 from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC, needed_quota, persistent_quota
 
-from ..schedules.preview_lines import render_schedule_cost_lines
+from ..schedules.lines import cost_lines
 from ..settings import gcp_stack_rules
 from ..settings.settings import Settings
 
@@ -28,7 +28,7 @@ def show_cost(settings: Settings) -> None:
         lines = []
         if costs:
             lines += render_cost_lines(settings.region, costs, {name: quotas[name] for name in costs}, date.today())
-        lines += render_schedule_cost_lines(settings.region, settings.schedules, settings.costs)
+        lines += cost_lines(settings.region, settings.schedules, settings.costs)
         pulumi.log.info("\n".join(lines))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..schedules.preview_lines import is_next_times_line, parse_schedule_cost_texts_by_name
+from ..schedules.lines import is_next_times, parse_costs
 from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_short_value_or_none
 from .job_changes import Cause, find_causes
@@ -54,8 +54,8 @@ def find_changed_schedules(
     `all_steps` and `diagnostics` are those of the whole preview.
     """
     all_steps, diagnostics = list(all_steps), list(diagnostics)
-    next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times_line(each.message)}
-    costs = parse_schedule_cost_texts_by_name(each.message for each in diagnostics)
+    next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times(each.message)}
+    costs = parse_costs(each.message for each in diagnostics)
     uris = get_nouns_and_names_by_uri(all_steps)
     parts: dict[str, list[Step]] = {}
     for step in reviewed_steps:

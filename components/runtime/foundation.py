@@ -19,7 +19,7 @@ class Foundation(Protocol):
     `image_builder_config` says what builds images: `{"cloudBuild": {…}}` with the fields of
     `declaration_types.CloudBuild`, the `project` of builds and a `sourceFolder` in a bucket; `None` for this machine.
     `tensorboard_name` is the name of a TensorBoard that is created here, for jobs that refer to it.
-    `create_schedule_and_get_status` creates a schedule as the target has them.
+    `create_schedule` creates a schedule as the target has them.
     Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program_jobs`
     validates the jobs that a program creates by hand, by the rules of the stack.
     """
@@ -46,7 +46,7 @@ class Foundation(Protocol):
     def job_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property
     def program_jobs(self) -> ProgramJobs: ...
-    def create_schedule_and_get_status(
+    def create_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Create what runs a schedule, and return its status as `Schedule.status` describes it."""

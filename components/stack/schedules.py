@@ -3,7 +3,7 @@
 import pulumi
 
 from ..runtime.foundation import Foundation
-from ..schedules.schedule_component import JobTemplate, Schedule
+from ..schedules.component import JobTemplate, Schedule
 from ..settings.settings import Settings
 from .images_and_packages import Images, Packages
 from .job_spec_references import (

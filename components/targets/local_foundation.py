@@ -12,7 +12,7 @@ from vertex_api.schedules import ScheduleRequest
 from ..jobs.ledger import Ledger
 from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.target import LOCAL_PREFIX
-from ..schedules.emulator_schedule_resource import EmulatorSchedule
+from ..schedules.emulator import EmulatorSchedule
 from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
 from .emulator_resource import Emulator
@@ -39,7 +39,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
 
-    def create_schedule_and_get_status(
+    def create_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Let the emulator keep a schedule and run it. Returns its status."""

@@ -173,7 +173,7 @@ class Ground:
     program_jobs: ProgramJobs = field(default_factory=ProgramJobs)
     schedule_requests: dict[str, Any] = field(default_factory=dict)
 
-    def create_schedule_and_get_status(
+    def create_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         self.schedule_requests[name] = request

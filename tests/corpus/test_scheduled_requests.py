@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
-from vertex_training.scheduled_workflow.workflow_violations import (
-    describe_source_size_violation_or_none,
-    find_request_violations,
-)
 from vertex_training.schedules.scheduled_job_requests import build_scheduled_jobs
 from vertex_training.schema import interpolation
+from vertex_training.workflow.source import Place, workflow_source
+from vertex_training.workflow.violations import request_violations, size_violation
 
-from tests.components.scheduled_workflow.schedules import WINDOW, request
+from tests.components.workflow.schedules import WINDOW, request
 from tests.corpus.specs import Spec, settings
 from tests.corpus.test_accepted import CLEAN, GROUND, checked
 from tests.standins.workflows.executions import Workflow
@@ -28,7 +25,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 from vertex_emulator.names import Location
 
-PLACE = WorkflowPlace("acme-dev", "us-central1", "team_dev_nightly")
+PLACE = Place("acme-dev", "us-central1", "team_dev_nightly")
 OWN_FIELDS = ("name", "createTime", "updateTime", "displayName")
 OWN_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
 
@@ -36,8 +33,8 @@ OWN_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
 def send(spec: Job, name: str) -> tuple[str, Any]:
     """The id of a run of a schedule with one job, and the request that its workflow sends."""
     schedule = request("team_dev_nightly", *build_scheduled_jobs("nightly", "team_dev_nightly", {name: spec}, GROUND))
-    source = build_workflow_source_text(schedule, PLACE, WINDOW)
-    assert not list(find_request_violations(schedule)) and describe_source_size_violation_or_none(source) is None
+    source = workflow_source(schedule, PLACE, WINDOW)
+    assert not list(request_violations(schedule)) and size_violation(source) is None
     sent: list[Any] = []
 
     def answer(method: str, url: str, query: Mapping[str, Any], body: Any) -> Any:

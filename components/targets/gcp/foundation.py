@@ -12,8 +12,8 @@ from vertex_api.schedules import ScheduleRequest
 from ...jobs.ledger import Ledger
 from ...runtime.program_job_validation import ProgramJobs
 from ...runtime.target import CLOUD_PREFIX
-from ...schedules.schedule_component import build_schedule_id_prefix
-from ...schedules.schedule_status_resource import ScheduleStatus
+from ...schedules.component import schedule_id_prefix
+from ...schedules.status import ScheduleStatus
 from ...schema import shapes
 from ...schema.formats import SOURCE_FOLDER
 from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
@@ -173,7 +173,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self._schedule_upstream = build_options_after_services_and(training)
         self.register_outputs({})
 
-    def create_schedule_and_get_status(
+    def create_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Create the workflow of a schedule, what starts it, and the accounts that all schedules share."""
@@ -219,7 +219,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 ScheduleAlerts(
                     "schedule-alerts",
                     self._stack["alerts"],
-                    id_prefix=build_schedule_id_prefix(self._settings.pulumi_project, self._settings.stack),
+                    id_prefix=schedule_id_prefix(self._settings.pulumi_project, self._settings.stack),
                     channels=self._alerts.channels,
                     project=project,
                     # Their metric and their logs are of services that are enabled with the accounts.

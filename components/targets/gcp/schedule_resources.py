@@ -16,13 +16,8 @@ from vertex_api.schedules import ScheduleRequest
 
 from ...errors import DeclarationErrors, Problem
 from ...runtime.resource import when_known
-from ...scheduled_workflow.workflow_source import (
-    MAX_REDELIVERY_WINDOW,
-    WorkflowPlace,
-    build_workflow_source_text,
-    compute_redelivery_window,
-)
-from ...scheduled_workflow.workflow_violations import describe_source_size_violation_or_none, find_request_violations
+from ...workflow.source import MAX_REDELIVERY_WINDOW, Place, redelivery_window, workflow_source
+from ...workflow.violations import request_violations, size_violation
 from .propagation_retries import create_retrying_options
 from .schedule_prerequisites import ScheduleAccounts
 
@@ -102,17 +97,17 @@ def create_workflow_and_scheduler_job(
 def _require_valid_workflow_source(name: str, request: ScheduleRequest, project: str, region: str) -> str:
     """Return the source of a workflow. Raises DeclarationErrors if Workflows would not take it."""
     place = f"schedules.{name}"
-    if violations := list(find_request_violations(request)):
+    if violations := list(request_violations(request)):
         raise DeclarationErrors([Problem(place, show_path(path), message) for path, message in violations])
-    redelivery_window = compute_redelivery_window(shortest_gap(request.cron, request.time_zone))
-    source = build_workflow_source_text(request, WorkflowPlace(project, region, request.id), redelivery_window)
-    if message := describe_source_size_violation_or_none(source):
+    window = redelivery_window(shortest_gap(request.cron, request.time_zone))
+    source = workflow_source(request, Place(project, region, request.id), window)
+    if message := size_violation(source):
         raise DeclarationErrors([Problem(place, "", message)])
     return source
 
 
 def _build_retry_config(request: ScheduleRequest) -> cloudscheduler.JobRetryConfigArgsDict:
     """Return the retries of a start that fails: none if the next time comes before they would be over."""
-    is_frequent = compute_redelivery_window(shortest_gap(request.cron, request.time_zone)) < MAX_REDELIVERY_WINDOW
+    is_frequent = redelivery_window(shortest_gap(request.cron, request.time_zone)) < MAX_REDELIVERY_WINDOW
     count = 0 if is_frequent else _RETRIES
     return {"retry_count": count, "min_backoff_duration": "15s", "max_backoff_duration": "60s"}

@@ -10,10 +10,10 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 
 from tests import access_page
-from tests.components.scheduled_workflow.schedules import scheduled
 from tests.components.targets.gcp.graph import Graph, forget_loops
 from tests.components.targets.gcp.test_first_run import bring_up
 from tests.components.targets.gcp.test_foundation import KEY, build_foundation_graph, list_upstream, settings
+from tests.components.workflow.schedules import scheduled
 from tests.standins.gcp.properties import problems
 from tests.standins.gcp.world import World
 from vertex_api.schedules import ScheduledJob, ScheduleRequest

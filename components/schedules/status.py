@@ -38,10 +38,10 @@ class ScheduleStatusProvider(Provider):
         return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult(props["scheduleId"], {**props, "status": _fetch_status(props)})
+        return dynamic.CreateResult(props["scheduleId"], {**props, "status": _status(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        return self.read_result(id_, props, status=_fetch_status(props))
+        return self.read_result(id_, props, status=_status(props))
 
 
 class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
@@ -53,12 +53,12 @@ class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
     def __init__(
         self, name: str, parent: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        fields: Any = when_known(_build_inputs, request)
+        fields: Any = when_known(_inputs, request)
         inputs = {key: item(fields, key) for key in ScheduleStatusProvider.input_names[1:]}
         super().__init__(providers.ScheduleStatus(), name, {"parent": parent, **inputs, "status": None}, opts)
 
 
-def find_last_run_id_or_empty_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
+def last_run(jobs: Iterable[Job]) -> tuple[str, list[Job]]:
     """Return the id of the last run and its jobs, an empty id if there was none.
 
     `jobs` are those with the schedule's label; their display names end with the ids of their runs.
@@ -71,14 +71,14 @@ def find_last_run_id_or_empty_and_jobs(jobs: Iterable[Job]) -> tuple[str, list[J
     return last, runs.get(last, [])
 
 
-def build_run_status(
+def run_status(
     run_id: str, jobs: Iterable[Job], expected_job_names: Iterable[str], executions: Iterable[Job] = ()
 ) -> dict[str, Any]:
     """Return what a status says of a run: it has succeeded when all expected jobs have, and has failed when one has.
 
     It has failed too when its execution, if that is one of `executions`, has ended and submits no further job.
     """
-    has_ended = any(_is_execution_of(run_id, each) and each["state"] not in _UNENDED_EXECUTIONS for each in executions)
+    has_ended = any(_began(run_id, each) and each["state"] not in _UNENDED_EXECUTIONS for each in executions)
     names = {build_job_label_value(name): name for name in expected_job_names}
     by_name = {names[label]: job for job in jobs if (label := job["labels"].get(JOB_LABEL)) in names}
     succeeded = {name: job for name, job in by_name.items() if job["state"] in SUCCEEDED_STATES}
@@ -93,7 +93,7 @@ def build_run_status(
     return {"runId": run_id, "state": state, "modelDirs": {name: folder for name, folder in folders.items() if folder}}
 
 
-def build_execution_status(execution: Job) -> dict[str, Any]:
+def execution_status(execution: Job) -> dict[str, Any]:
     """Return what a status says of an execution: its `state` and `start`, its `error`, or why it was `skipped`."""
     status = {"state": execution["state"], "start": execution["startTime"]}
     if "error" in execution:
@@ -120,11 +120,11 @@ def _parse_map(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _is_execution_of(run_id: str, execution: Job) -> bool:
+def _began(run_id: str, execution: Job) -> bool:
     return str(execution["name"]).rpartition("/")[2].startswith(run_id.rpartition("-")[2])
 
 
-def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
+def next_time(cron: str, time_zone: str, paused: bool, now: datetime) -> str | None:
     """Return when a schedule runs next, in UTC as RFC 3339; None for a paused one."""
     # Imported here, because most stacks have no schedules.
     from vertex_api.cron import cron_times
@@ -135,7 +135,7 @@ def find_next_time_text_or_none(cron: str, time_zone: str, paused: bool, now: da
     return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else None
 
 
-def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
+def _status(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a schedule, by one list call for each collection of its jobs, and one for executions.
 
     Raises SubmitFailed.
@@ -148,25 +148,25 @@ def _fetch_status(props: Mapping[str, Any]) -> dict[str, Any]:
             for collection in sorted({job["collection"] for job in props["jobs"]})
             for job in api.client.list(KINDS[collection], api.parent, filter_)
         ]
-        run_id, last_jobs = find_last_run_id_or_empty_and_jobs(jobs)
-        attached = [_fetch_and_add_tuning_job_if_pipeline(api, job) for job in last_jobs]
+        run_id, last_jobs = last_run(jobs)
+        attached = [_with_tuning_job(api, job) for job in last_jobs]
         executions = api.client.list_executions(f"{api.parent}/workflows/{props['scheduleId']}")
-    next_time = find_next_time_text_or_none(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
-    status: dict[str, Any] = {"nextTime": next_time} if next_time else {}
+    time = next_time(props["cron"], props["timeZone"], props["paused"], datetime.now(UTC))
+    status: dict[str, Any] = {"nextTime": time} if time else {}
     if run_id:
-        status["lastRun"] = build_run_status(run_id, attached, [job["name"] for job in props["jobs"]], executions)
+        status["lastRun"] = run_status(run_id, attached, [job["name"] for job in props["jobs"]], executions)
     if executions:
-        status["lastExecution"] = build_execution_status(executions[0])
+        status["lastExecution"] = execution_status(executions[0])
     return status
 
 
-def _fetch_and_add_tuning_job_if_pipeline(api: Target, job: Job) -> Job:
+def _with_tuning_job(api: Target, job: Job) -> Job:
     """Return a pipeline with the tuning job that it runs, which has the best trial; any other job as it is."""
     found = tuning_job(api, job)
     return job if found is job else {**job, TUNING_JOB: found}
 
 
-def _build_inputs(request: ScheduleRequest) -> dict[str, Any]:
+def _inputs(request: ScheduleRequest) -> dict[str, Any]:
     jobs = [{"name": job.name, "collection": job.collection} for job in request.jobs]
     fields = request.to_json()
     return {"scheduleId": request.id, **{key: fields[key] for key in ("cron", "timeZone", "paused")}, "jobs": jobs}

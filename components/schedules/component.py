@@ -30,7 +30,7 @@ from ..runtime.foundation import Foundation
 from ..runtime.program_job_validation import format_kind_and_name
 from ..runtime.resource import when_known
 from ..schema import formats, scheduled_job_rules, shapes
-from .preview_lines import render_next_times_line
+from .lines import next_times_line
 from .scheduled_job_requests import build_scheduled_jobs
 
 _SCHEDULE = Kind("schedules", "Schedule", "")
@@ -85,56 +85,54 @@ class Schedule(pulumi.ComponentResource):
     ) -> None:
         super().__init__("vertex:schedules:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
-        violations = _find_argument_violations(name, fields, jobs)
+        violations = _argument_violations(name, fields, jobs)
         if violations:
             foundation.program_jobs.apply_rules_record_and_get_validity(_SCHEDULE, name, None, violations)
         elif pulumi.runtime.is_dry_run():
-            pulumi.log.info(render_next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
-        id_ = build_schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
-        specs = _validate_record_and_collect_specs(name, jobs, foundation)
+            pulumi.log.info(next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
+        id_ = schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
+        specs = _specs(name, jobs, foundation)
 
-        def build_request_or_defer_failure(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
+        def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
             """Return the ScheduleRequest; for invalid jobs one unknown in a preview, or failing in an update."""
             if violations or not all(known_specs.values()):
                 return foundation.program_jobs.get_fields_once_all_jobs_are_valid(None, foundation.job_dependencies)
-            canonical = {job: _require_schedulable_spec(name, job, spec) for job, spec in known_specs.items()}
+            canonical = {job: _require_schedulable(name, job, spec) for job, spec in known_specs.items()}
             scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
 
-        request = when_known(build_request_or_defer_failure, specs, foundation.tensorboard_name)
+        request = when_known(build_request, specs, foundation.tensorboard_name)
         upstream = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
-        self.status = foundation.create_schedule_and_get_status(
-            name, request, pulumi.ResourceOptions.merge(ours, upstream)
-        )
+        self.status = foundation.create_schedule(name, request, pulumi.ResourceOptions.merge(ours, upstream))
         self.register_outputs({"status": self.status})
 
 
-def build_schedule_id(project: str, stack: str, name: str) -> str:
+def schedule_id(project: str, stack: str, name: str) -> str:
     """Return the id of a schedule, which names its Pulumi project, stack and itself: `team_dev_nightly`.
 
     It is a label's value, and an id of Cloud Scheduler and of Workflows: at most 63 lower-case letters, digits, `-` and
     `_`, a letter first. A digest follows where this changes a name, so that no two schedules have one id.
     """
     parts = (project, stack, name)
-    slug = _build_slug(*parts)
+    slug = _slug(*parts)
     if slug == "_".join(parts) and len(slug) <= _MAX_ID_LENGTH:
         return slug
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{slug[:_MAX_SLUG_LENGTH]}-{digest}"
 
 
-def build_schedule_id_prefix(project: str, stack: str) -> str:
+def schedule_id_prefix(project: str, stack: str) -> str:
     """Return what the ids of all schedules of a stack begin with."""
-    return _build_slug(project, stack, "")[:_MAX_SLUG_LENGTH]
+    return _slug(project, stack, "")[:_MAX_SLUG_LENGTH]
 
 
-def _build_slug(*parts: str) -> str:
+def _slug(*parts: str) -> str:
     slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
     return slug if slug[:1].isalpha() else f"s{slug}"
 
 
-def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
+def _argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
     _, problems = canonicalize(shapes.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
@@ -145,7 +143,7 @@ def _find_argument_violations(name: str, fields: Mapping[str, Any], jobs: Mappin
     return violations
 
 
-def _validate_record_and_collect_specs(
+def _specs(
     schedule_name: str, templates: Mapping[str, JobTemplate], foundation: Foundation
 ) -> dict[str, pulumi.Input[Job | None]]:
     """Return the specs of jobs by name: those of declarations as they are, those of programs validated."""
@@ -154,16 +152,14 @@ def _validate_record_and_collect_specs(
     for job_name, template in templates.items():
         spec: Any = template.spec
         if not isinstance(spec, Job | pulumi.Output):
-            spec = _validate_and_record_spec_of_program(
-                f"{schedule_name}.{job_name}", template, foundation, result_names_by_job
-            )
+            spec = _validate(f"{schedule_name}.{job_name}", template, foundation, result_names_by_job)
         specs[job_name] = spec
         is_known = isinstance(spec, Job)
         result_names_by_job[job_name] = spec.result_names if is_known else None
     return specs
 
 
-def _validate_and_record_spec_of_program(
+def _validate(
     name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
 ) -> pulumi.Input[Job | None]:
     kind, program_jobs = template.type.kind, foundation.program_jobs
@@ -181,7 +177,7 @@ def _validate_and_record_spec_of_program(
     return when_known(lambda fields: fields and Job(kind, fields), registered)
 
 
-def _require_schedulable_spec(schedule_name: str, job_name: str, spec: Job) -> Job:
+def _require_schedulable(schedule_name: str, job_name: str, spec: Job) -> Job:
     """Return a spec without violations that a schedule alone has. Raises DeclarationErrors.
 
     Only specs with outputs of other resources in them can have one here: all others were checked before.

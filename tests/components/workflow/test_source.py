@@ -7,18 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from vertex_training.scheduled_workflow.workflow_source import (
-    WorkflowPlace,
-    build_workflow_source_text,
-    compute_redelivery_window,
-)
-from vertex_training.scheduled_workflow.workflow_violations import (
-    MAX_SOURCE_BYTES,
-    describe_source_size_violation_or_none,
-    find_request_violations,
-)
+from vertex_training.workflow.source import Place, redelivery_window, workflow_source
+from vertex_training.workflow.violations import MAX_SOURCE_BYTES, request_violations, size_violation
 
-from tests.components.scheduled_workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
+from tests.components.workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution
 from vertex_api.job import job_results
 from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
@@ -62,7 +54,7 @@ def run(schedule: ScheduleRequest, answers: Mapping[str, Any]) -> tuple[Executio
 
 
 def find_violations(*jobs: ScheduledJob) -> list[str]:
-    return [f"{'.'.join(map(str, path))}: {message}" for path, message in find_request_violations(request("s", *jobs))]
+    return [f"{'.'.join(map(str, path))}: {message}" for path, message in request_violations(request("s", *jobs))]
 
 
 def random_trial(number: int, draw: random.Random) -> dict[str, Any]:
@@ -133,7 +125,7 @@ def test_only_texts_with_placeholders_become_expressions() -> None:
     job = train(text, f"{text} ${{run.id}}")
     job.body["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] = 3
     job.body["jobSpec"]["scheduling"] = {"disableRetries": True, "maxWaitDuration": "0s", "tiny": 1e-05}
-    source = json.loads(build_workflow_source_text(request("s", job), PLACE, WINDOW))
+    source = json.loads(workflow_source(request("s", job), PLACE, WINDOW))
     (submit,) = (step["submit_0"] for step in source["main"]["steps"] if "submit_0" in step)
     spec = submit["args"]["body"]["jobSpec"]
     assert spec["scheduling"] == job.body["jobSpec"]["scheduling"]
@@ -147,17 +139,16 @@ def test_only_texts_with_placeholders_become_expressions() -> None:
 
 def test_a_new_image_changes_one_line_of_the_source() -> None:
     before, after = (
-        build_workflow_source_text(request("s", train(image=image)), PLACE, WINDOW).splitlines()
-        for image in ("r@a", "r@b")
+        workflow_source(request("s", train(image=image)), PLACE, WINDOW).splitlines() for image in ("r@a", "r@b")
     )
     (change,) = [lines for lines in zip(before, after, strict=True) if lines[0] != lines[1]]
     assert [line.strip() for line in change] == ['"imageUri": "r@a",', '"imageUri": "r@b",']
 
 
 def test_the_longest_names_make_no_expression_too_long() -> None:
-    place = WorkflowPlace("p" * 30, "northamerica-northeast1", "w" * 64)
+    place = Place("p" * 30, "northamerica-northeast1", "w" * 64)
     job = ScheduledJob("j" * 63, "customJobs", {**train().body, "labels": {"pulumi_name": "j" * 63}})
-    source = build_workflow_source_text(request("s" * 63, job, tune()), place, WINDOW)
+    source = workflow_source(request("s" * 63, job, tune()), place, WINDOW)
     lengths = list[int]()
     collect_texts(json.loads(source), lambda text: lengths.append(len(text)) if "${" in text else None)
     assert max(lengths) <= 400 and len(lengths) > 20
@@ -200,13 +191,13 @@ def test_a_best_trial_by_several_metrics_is_refused() -> None:
 
 
 def test_a_source_beyond_the_limit_is_refused() -> None:
-    small, large = (build_workflow_source_text(request("s", train("x" * size)), PLACE, WINDOW) for size in (9, 130_000))
-    assert describe_source_size_violation_or_none(small) is None
+    small, large = (workflow_source(request("s", train("x" * size)), PLACE, WINDOW) for size in (9, 130_000))
+    assert size_violation(small) is None
     advice = "shorten arguments, or give each job a schedule of its own"
     expected = f"its workflow has {len(large)} bytes, and Workflows allows {MAX_SOURCE_BYTES}; {advice}"
-    assert describe_source_size_violation_or_none(large) == expected
+    assert size_violation(large) == expected
 
 
 def test_the_window_is_shorter_than_the_shortest_gap() -> None:
-    assert compute_redelivery_window(timedelta(days=1)) == timedelta(minutes=10)
-    assert compute_redelivery_window(timedelta(minutes=1)) == timedelta(seconds=30)
+    assert redelivery_window(timedelta(days=1)) == timedelta(minutes=10)
+    assert redelivery_window(timedelta(minutes=1)) == timedelta(seconds=30)

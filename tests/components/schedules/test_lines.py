@@ -8,7 +8,7 @@ import pulumi
 import pytest
 from vertex_training.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
 from vertex_training.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric, show_cost
-from vertex_training.schedules.preview_lines import render_next_times_line
+from vertex_training.schedules.lines import next_times_line
 
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 
@@ -38,13 +38,13 @@ def shown(root: Path, jobs: str) -> list[str]:
 
 
 def test_the_next_three_times_are_those_of_the_zone_s_clocks() -> None:
-    assert render_next_times_line("0 2 * * *", "Europe/Berlin", False, NOW) == (
+    assert next_times_line("0 2 * * *", "Europe/Berlin", False, NOW) == (
         "next runs: Sat 2026-10-24 02:00 CEST, Sun 2026-10-25 02:00 CEST, Mon 2026-10-26 02:00 CET"
     )
 
 
 def test_a_paused_schedule_says_that_it_does_not_run() -> None:
-    line = render_next_times_line("0 2 * * *", "UTC", True, NOW)
+    line = next_times_line("0 2 * * *", "UTC", True, NOW)
     assert line.startswith("paused; without that, the next runs were: Sat 2026-10-24 02:00 UTC, ")
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from vertex_training.scheduled_workflow.workflow_source import compute_max_hours
+from vertex_training.workflow.source import max_hours
 
-from tests.components.scheduled_workflow.schedules import request, scheduled, workflow
-from tests.components.scheduled_workflow.test_workflow_source import MACHINE, TUNING, train, tune
+from tests.components.workflow.schedules import request, scheduled, workflow
+from tests.components.workflow.test_source import MACHINE, TUNING, train, tune
 from tests.standins.workflows.executions import Execution, Workflow, check_source
 from tests.standins.workflows.expressions import WorkflowError
 from tests.standins.workflows.training_api import http_error
@@ -148,7 +148,7 @@ def test_the_wait_is_that_of_the_spec(scheduling: Any, study: Any, hours: int) -
     job = scheduled("s", "train", {"jobSpec": spec})
     if study:
         job = scheduled("s", "tune", {**TUNING, **study, "trialJobSpec": spec}, HYPERPARAMETER_TUNING_JOB)
-    assert compute_max_hours(job) == hours
+    assert max_hours(job) == hours
 
 
 def test_a_job_that_hangs_is_no_skipped_run() -> None:

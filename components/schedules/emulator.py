@@ -30,25 +30,23 @@ class EmulatorScheduleProvider(Provider):
         return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        body = _build_request_body(props)
-        answer = request("PUT", _build_url_path(props), body, f"{props['scheduleId']}: not scheduled")
+        body = _body(props)
+        answer = request("PUT", _path(props), body, f"{props['scheduleId']}: not scheduled")
         if answer is None:
             raise SubmitFailed(f"{props['scheduleId']}: not scheduled: this emulator has no schedules; update it")
-        return dynamic.CreateResult(
-            props["scheduleId"], {**_select_inputs(props), "status": build_schedule_status(answer)}
-        )
+        return dynamic.CreateResult(props["scheduleId"], {**_inputs(props), "status": emulator_status(answer)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        answer = request("GET", _build_url_path(props), None, f"{id_}: not read")
+        answer = request("GET", _path(props), None, f"{id_}: not read")
         if answer is None:
             return dynamic.ReadResult(None, {})
         actual = {name: answer.get(name, props.get(name)) for name in _REQUEST}
-        actual["jobs"] = _build_request_body(actual)["jobs"]
-        return self.read_result(id_, {**props, **actual}, status=build_schedule_status(answer))
+        actual["jobs"] = _body(actual)["jobs"]
+        return self.read_result(id_, {**props, **actual}, status=emulator_status(answer))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the schedule. Jobs of its runs stay."""
-        request("DELETE", _build_url_path(props), None, f"{id_}: not deleted")
+        request("DELETE", _path(props), None, f"{id_}: not deleted")
 
 
 class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"):
@@ -71,22 +69,22 @@ class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"
         )
 
 
-def build_schedule_status(emulator_answer: Mapping[str, Any]) -> dict[str, Any]:
+def emulator_status(emulator_answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a schedule from the emulator's answer, as `Schedule.status` describes it."""
     times, runs = emulator_answer.get("nextTimes", []), emulator_answer.get("runs", [])
     next_time = {"nextTime": times[0]} if times and not emulator_answer.get("paused") else {}
     return next_time | ({"lastRun": {key: runs[0][key] for key in ("runId", "state", "modelDirs")}} if runs else {})
 
 
-def _select_inputs(props: Mapping[str, Any]) -> dict[str, Any]:
+def _inputs(props: Mapping[str, Any]) -> dict[str, Any]:
     return {name: props[name] for name in EmulatorScheduleProvider.input_names}
 
 
-def _build_url_path(props: Mapping[str, Any]) -> str:
+def _path(props: Mapping[str, Any]) -> str:
     return f"{props['parent'].removeprefix(LOCAL_PREFIX)}/schedules/{props['scheduleId']}"
 
 
-def _build_request_body(props: Mapping[str, Any]) -> dict[str, Any]:
+def _body(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the emulator takes; the engine hands whole numbers over as floats."""
     jobs = [{**job, "body": stored_job(KINDS[job["collection"]], job["body"]).fields} for job in props["jobs"]]
     return {**{name: props[name] for name in _REQUEST}, "jobs": jobs}

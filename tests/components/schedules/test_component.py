@@ -9,8 +9,8 @@ import pulumi
 import pytest
 from vertex_training import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
 from vertex_training.errors import DeclarationErrors
-from vertex_training.schedules.emulator_schedule_resource import EmulatorSchedule
-from vertex_training.schedules.schedule_component import build_schedule_id
+from vertex_training.schedules.component import schedule_id
+from vertex_training.schedules.emulator import EmulatorSchedule
 
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
@@ -122,7 +122,7 @@ def test_outputs_in_a_spec_make_the_request_an_output() -> None:
 class LocalGround(Ground):
     """A ground that keeps schedules as the target local does."""
 
-    def create_schedule_and_get_status(
+    def create_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Any]:
         return EmulatorSchedule(name, self.full_location_name, request, opts).status
@@ -156,16 +156,16 @@ def test_an_update_of_an_invalid_program_fails(jobs: dict[str, JobTemplate], mes
 
 
 def test_ids_name_project_stack_and_schedule() -> None:
-    assert build_schedule_id("team", "dev", "nightly") == "team_dev_nightly"
+    assert schedule_id("team", "dev", "nightly") == "team_dev_nightly"
     ids = [
-        build_schedule_id("team", "dev", "a.b"),
-        build_schedule_id("team", "dev", "a-b"),
-        build_schedule_id("team", "dev", "a_b"),
-        build_schedule_id("team-dev", "a", "b"),
-        build_schedule_id("team", "dev-a", "b"),
-        build_schedule_id("team", "dev", f"{'n' * 62}1"),
-        build_schedule_id("team", "dev", f"{'n' * 62}2"),
-        build_schedule_id("2026", "Dev", "nightly"),
+        schedule_id("team", "dev", "a.b"),
+        schedule_id("team", "dev", "a-b"),
+        schedule_id("team", "dev", "a_b"),
+        schedule_id("team-dev", "a", "b"),
+        schedule_id("team", "dev-a", "b"),
+        schedule_id("team", "dev", f"{'n' * 62}1"),
+        schedule_id("team", "dev", f"{'n' * 62}2"),
+        schedule_id("2026", "Dev", "nightly"),
     ]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch("[a-z][a-z0-9_-]{0,62}", id_) for id_ in ids)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import SubmitFailed
-from vertex_training.schedules import emulator_schedule_resource
-from vertex_training.schedules.emulator_schedule_resource import EmulatorScheduleProvider, build_schedule_status
+from vertex_training.schedules import emulator
+from vertex_training.schedules.emulator import EmulatorScheduleProvider, emulator_status
 
 POOL = {"replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 BODY: dict[str, Any] = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [POOL]}}
@@ -37,7 +37,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     admin = Admin()
-    monkeypatch.setattr(emulator_schedule_resource, "request", admin.send)
+    monkeypatch.setattr(emulator, "request", admin.send)
     return admin
 
 
@@ -78,4 +78,4 @@ def test_a_schedule_that_is_gone_leaves_the_state(admin: Admin) -> None:
 
 
 def test_a_paused_schedule_has_no_next_time() -> None:
-    assert build_schedule_status({"paused": True, "nextTimes": ["2026-11-23T02:00:00Z"]}) == {}
+    assert emulator_status({"paused": True, "nextTimes": ["2026-11-23T02:00:00Z"]}) == {}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,29 +22,26 @@ from vertex_api.schedules import (
     result_references,
 )
 
-from . import best_trial_steps
-from .placeholder_expressions import build_expression, convert_placeholder_texts_to_expressions, quote_text
-from .shared_subworkflows import (
-    MAX_LOOKS,
-    MIN_LAST_PAUSE_SECONDS,
-    Steps,
-    build_read_step_fields,
-    build_shared_subworkflows,
-    build_wait_step_fields,
-)
+from ..schema import interpolation
+from . import steps
+from .steps import MAX_LOOKS, MIN_LAST_PAUSE_SECONDS, Steps, read_step, wait_step
 
 MAX_REDELIVERY_WINDOW = timedelta(minutes=10)
 """Longer than Cloud Scheduler delivers one time again, with the retries that the stack asks for."""
 _DAY_SECONDS = 86400
 _DEFAULT_MAX_WAIT = "86400s"
 """For how long a FLEX_START job waits for machines (discovery document, Scheduling)."""
+MAX_EXPRESSION_LENGTH = 400
+"""Characters of an expression (Google's page "Quotas and limits" of Workflows)."""
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+_SHOWN = 40
 _RUN = RUN_ID[2:-1]
 _BEST_TRIAL, _MODEL_DIR = "bestTrial.", "modelDir"
 _TUNING_JOB_FIELD = "backingHyperparameterTuningJob"
 
 
 @dataclass(frozen=True)
-class WorkflowPlace:
+class Place:
     """Where the jobs of a schedule run, and the name of its workflow, which is in the same region."""
 
     project: str
@@ -67,52 +65,52 @@ class WorkflowPlace:
         return f"https://workflowexecutions.googleapis.com/v1/{parent}/executions"
 
 
-def compute_redelivery_window(shortest_gap: timedelta) -> timedelta:
+def redelivery_window(shortest_gap: timedelta) -> timedelta:
     """Return for how long after a run a further delivery counts as one of the same time."""
     return min(MAX_REDELIVERY_WINDOW, shortest_gap / 2)
 
 
-def build_workflow_source_text(schedule: ScheduleRequest, place: WorkflowPlace, redelivery_window: timedelta) -> str:
+def workflow_source(schedule: ScheduleRequest, place: Place, window: timedelta) -> str:
     """Return the source of the workflow of a schedule, as JSON.
 
     It names the run, ends if another execution or a job of the schedule shows that there is nothing to do, and submits
-    the jobs one after another. `redelivery_window` is that of `compute_redelivery_window`.
+    the jobs one after another. `window` is that of `redelivery_window`.
     """
-    subworkflows = build_shared_subworkflows(is_sequence=len(schedule.jobs) > 1)
-    steps = [*_build_assign_run_variables_steps(redelivery_window), *_build_end_if_redelivered_steps(schedule, place)]
+    subworkflows = steps.shared_subworkflows(is_sequence=len(schedule.jobs) > 1)
+    main = [*_name_run(window), *_end_if_redelivered(schedule, place)]
     if schedule.overlap == "skip":
-        steps += _build_end_if_overlapping_steps(schedule, place)
+        main += _end_if_overlapping(schedule, place)
     for index, job in enumerate(schedule.jobs):
-        steps.append(_build_submit_step(schedule, index, place))
+        main.append(_submit(schedule, index, place))
         if index + 1 < len(schedule.jobs):
-            steps.append(_build_wait_step(schedule, index, place))
-        if is_best_trial_used_later(schedule, job):
-            steps.append(_build_best_trial_step(index, job, place))
-            subworkflows |= best_trial_steps.build_subworkflows()
+            main.append(_wait(schedule, index, place))
+        if uses_best_trial(schedule, job):
+            main.append(_find_best_trial(index, job, place))
+            subworkflows |= steps.best_trial_subworkflows()
     names = {job.name: f"${{job_{index}.name}}" for index, job in enumerate(schedule.jobs)}
-    steps.append({"done": {"return": {"run": "${run}", "jobs": names}}})
-    return json.dumps({"main": {"steps": steps}, **subworkflows}, indent=1, ensure_ascii=False)
+    main.append({"done": {"return": {"run": "${run}", "jobs": names}}})
+    return json.dumps({"main": {"steps": main}, **subworkflows}, indent=1, ensure_ascii=False)
 
 
-def build_expressions_by_placeholder(schedule: ScheduleRequest, job_index: int) -> dict[str, str]:
+def expressions(schedule: ScheduleRequest, job_index: int) -> dict[str, str]:
     """Return the expressions of the placeholders in a job: the run's id, and results of earlier jobs."""
     variables = {_RUN: "run"}
     for reference in result_references(schedule.jobs[job_index].body):
         for earlier, job in enumerate(schedule.jobs[:job_index]):
             result = reference.removeprefix(f"{job.name}.")
-            if result != reference and (expression := _build_result_expression_or_none(earlier, job, result)):
-                variables[f"{RESULTS_TABLE}.{reference}"] = expression
+            if result != reference and (value := _result_expression(earlier, job, result)):
+                variables[f"{RESULTS_TABLE}.{reference}"] = value
     return variables
 
 
-def compute_max_hours(job: ScheduledJob) -> int:
+def max_hours(job: ScheduledJob) -> int:
     """Return after how many hours a job of a schedule is one that hangs: eight days unless it says otherwise.
 
     That is a day, to wait for machines and quota, more than `scheduling` lets it run and wait. A tuning job has its
     trials one after another, except for those in parallel. Nothing ends by itself that waits for quota (QUEUED), or for
     machines with a `maxWaitDuration` of 0, which counts as a week.
     """
-    spec = _build_canonical_spec(job)
+    spec = _job(job)
     fields, scheduling = spec.backing.fields, spec.job_spec.get("scheduling", {})
     seconds = to_seconds(explicit_timeout(spec.job_spec) or DEFAULT_TIMEOUT)
     if scheduling.get("strategy") == "FLEX_START":
@@ -121,52 +119,52 @@ def compute_max_hours(job: ScheduledJob) -> int:
     return math.ceil((rounds * seconds + _DAY_SECONDS) / 3600)
 
 
-def is_best_trial_used_later(schedule: ScheduleRequest, job: ScheduledJob) -> bool:
+def uses_best_trial(schedule: ScheduleRequest, job: ScheduledJob) -> bool:
     """Return whether a job of a schedule is a tuning job of whose best trial another one uses something."""
     later = schedule.jobs[schedule.jobs.index(job) + 1 :]
     used = {reference for each in later for reference in result_references(each.body)}
     prefixes = (f"{job.name}.{_BEST_TRIAL}", f"{job.name}.{_MODEL_DIR}")
-    return bool(_build_canonical_spec(job).study_spec) and any(reference.startswith(prefixes) for reference in used)
+    return bool(_job(job).study_spec) and any(reference.startswith(prefixes) for reference in used)
 
 
-def require_study_spec(job: ScheduledJob) -> Mapping[str, Any]:
+def study_spec_of(job: ScheduledJob) -> Mapping[str, Any]:
     """Return the StudySpec of a tuning job, or of a pipeline that runs one."""
-    study_spec = _build_canonical_spec(job).study_spec
+    study_spec = _job(job).study_spec
     assert study_spec is not None, job.name
     return study_spec
 
 
-def _build_canonical_spec(job: ScheduledJob) -> Job:
+def _job(job: ScheduledJob) -> Job:
     return Job(KINDS[job.collection], job.body)
 
 
-def _build_result_expression_or_none(index: int, job: ScheduledJob, result: str) -> str | None:
-    variable, spec = f"job_{index}", _build_canonical_spec(job)
+def _result_expression(index: int, job: ScheduledJob, result: str) -> str | None:
+    variable, spec = f"job_{index}", _job(job)
     kind, _, name = result.removeprefix(_BEST_TRIAL).partition(".")
     if result == _MODEL_DIR:
         trial = "${trial}" if spec.study_spec else ""
         folder = model_folder(spec.job_spec, trial)
         variables = {_RUN: "run", "trial": f"best_{index}.id"}
-        return build_expression(folder, variables)[2:-1] if folder else None
+        return expression(folder, variables)[2:-1] if folder else None
     if spec.study_spec and result == f"{_BEST_TRIAL}id":
         return f"best_{index}.id"
     if spec.study_spec and result.startswith(_BEST_TRIAL) and kind in ("parameters", "metrics") and name:
-        return f"best_{index}.{kind}[{quote_text(name)}]"
+        return f"best_{index}.{kind}[{quote_literal(name)}]"
     field = _TUNING_JOB_FIELD if spec.study_spec else "backingCustomJob"
     fields = {"name": "name", "backingJob": f"trainingTaskMetadata.{field}", "model": "modelToUpload.name"}
     return f"{variable}.{fields[result]}" if result in fields else None
 
 
-def _build_assign_run_variables_steps(redelivery_window: timedelta) -> Steps:
+def _name_run(window: timedelta) -> Steps:
     execution = '${sys.get_env("GOOGLE_CLOUD_WORKFLOW_EXECUTION_ID")}'
     stamp = '${text.replace_all(text.substring(time.format(started), 0, 19), ":", "-")}'
     run = '${stamp + "-" + text.substring(execution, 0, 8)}'
-    since = f"${{time.format(started - {redelivery_window.total_seconds():g})}}"
+    since = f"${{time.format(started - {window.total_seconds():g})}}"
     names = [{"execution": execution}, {"started": "${sys.now()}"}, {"stamp": stamp}, {"run": run}, {"since": since}]
     return [{"name_the_run": {"assign": [*names, {"nothing": []}]}}]
 
 
-def _build_end_if_redelivered_steps(schedule: ScheduleRequest, place: WorkflowPlace) -> Steps:
+def _end_if_redelivered(schedule: ScheduleRequest, place: Place) -> Steps:
     """End if this is a second delivery: of the same time, another execution is at work or has submitted its first job.
 
     An execution that began long ago counts too, unless runs may overlap: between two jobs of its run no job runs.
@@ -176,25 +174,25 @@ def _build_end_if_redelivered_steps(schedule: ScheduleRequest, place: WorkflowPl
     times = {"own": "own.startTime", "since": "since"}
     recent = 'startTime<"${own}" AND startTime>"${since}"'
     earlier = recent if schedule.overlap == "allow" else 'startTime<"${own}"'
-    under_way = build_expression(f'state="ACTIVE" AND {earlier}', times)
-    done = build_expression(f'state="SUCCEEDED" AND {recent}', times)
+    under_way = expression(f'state="ACTIVE" AND {earlier}', times)
+    done = expression(f'state="SUCCEEDED" AND {recent}', times)
     first = schedule.jobs[0]
-    url, created = f"{place.location_url}/{first.collection}", _build_recent_jobs_filter_expression(schedule, first)
+    url, created = f"{place.location_url}/{first.collection}", _recent_jobs(schedule, first)
     own_url = f'${{"{place.executions_url}/" + execution}}'
     one = {"pageSize": 1, "fields": "executions/name"}
     submitted = {"filter": created, "pageSize": 1, "fields": f"{first.collection}/name"}
     return [
-        {"get_own_execution": build_read_step_fields("own", own_url, fields="startTime")},
-        {"list_active": build_read_step_fields("active", place.executions_url, filter=under_way, **one)},
-        _build_end_if_any_step("active", "executions", "another execution of this schedule is under way"),
-        {"list_done": build_read_step_fields("done_before", place.executions_url, filter=done, **one)},
-        _build_end_if_any_step("done_before", "executions", "this time has been delivered before"),
-        {"list_submitted": build_read_step_fields("submitted", url, **submitted)},
-        _build_end_if_any_step("submitted", first.collection, "this time has been delivered before"),
+        {"get_own_execution": read_step("own", own_url, fields="startTime")},
+        {"list_active": read_step("active", place.executions_url, filter=under_way, **one)},
+        _end_if_any("active", "executions", "another execution of this schedule is under way"),
+        {"list_done": read_step("done_before", place.executions_url, filter=done, **one)},
+        _end_if_any("done_before", "executions", "this time has been delivered before"),
+        {"list_submitted": read_step("submitted", url, **submitted)},
+        _end_if_any("submitted", first.collection, "this time has been delivered before"),
     ]
 
 
-def _build_end_if_overlapping_steps(schedule: ScheduleRequest, place: WorkflowPlace) -> Steps:
+def _end_if_overlapping(schedule: ScheduleRequest, place: Place) -> Steps:
     """End if a job of the schedule has not ended, and fail if it has not for so long that it hangs.
 
     A run that ends has succeeded, so that a job that hangs would silence its schedule and nobody were told.
@@ -205,7 +203,7 @@ def _build_end_if_overlapping_steps(schedule: ScheduleRequest, place: WorkflowPl
         ended = sorted(state for state in TERMINAL_STATES if state.startswith(prefix))
         conditions = [f'labels.{SCHEDULE_LABEL}="{schedule.id}"', *(f'state!="{state}"' for state in ended)]
         running, url = " AND ".join(conditions), f"{place.location_url}/{collection}"
-        hours = max(compute_max_hours(job) for job in schedule.jobs if job.collection == collection)
+        hours = max(max_hours(job) for job in schedule.jobs if job.collection == collection)
         times = [{"unended": running}, {"then": f"${{time.format(started - {hours * 3600})}}"}]
         hanging = {
             "filter": '${unended + " AND create_time<\\"" + then + "\\""}',
@@ -215,15 +213,15 @@ def _build_end_if_overlapping_steps(schedule: ScheduleRequest, place: WorkflowPl
         at_work, result = {"filter": running, "pageSize": 1, "fields": f"{collection}/name"}, f"running_{collection}"
         steps += [
             {f"begin_{collection}": {"assign": times}},
-            {f"list_hanging_{collection}": build_read_step_fields("hanging", url, **hanging)},
-            _build_raise_if_hanging_step(collection, hours),
-            {f"list_running_{collection}": build_read_step_fields(result, url, **at_work)},
-            _build_end_if_any_step(result, collection, "the last run is still under way"),
+            {f"list_hanging_{collection}": read_step("hanging", url, **hanging)},
+            _raise_if_hanging(collection, hours),
+            {f"list_running_{collection}": read_step(result, url, **at_work)},
+            _end_if_any(result, collection, "the last run is still under way"),
         ]
     return steps
 
 
-def _build_raise_if_hanging_step(collection: str, hours: int) -> dict[str, Any]:
+def _raise_if_hanging(collection: str, hours: int) -> dict[str, Any]:
     first = f"hanging.{collection}[0]"
     reason = f" has not ended in {hours} hours; no run begins before it has: cancel it"
     error = {"message": f'${{{first}.displayName + "{reason}"}}', "job": f"${{{first}.name}}"}
@@ -231,44 +229,74 @@ def _build_raise_if_hanging_step(collection: str, hours: int) -> dict[str, Any]:
     return {f"raise_if_hanging_{collection}": {"switch": [{"condition": condition, "raise": error}]}}
 
 
-def _build_end_if_any_step(answer: str, list_key: str, reason: str) -> dict[str, Any]:
+def _end_if_any(answer: str, list_key: str, reason: str) -> dict[str, Any]:
     condition = f'${{len(default(map.get({answer}, "{list_key}"), nothing)) > 0}}'
     result = {"run": "${run}", "skipped": reason}
     return {f"end_if_any_{answer}": {"switch": [{"condition": condition, "return": result}]}}
 
 
-def _build_submit_step(schedule: ScheduleRequest, index: int, place: WorkflowPlace) -> dict[str, Any]:
+def _submit(schedule: ScheduleRequest, index: int, place: Place) -> dict[str, Any]:
     job = schedule.jobs[index]
     args = {
         "job": job.name,
         "url": f"{place.location_url}/{job.collection}",
         "collection": job.collection,
-        "filter": _build_recent_jobs_filter_expression(schedule, job),
-        "body": convert_placeholder_texts_to_expressions(job.body, build_expressions_by_placeholder(schedule, index)),
+        "filter": _recent_jobs(schedule, job),
+        "body": to_expressions(job.body, expressions(schedule, index)),
     }
     return {f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}
 
 
-def _build_wait_step(schedule: ScheduleRequest, index: int, place: WorkflowPlace) -> dict[str, Any]:
+def _wait(schedule: ScheduleRequest, index: int, place: Place) -> dict[str, Any]:
     """Return the step that waits for the end of a job before the next one is submitted."""
-    job, waited = schedule.jobs[index], [compute_max_hours(each) for each in schedule.jobs[:-1]]
+    job, waited = schedule.jobs[index], [max_hours(each) for each in schedule.jobs[:-1]]
     url = f'${{"{place.api_url}" + job_{index}.name}}'
     pause = max(MIN_LAST_PAUSE_SECONDS, math.ceil(sum(waited) * 3600 / MAX_LOOKS))
     later = schedule.jobs[index + 1].name
-    wait = build_wait_step_fields(f"job_{index}", url, job.name, later, job.collection, waited[index], pause)
+    wait = wait_step(f"job_{index}", url, job.name, later, job.collection, waited[index], pause)
     return {f"wait_{index}": wait}
 
 
-def _build_recent_jobs_filter_expression(schedule: ScheduleRequest, job: ScheduledJob) -> str:
+def _recent_jobs(schedule: ScheduleRequest, job: ScheduledJob) -> str:
     """Return the expression of the filter for the jobs of a schedule that are not older than the redelivery window."""
     labels = f'labels.{SCHEDULE_LABEL}="{schedule.id}" AND labels.{JOB_LABEL}="{job.body["labels"][JOB_LABEL]}"'
-    return build_expression(f'{labels} AND create_time>"${{since}}"', {"since": "since"})
+    return expression(f'{labels} AND create_time>"${{since}}"', {"since": "since"})
 
 
-def _build_best_trial_step(index: int, job: ScheduledJob, place: WorkflowPlace) -> dict[str, Any]:
+def _find_best_trial(index: int, job: ScheduledJob, place: Place) -> dict[str, Any]:
     name = f"job_{index}.name"
     if KINDS[job.collection] == TRAINING_PIPELINE:
         name = f"job_{index}.trainingTaskMetadata.{_TUNING_JOB_FIELD}"
-    metric = best_trial_steps.build_metric_and_loss_sign_args(require_study_spec(job))
+    metric = steps.metric_args(study_spec_of(job))
     args = {"job": job.name, "url": f'${{"{place.api_url}" + {name}}}', **metric}
     return {f"find_best_trial_{index}": {"call": "find_best_trial", "args": args, "result": f"best_{index}"}}
+
+
+def to_expressions(value: Any, variables: Mapping[str, str]) -> Any:
+    """Return a request with an expression in place of each text that has placeholders; all else stays as it is.
+
+    `variables` has the expression of each placeholder: `{"run.id": "run"}`.
+    """
+    return interpolation.map_texts(value, lambda text: expression(text, variables) if "${" in text else text)
+
+
+def expression(text: str, variables: Mapping[str, str]) -> str:
+    """Return the expression that yields a text once its placeholders are known: `${"gs://b/" + run}`."""
+    parts: list[str] = []
+    for index, part in enumerate(_PLACEHOLDER.split(text)):
+        if index % 2:
+            parts.append(variables[part])
+        elif part:
+            parts.append(quote_literal(part))
+    return f"${{{' + '.join(parts)}}}"
+
+
+def unknown_placeholders(text: str, variables: Mapping[str, str]) -> list[str]:
+    """Return what Workflows would evaluate in a text although it is no placeholder: each `${` that is not known."""
+    rest = _PLACEHOLDER.sub(lambda match: "" if match[1] in variables else match[0], text)
+    return [rest[start.start() :][:_SHOWN] for start in re.finditer(r"\$\{", rest)]
+
+
+def quote_literal(text: str) -> str:
+    """Return a text as a literal in an expression."""
+    return json.dumps(text, ensure_ascii=False)

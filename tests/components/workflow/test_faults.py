@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.components.scheduled_workflow.schedules import PLACE, request, scheduled, workflow
+from tests.components.workflow.schedules import PLACE, request, scheduled, workflow
 from tests.standins.workflows.executions import MAX_STEPS, Execution, Timeline, Workflow
 from tests.standins.workflows.faults import Faults
 from tests.standins.workflows.training_api import MemoryApi

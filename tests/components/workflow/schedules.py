@@ -4,13 +4,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from vertex_training.scheduled_workflow.workflow_source import WorkflowPlace, build_workflow_source_text
+from vertex_training.workflow.source import Place, workflow_source
 
 from tests.standins.workflows.executions import Clock, Http, Workflow
 from vertex_api.names import CUSTOM_JOB, Kind
 from vertex_api.schedules import JOB_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob, ScheduleRequest
 
-PLACE = WorkflowPlace("my-project", "us-central1", "team-dev-nightly")
+PLACE = Place("my-project", "us-central1", "team-dev-nightly")
 WINDOW = timedelta(minutes=10)
 
 
@@ -34,4 +34,4 @@ def workflow(
     on_sleep: Callable[[float], None] = lambda _: None,
 ) -> Workflow:
     """The workflow of a schedule, at a time."""
-    return Workflow(build_workflow_source_text(schedule, PLACE, WINDOW), http, clock or Clock(), on_sleep)
+    return Workflow(workflow_source(schedule, PLACE, WINDOW), http, clock or Clock(), on_sleep)

@@ -18,7 +18,7 @@ _COST_LINE = re.compile(r"  (\S+): (.+)")
 _MONTHS = 12
 
 
-def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetime) -> str:
+def next_times_line(cron: str, time_zone: str, paused: bool, now: datetime) -> str:
     """Return the next three times of a schedule by the clocks of its zone, as one line."""
     # Imported here and below, because most stacks have no schedules.
     from vertex_api.cron import cron_times
@@ -31,20 +31,18 @@ def render_next_times_line(cron: str, time_zone: str, paused: bool, now: datetim
     return _NEXT_TIMES_STARTS[paused] + ", ".join(times)
 
 
-def is_next_times_line(text: str) -> bool:
+def is_next_times(text: str) -> bool:
     """Return whether a message of a preview is the line with the next times of a schedule."""
     return text.startswith(tuple(_NEXT_TIMES_STARTS.values()))
 
 
-def render_schedule_cost_lines(
-    region: str, schedules: Iterable[DeclaredSchedule], costs: Mapping[str, Cost]
-) -> list[str]:
+def cost_lines(region: str, schedules: Iterable[DeclaredSchedule], costs: Mapping[str, Cost]) -> list[str]:
     """Return a heading and a line for each schedule, none without schedules. `costs` are those of the jobs by name."""
-    lines = [_render_cost_line(schedule, costs) for schedule in schedules]
+    lines = [_cost_line(schedule, costs) for schedule in schedules]
     return [f"{_COST_START}{region}{_COST_END}", *lines] if lines else []
 
 
-def parse_schedule_cost_texts_by_name(preview_messages: Iterable[str]) -> dict[str, str]:
+def parse_costs(preview_messages: Iterable[str]) -> dict[str, str]:
     """Return what schedules cost, as these lines among a preview's messages say it; nothing without them."""
     for message in preview_messages:
         lines = iter(message.splitlines())
@@ -53,7 +51,7 @@ def parse_schedule_cost_texts_by_name(preview_messages: Iterable[str]) -> dict[s
     return {}
 
 
-def _render_cost_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
+def _cost_line(schedule: DeclaredSchedule, costs: Mapping[str, Cost]) -> str:
     from vertex_api.cron import times_per_year
 
     per_month = times_per_year(schedule.cron) / _MONTHS

@@ -4,13 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from vertex_training.schedules.schedule_status_resource import (
-    ScheduleStatusProvider,
-    build_execution_status,
-    build_run_status,
-    find_last_run_id_or_empty_and_jobs,
-    find_next_time_text_or_none,
-)
+from vertex_training.schedules.status import ScheduleStatusProvider, execution_status, last_run, next_time, run_status
 
 from tests.components.fakes import FakeClient
 from vertex_api.errors import Unavailable
@@ -52,9 +46,9 @@ def pipeline(run: str, state: str) -> dict[str, Any]:
 
 def test_the_last_run_is_that_of_the_latest_time() -> None:
     jobs = [job(LAST, "a-b", "JOB_STATE_SUCCEEDED"), job(FIRST, "a-b", "JOB_STATE_FAILED")]
-    assert find_last_run_id_or_empty_and_jobs(jobs) == (LAST, jobs[:1])
-    assert find_last_run_id_or_empty_and_jobs([{**jobs[0], "displayName": "by hand"}]) == ("", [])
-    assert find_last_run_id_or_empty_and_jobs([]) == ("", [])
+    assert last_run(jobs) == (LAST, jobs[:1])
+    assert last_run([{**jobs[0], "displayName": "by hand"}]) == ("", [])
+    assert last_run([]) == ("", [])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,7 @@ def test_the_last_run_is_that_of_the_latest_time() -> None:
 )
 def test_a_run_succeeds_once_all_its_jobs_have(states: tuple[str, ...], state: str) -> None:
     jobs = [job(LAST, "a-b", states[0]), *(pipeline(LAST, each) for each in states[1:])]
-    found = build_run_status(LAST, jobs, ["a.b", "last"])
+    found = run_status(LAST, jobs, ["a.b", "last"])
     assert (found["runId"], found["state"]) == (LAST, state)
     folders = {"a.b": f"gs://b/nightly/{LAST}/a-b/model/", "last": f"gs://b/nightly/{LAST}/last/model/"}
     succeeded = [name for name, each in zip(folders, states, strict=False) if each.endswith("SUCCEEDED")]
@@ -94,7 +88,7 @@ def execution(state: str, id_: str = LAST[-8:], **fields: Any) -> dict[str, Any]
 )
 def test_a_run_without_all_its_jobs_fails_with_its_execution(last: Any, second: str | None, state: str) -> None:
     jobs = [job(LAST, "a-b", "JOB_STATE_SUCCEEDED"), *([pipeline(LAST, second)] if second else [])]
-    assert build_run_status(LAST, jobs, ["a.b", "last"], [last])["state"] == state
+    assert run_status(LAST, jobs, ["a.b", "last"], [last])["state"] == state
 
 
 @pytest.mark.parametrize(
@@ -120,7 +114,7 @@ def test_a_run_without_all_its_jobs_fails_with_its_execution(last: Any, second: 
 )
 def test_an_execution_shows_how_it_ended(fields: Any, shown: Any) -> None:
     expected = {"state": "ENDED", "start": "2026-11-22T02:00:01Z", **shown}
-    assert build_execution_status(execution("ENDED", **fields)) == expected
+    assert execution_status(execution("ENDED", **fields)) == expected
 
 
 def test_a_night_without_a_job_is_seen(api: FakeClient) -> None:
@@ -153,5 +147,5 @@ def test_an_api_that_does_not_answer_is_one_line(api: FakeClient) -> None:
 
 
 def test_the_next_time_is_in_utc() -> None:
-    assert find_next_time_text_or_none("0 2 * * *", "Europe/Berlin", False, NOW) == "2026-10-24T00:00:00Z"
-    assert find_next_time_text_or_none("0 2 * * *", "Europe/Berlin", True, NOW) is None
+    assert next_time("0 2 * * *", "Europe/Berlin", False, NOW) == "2026-10-24T00:00:00Z"
+    assert next_time("0 2 * * *", "Europe/Berlin", True, NOW) is None
