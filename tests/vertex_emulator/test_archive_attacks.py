@@ -365,7 +365,7 @@ def test_a_malformed_member_changes_nothing(tmp_path: Path, members: list[bytes]
         b'{"format": ' + b"9" * 60_000 + b"}",
     ],
 )
-def test_a_manifest_that_is_none_is_one_line(tmp_path: Path, text: bytes) -> None:
+def test_malformed_manifests_are_refused(tmp_path: Path, text: bytes) -> None:
     path = compressed(tmp_path / "x.tar.gz", [block("manifest.json", size=len(text)), padded(text), END])
     with pytest.raises(SnapshotInvalid, match=r"its manifest\.json is not valid"):
         restore(tmp_path / "other", path, None)
@@ -392,7 +392,7 @@ def test_modes_and_owners_of_members_are_ignored(tmp_path: Path) -> None:
         assert (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (mode, os.geteuid(), os.getegid())
 
 
-def test_names_that_differ_in_case_or_composition_stay_apart(tmp_path: Path) -> None:
+def test_similar_names_stay_apart(tmp_path: Path) -> None:
     """On Linux; where a file system takes them for one, the second is refused as a double."""
     texts = {"Caf\u00e9": b"1", "Cafe\u0301": b"2", "caf\u00e9": b"3", "\ufb01le": b"4", "file": b"5"}
     data = imported(tmp_path, BUCKET, *(member(f"gcs/models/{name}", text) for name, text in texts.items()), size=5)
@@ -412,7 +412,7 @@ def archive(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_archive_that_is_cut_anywhere_is_refused(archive: Path, tmp_path: Path) -> None:
+def test_cut_archives_are_refused(archive: Path, tmp_path: Path) -> None:
     whole = archive.read_bytes()
     for size in [*range(0, len(whole), 997), *range(len(whole) - 12, len(whole))]:
         (tmp_path / "cut.tar.gz").write_bytes(whole[:size])

@@ -95,7 +95,7 @@ def is_open(port: int) -> bool:
         return False
 
 
-def test_a_breakpoint_is_hit_in_one_of_two_replicas(shared: RunningEmulator) -> None:
+def test_breakpoints_stop_one_replica(shared: RunningEmulator) -> None:
     code = shared.data / "gcs" / "code"
     code.mkdir()
     (code / "train.py").write_text(TRAIN)
@@ -126,7 +126,7 @@ def test_a_breakpoint_is_hit_in_one_of_two_replicas(shared: RunningEmulator) -> 
     until(lambda: not is_open(first) and not is_open(second), "the end of the ports")
 
 
-def test_workers_of_a_launcher_run_and_are_attached_later(shared: RunningEmulator) -> None:
+def test_workers_are_attached_later(shared: RunningEmulator) -> None:
     code = shared.data / "gcs" / "launched"
     code.mkdir()
     (code / "launcher.py").write_text(LAUNCHER)
@@ -157,7 +157,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulato
 
 
 @needs_root
-def test_a_package_is_debugged_after_a_crash_by_its_owner_alone(offline: RunningEmulator) -> None:
+def test_packages_are_debugged_after_a_crash(offline: RunningEmulator) -> None:
     wheel = packages.wheel(offline.data / "gcs" / BUCKET, "trainer", "value = 6 * 7\nprint('value', value)\n")
     with socket.create_server(("127.0.0.1", 0)) as occupied:
         taken = occupied.getsockname()[1]
@@ -250,7 +250,7 @@ def resetting(source_port: int, port: int) -> socket.socket:
 
 
 @needs_root
-def test_a_reset_message_is_not_its_port_s_next_user_s() -> None:
+def test_reset_messages_reach_no_replica() -> None:
     """As of requests (test_access.py): what another user sent before a reset reaches no replica."""
     replica = ReplicaInMemory()
     with ExitStack() as stack:
@@ -275,7 +275,7 @@ def test_a_reset_message_is_not_its_port_s_next_user_s() -> None:
 
 
 @needs_root
-def test_nothing_of_another_user_is_read_or_written() -> None:
+def test_other_users_reach_no_replica() -> None:
     replica = ReplicaInMemory()
     listening = socket.create_server(("127.0.0.1", 0))
 
@@ -341,7 +341,7 @@ def test_a_port_outlives_a_lack_of_files(monkeypatch: pytest.MonkeyPatch) -> Non
     assert replica.connections == [MESSAGE]
 
 
-def test_neither_page_nor_container_reaches_a_debugged_replica(shared: RunningEmulator) -> None:
+def test_pages_and_containers_reach_no_replica(shared: RunningEmulator) -> None:
     inject_debug(shared, "--wait")
     name = shared.create(custom_job(pool("pass"), name="debugged"))
     until(lambda: ports(shared, name), "the port")

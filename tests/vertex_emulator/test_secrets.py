@@ -65,7 +65,7 @@ def test_containers_read_secrets_and_nothing_keeps_them(emulator: RunningEmulato
         assert VALUE.encode() not in file.read_bytes(), file
 
 
-def test_a_trainer_s_documented_lines_read_a_secret(access: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_lines_read_a_secret(access: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**access, "HF_TOKEN": f"{NAME}/latest", "NO_PROXY": "*"}.items():
         monkeypatch.setenv(name, value)
     (lines,) = re.findall(r"```python\n(.*?)```", PAGE.read_text().partition("#### Secrets of")[2], re.DOTALL)[:1]

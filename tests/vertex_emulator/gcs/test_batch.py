@@ -33,7 +33,7 @@ def test_calls_are_read_with_their_bodies(end: str) -> None:
     assert (second.headers, second.body) == ({"content-type": "application/json"}, b'{"a": 1}')
 
 
-def test_a_call_needs_no_blank_line_after_its_headers() -> None:
+def test_headers_need_no_blank_line_after_them() -> None:
     (call,) = batches.parse(HEADER, batch(f"{DELETE}\naccept: application/json\ncontent-length: 0\n", end="\n"))
     assert call.headers == {"accept": "application/json", "content-length": "0"}
 
@@ -61,7 +61,7 @@ def test_a_call_needs_no_blank_line_after_its_headers() -> None:
         (batch("GET /storage/v1/b/x/o/y?prettyPrint=false&alt=media"), "part 1 downloads content"),
     ],
 )
-def test_a_malformed_batch_is_rejected_with_its_fault(body: bytes, reason: str) -> None:
+def test_malformed_batches_are_refused_with_reason(body: bytes, reason: str) -> None:
     with pytest.raises(ApiError, match=reason):
         batches.parse(HEADER, body)
 
@@ -82,7 +82,7 @@ def client(tmp_path: Path) -> Iterator[ServedStorage]:
         yield client
 
 
-def test_each_call_has_the_answer_of_its_own(client: ServedStorage, tmp_path: Path) -> None:
+def test_each_call_has_its_own_answer(client: ServedStorage, tmp_path: Path) -> None:
     json = "Content-Type: application/json\r\n\r\n"
     data = batch(
         "DELETE /storage/v1/b/bucket/o/x HTTP/1.1",
@@ -108,6 +108,6 @@ def test_each_call_has_the_answer_of_its_own(client: ServedStorage, tmp_path: Pa
     [(batch(), 400), (batch("GET /v1/x"), 400), ("x" * (5 << 20), 413)],
     ids=["empty", "path", "size"],
 )
-def test_a_batch_that_is_none_calls_nothing(client: ServedStorage, data: str, status: int) -> None:
+def test_malformed_batches_call_nothing(client: ServedStorage, data: str, status: int) -> None:
     assert client.ask("POST", "/batch/storage/v1", data=data, headers={"content-type": HEADER}).status_code == status
     assert client.ask("POST", "/batch/storage/v1", data=batch("GET /storage/v1/b")).status_code == 400

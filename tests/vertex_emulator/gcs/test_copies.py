@@ -64,7 +64,7 @@ def test_names_with_slashes_do_not_confuse_calls(path: str, call: Call | None) -
     assert Call.parse(f"{OBJECTS}/{path}") == call
 
 
-def test_a_copy_does_not_share_changes_with_its_source(client: ServedStorage, bucket: Path) -> None:
+def test_copies_share_no_changes(client: ServedStorage, bucket: Path) -> None:
     reply = posted(client, "a%2Fx.txt/rewriteTo/b/other/o/deep%2Fcopy").json()
     assert (reply["done"], reply["objectSize"], reply["resource"]["contentType"]) == (True, "4", "text/plain")
     (bucket / "a/x.txt").write_text("changed in place")
@@ -116,7 +116,7 @@ def test_a_failed_precondition_changes_nothing(client: ServedStorage, bucket: Pa
         ),
     ],
 )
-def test_a_call_that_means_nothing_is_rejected_by_field(
+def test_meaningless_calls_are_refused_by_field(
     client: ServedStorage, bucket: Path, call: str, body: Any, query: Any, text: str
 ) -> None:
     reply = posted(client, call, body, **query)
@@ -131,9 +131,7 @@ def test_what_is_no_object_has_no_copy(client: ServedStorage, bucket: Path, call
 
 
 @pytest.mark.parametrize("method", ["copyTo/b/bucket/o/z", "rewriteTo/b/bucket/o/z", "moveTo/o/z"])
-def test_links_and_pipes_are_neither_source_nor_target(
-    client: ServedStorage, bucket: Path, root: Path, method: str
-) -> None:
+def test_links_and_pipes_are_never_copied(client: ServedStorage, bucket: Path, root: Path, method: str) -> None:
     secret = root / "secret"
     secret.write_text("of the host")
     for name, make in (("link", lambda at: at.symlink_to(secret)), ("pipe", os.mkfifo)):
@@ -152,7 +150,7 @@ def test_links_and_pipes_are_neither_source_nor_target(
     assert [path.name for path in (root / "uploads").glob("*.partial")] == []
 
 
-def test_a_file_beyond_the_disk_is_not_copied(client: ServedStorage, bucket: Path) -> None:
+def test_files_beyond_the_disk_are_refused(client: ServedStorage, bucket: Path) -> None:
     (bucket / "endless").touch()
     os.truncate(bucket / "endless", 1 << 43)
     reply = posted(client, "endless/rewriteTo/b/bucket/o/z")

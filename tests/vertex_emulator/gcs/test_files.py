@@ -68,7 +68,7 @@ def test_made_folders_are_open_to_every_user(tree: BucketTree) -> None:
     assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
 
 
-def test_folders_left_private_by_killed_process_are_opened(tree: BucketTree) -> None:
+def test_folders_left_private_are_opened(tree: BucketTree) -> None:
     made = tree.root / "my-bucket/run/model"
     made.parent.mkdir(parents=True, mode=0o700)
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_swapped_folder_leads_nowhere_else(tree: BucketTree, tmp_path: Path) -> 
     assert sorted(path.name for path in outside.iterdir()) == ["model", "secret"]
 
 
-def test_what_is_no_regular_file_is_never_opened(tree: BucketTree) -> None:
+def test_only_regular_files_are_opened(tree: BucketTree) -> None:
     bucket = tree.root / "my-bucket"
     bucket.mkdir()
     os.mkfifo(bucket / "pipe")
@@ -255,7 +255,7 @@ def test_folders_that_always_vanish_are_one_error(tree: BucketTree, monkeypatch:
     assert new.exists()
 
 
-def test_a_lease_on_a_file_keeps_nobody_waiting(tree: BucketTree) -> None:
+def test_a_lease_keeps_nobody_waiting(tree: BucketTree) -> None:
     """Linux lets an opener wait for 45 s for a lease that its holder keeps, and a container can take it again."""
     path = tree.root / "my-bucket" / "leased"
     path.parent.mkdir()

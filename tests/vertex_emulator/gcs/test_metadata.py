@@ -42,7 +42,7 @@ def test_fields_of_the_service_are_not_stored() -> None:
         ({"metadata": {"a": None, "b": None}}, {"contentType": "text/x"}),
     ],
 )
-def test_a_patch_keeps_what_it_does_not_name(change: dict[str, Any], after: dict[str, Any]) -> None:
+def test_patches_keep_what_they_leave_out(change: dict[str, Any], after: dict[str, Any]) -> None:
     assert metadata.patch(FIELDS, change) == after
 
 
@@ -62,7 +62,7 @@ def test_invalid_metadata_are_rejected_by_name(change: dict[str, Any], text: str
         metadata.patch({}, change)
 
 
-def test_metadata_end_when_a_container_replaces_the_file(objects: ObjectStore, tmp_path: Path) -> None:
+def test_metadata_end_with_a_replaced_file(objects: ObjectStore, tmp_path: Path) -> None:
     generation = put(objects, "x.csv", tmp_path, **FIELDS)
     assert objects.require("bucket", "x.csv").metadata.fields == FIELDS
     (tmp_path / "gcs/bucket/x.csv").write_text("of a container")

@@ -67,7 +67,7 @@ def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name:
 
 
 @pytest.mark.parametrize("bucket", ["..", "UPPER", "a/b", "", "bucket/../other"])
-def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
+def test_invalid_bucket_names_are_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
         objects.buckets.create(bucket)
     assert objects.buckets.find(bucket) is None
@@ -101,7 +101,7 @@ def test_folders_without_end_end_a_list(objects: ObjectStore) -> None:
         objects.buckets.delete("bucket")
 
 
-def test_file_in_place_of_bucket_is_no_object(objects: ObjectStore) -> None:
+def test_a_file_beside_buckets_is_none(objects: ObjectStore) -> None:
     (objects.buckets.tree.root / "plain").touch()
     for name in ("", "x"):
         with pytest.raises(ApiError) as error:

@@ -59,7 +59,7 @@ def test_finished_upload_repeats_its_last_answer(client: ServedStorage) -> None:
     assert (again.status_code, again.json()) == (200, first.json())
 
 
-def test_overlapping_bytes_are_stored_once_and_gaps_ignored(client: ServedStorage, root: Path) -> None:
+def test_overlaps_and_gaps_lose_no_bytes(client: ServedStorage, root: Path) -> None:
     address = begun(client)
     sent(client, address, b"01234", "0-4/*")
     assert sent(client, address, b"34567", "3-7/*").headers["range"] == "bytes=0-7"
@@ -142,9 +142,7 @@ def test_finished_then_oldest_idle_uploads_make_room(
     assert ids(root) == {each.rpartition("=")[2] for each in (old, first, second)}
 
 
-def test_idle_uploads_hold_no_more_than_the_disk_has_left(
-    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_uploads_leave_half_the_disk(client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     older, old, new = (begun(client) for _ in range(3))
     for address in (older, old, new):
         sent(client, address, bytes(1000), "0-999/2000")
@@ -161,9 +159,7 @@ def test_expired_uploads_go_while_the_emulator_runs(client: ServedStorage, root:
     assert ids(root) == {kept.rpartition("=")[2]}
 
 
-def test_bytes_of_an_upload_that_was_removed_are_too(
-    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_without_a_record_are_removed(client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when one is removed to make room while its client sends."""
     monkeypatch.setattr(uploads, "MAX_UPLOADS", 1)
     (root / "uploads" / f"{'0' * 32}.partial").write_bytes(b"0123")
@@ -232,7 +228,7 @@ def test_content_does_not_depend_on_chunk_boundaries(content: bytes, size: int) 
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"x\n\ny"])
-def test_parser_accepts_gcloud_line_feeds_and_single_quotes(content: bytes) -> None:
+def test_line_feeds_and_single_quotes_are_read(content: bytes) -> None:
     head = b'--==b==\nContent-Type: application/json\nMIME-Version: 1.0\n\n{"name": "n"}\n--==b==\n'
     data = head + b"Content-Type: text/plain\nContent-Transfer-Encoding: binary\n\n" + content + b"\n--==b==--\n"
     for size in (1, 5, 1000):
@@ -251,7 +247,7 @@ def test_parser_accepts_gcloud_line_feeds_and_single_quotes(content: bytes) -> N
         (b"x" * (2 << 20), "first MiB"),
     ],
 )
-def test_a_malformed_body_is_refused_with_its_fault(data: bytes, reason: str) -> None:
+def test_malformed_bodies_are_refused_with_reason(data: bytes, reason: str) -> None:
     with pytest.raises(ApiError, match=reason):
         received(data, 1 << 16)
 

@@ -19,7 +19,7 @@ def buckets(tmp_path: Path) -> Path:
     return tmp_path / "gcs"
 
 
-def test_folders_come_first_with_kind_of_each_entry(buckets: Path) -> None:
+def test_folders_come_first_with_their_kind(buckets: Path) -> None:
     found = files.list_folder(buckets, "gs://models/run/")
     shown = [(entry["name"], entry["kind"], entry["uri"]) for entry in found["entries"]]
     assert shown == [

@@ -171,7 +171,7 @@ def test_names_of_metrics_and_parameters_are_text(shared: RunningEmulator, watch
     inspect(page)
 
 
-def test_a_metric_named_as_a_method_has_no_value(shared: RunningEmulator, watched: Visit) -> None:
+def test_metrics_named_as_methods_have_no_value(shared: RunningEmulator, watched: Visit) -> None:
     name = shared.create(study("raise SystemExit(1)", 2, displayName="no values"), "hyperparameterTuningJobs")
     job_id = name.rpartition("/")[2]
     shared.ended(name)
@@ -255,7 +255,7 @@ def test_a_copied_command_has_the_shown_words(browser: Browser, tmp_path: Path, 
         assert words == [verb, "42", "--task", "workerpool0-0", "--data", f"/data/{name}"]
 
 
-def test_copied_paths_are_one_word_of_a_shell(shared: RunningEmulator, browser: Browser, tmp_path: Path) -> None:
+def test_copied_paths_are_one_word(shared: RunningEmulator, browser: Browser, tmp_path: Path) -> None:
     window = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = window.new_page()
     for name in ["plain-1.0", *PATHS]:
@@ -310,9 +310,7 @@ def test_escapes_in_a_line_take_linear_work(shared: RunningEmulator, browser: Br
 
 
 @pytest.mark.parametrize("steps", [(2**53, 2**53 + 2), (-(2**63), 1024 - 2**63, 2**14 - 2**63), (0, 2**63 - 1)])
-def test_steps_that_differ_by_too_little_are_drawn(
-    shared: RunningEmulator, browser: Browser, steps: tuple[int, ...]
-) -> None:
+def test_close_steps_are_drawn(shared: RunningEmulator, browser: Browser, steps: tuple[int, ...]) -> None:
     """The chart library adds one to 2^53 until it is more: 20 s and gigabytes of a browser (measured)."""
     job = absent("two steps")
     folder = f"steps-{abs(steps[1])}"
@@ -354,7 +352,7 @@ def test_long_tags_fit_into_a_request(shared: RunningEmulator, visit: Visit) -> 
 
 
 @pytest.mark.parametrize("region", ["us#x", "us?x", "..\\..\\..\\vertex_emulator", "%2e%2e", "us$(id)"])
-def test_a_button_asks_for_its_own_job_only(shared: RunningEmulator, visit: Visit, region: str) -> None:
+def test_buttons_ask_for_their_job(shared: RunningEmulator, visit: Visit, region: str) -> None:
     path = f"v1/projects/p/locations/{quote(region, safe='')}/customJobs"
     name = shared.call("POST", path, absent("in a region"))["name"]
     assert f"/locations/{region}/" in name
@@ -366,7 +364,7 @@ def test_a_button_asks_for_its_own_job_only(shared: RunningEmulator, visit: Visi
     shared.call("GET", f"v1/{quote(name)}", expect=404)
 
 
-def test_a_schedule_s_buttons_ask_for_it_only(shared: RunningEmulator, visit: Visit) -> None:
+def test_buttons_ask_for_their_schedule(shared: RunningEmulator, visit: Visit) -> None:
     path = f"vertex_emulator/projects/p/locations/{quote('us#x', safe='')}/schedules/local-hostile"
     jobs = [{"name": "train", "collection": "customJobs", "body": absent("scheduled")}]
     shared.call("PUT", path, {"cron": "0 2 1 1 *", "jobs": jobs, "paused": True})

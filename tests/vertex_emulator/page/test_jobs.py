@@ -44,7 +44,7 @@ def found_names(database: Database, query: str) -> list[str]:
     return [job["displayName"] for job in ask(database, query)["jobs"]]
 
 
-def test_pages_give_every_job_once_the_newest_first(database: Database) -> None:
+def test_pages_give_every_job_once(database: Database) -> None:
     made = [f"job {i}" for i in range(2 * jobs.PAGE_SIZE + 1)]
     add(database, *made)
     seen: list[str] = []
@@ -73,7 +73,7 @@ def test_search_continues_where_it_stopped(database: Database, monkeypatch: pyte
     assert ([job["displayName"] for job in rest["jobs"]], rest["next"]) == (["needle"], None)
 
 
-def test_jobs_are_found_by_name_id_and_state(database: Database) -> None:
+def test_jobs_are_found_by_query(database: Database) -> None:
     add(database, "Vision A", "speech")
     add(database, "vision b", state=RUNNING)
     add(database, "vision c", state=FAILED)
@@ -90,7 +90,7 @@ def test_jobs_requested_by_id_must_match_filters(database: Database) -> None:
     assert found_names(database, "id=a&state=succeeded") == []
 
 
-def test_study_counts_ended_trials_and_hides_their_jobs(database: Database) -> None:
+def test_studies_count_trials_and_hide_jobs(database: Database) -> None:
     with database.write() as transaction:
         transaction.jobs.add("7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9})
         for number, state in enumerate(("SUCCEEDED", "INFEASIBLE", "ACTIVE"), 1):
@@ -121,7 +121,7 @@ def replicas(emulator: Emulator, job_id: str) -> list[tuple[Any, ...]]:
     return [(found["task"], found["state"], found["exitCode"], found["attempt"]) for found in shown]
 
 
-def test_replicas_are_shown_from_queue_to_exit_code(emulator: Emulator) -> None:
+def test_replicas_are_shown_from_queue_to_exit(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec(pool(), pool(replicas=1)))
     assert replicas(emulator, job) == [("workerpool0-0", "PENDING", None, 1), ("workerpool1-0", "PENDING", None, 1)]
     emulator.run(until=lambda found: found.job(job).state == RUNNING)
@@ -135,13 +135,13 @@ def test_replicas_are_shown_from_queue_to_exit_code(emulator: Emulator) -> None:
     assert view(emulator, CUSTOM_JOB, job)["replicas"][0]["image"] == IMAGE
 
 
-def test_replica_of_ended_job_is_shown_not_started(emulator: Emulator) -> None:
+def test_replicas_that_never_ran_are_shown(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec({**pool(), "containerSpec": {"imageUri": "absent:1"}}))
     emulator.run()
     assert replicas(emulator, job) == [("workerpool0-0", "NOT_STARTED", None, 1)]
 
 
-def test_a_job_is_shown_while_docker_is_down(emulator: Emulator) -> None:
+def test_jobs_are_shown_without_docker(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     emulator.machine.is_down = True
     assert replicas(emulator, job) == [("workerpool0-0", "PENDING", None, 1)]
@@ -155,7 +155,7 @@ def test_output_folders_are_shown_with_local_paths(emulator: Emulator) -> None:
     assert outputs[1]["path"] == str(emulator.data.buckets / "bucket/run/model")
 
 
-def test_trial_job_names_its_study_and_shares_log(emulator: Emulator) -> None:
+def test_trial_jobs_lead_to_their_study(emulator: Emulator) -> None:
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec())
     emulator.run_ready_steps()
     shown = view(emulator, HYPERPARAMETER_TUNING_JOB, study)
@@ -195,7 +195,7 @@ def test_pipeline_links_to_job_of_its_task(emulator: Emulator) -> None:
     assert view(emulator, CUSTOM_JOB, shown["task"]["id"])["job"]["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
+def test_ids_of_another_kind_are_none(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):

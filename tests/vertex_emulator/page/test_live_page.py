@@ -52,7 +52,7 @@ def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit:
     expect(page.get_by_role("row", name="needle 0")).to_be_visible()
 
 
-def test_deleting_a_job_leads_to_the_list_without_it(shared: RunningEmulator, visit: Visit) -> None:
+def test_deleting_leads_to_the_list(shared: RunningEmulator, visit: Visit) -> None:
     name = shared.create(absent("to be deleted"))
     shared.ended(name)
     page = visit(shared.url)

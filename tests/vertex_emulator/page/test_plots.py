@@ -68,7 +68,7 @@ def test_job_without_output_directory_has_no_folder(emulator: Emulator) -> None:
     assert (found["folder"], found["has_files"], found["tags"]) == (None, False, [])
 
 
-def test_the_latest_trials_of_a_study_are_runs(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_latest_trials_are_runs(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = {"workerPoolSpecs": [pool()], "baseOutputDirectory": BASE}
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec(3, 3, trialJobSpec=trial))
     emulator.run()
@@ -92,13 +92,13 @@ def test_a_pipeline_shows_what_its_job_writes(emulator: Emulator) -> None:
     assert (view(emulator, pipeline)["runs"], view(emulator, pipeline)["tags"]) == ([""], ["loss"])
 
 
-def test_too_many_tags_in_one_request_are_refused(emulator: Emulator) -> None:
+def test_too_many_tags_are_refused(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     with pytest.raises(ApiError, match="tag is given 101 times"):
         view(emulator, job, *(str(i) for i in range(101)))
 
 
-def test_messages_of_events_are_loaded_for_scalars_only() -> None:
+def test_events_are_loaded_for_scalars_only() -> None:
     code = "import sys, vertex_emulator.server; print({'tensorboardX', 'numpy'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
@@ -121,7 +121,7 @@ def test_lying_events_are_valid_json(emulator: Emulator) -> None:
     assert max(map(abs, line["seconds"])) <= 1000.0
 
 
-def test_an_answer_has_a_limited_number_of_lines(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_have_limited_lines(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "MAX_LINES", 5)
     job = create(emulator, CUSTOM_JOB, custom_job_spec(baseOutputDirectory=BASE))
     for run in range(4):
@@ -184,7 +184,7 @@ def study_view(job: Job, trials: list[Trial]) -> dict[str, Any]:
     return plots.study(job, [ThinnedTrial.thin(each, most) for each in trials])
 
 
-def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
+def test_conditional_parameters_name_their_parent() -> None:
     shown = study_view(study({"loss": "MINIMIZE"}), [])["parameters"]
     assert [(found["id"], found["type"], found["parent"]) for found in shown] == [
         ("rate", "DOUBLE", None),
@@ -204,7 +204,7 @@ def test_best_trials_follow_goal_of_each_metric() -> None:
     assert study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
 
 
-def test_safety_threshold_is_shown_and_limits_best_trials() -> None:
+def test_safety_thresholds_limit_best_trials() -> None:
     job = study({"loss": "MINIMIZE", "heat": "MINIMIZE"})
     job.spec["studySpec"]["metrics"][1]["safetyConfig"] = {"safetyThreshold": 5.0}
     trials = [trial(1, [measured(1, loss=1.0, heat=9.0)]), trial(2, [measured(1, loss=2.0, heat=1.0)])]

@@ -62,7 +62,7 @@ def test_only_assets_are_served_as_such(shared: RunningEmulator, path: str) -> N
     assert get(shared, path).status_code == 404
 
 
-def test_page_is_small_and_vendored_code_has_licences() -> None:
+def test_assets_are_small_and_licensed() -> None:
     files = [path for path in ASSETS.rglob("*") if path.suffix in (".js", ".css", ".html", ".svg")]
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
     packages = [folder for folder in (ASSETS / "vendor").iterdir() if folder.is_dir()]
@@ -100,7 +100,7 @@ def test_file_is_sent_as_download_without_scripts(shared: RunningEmulator) -> No
     assert get(shared, "/vertex_emulator/page/download?uri=gs://download-tests/../x").json()["error"]["code"] == 400
 
 
-def test_events_name_changed_jobs_or_the_requested_one(shared: RunningEmulator) -> None:
+def test_events_name_changed_jobs(shared: RunningEmulator) -> None:
     with events(shared) as all_jobs:
         first = shared.create(absent("first"))
         assert any(first.rpartition("/")[2] in ids for ids in all_jobs)  # jobs of earlier tests may change, too
@@ -149,7 +149,7 @@ def test_names_of_jobs_are_escaped() -> None:
     assert "vertex-emulator shell 42 --task workerpool0-0 --data &#x27;/a &amp; b&#x27;</code>" in page
 
 
-def test_an_ended_job_s_page_leads_to_its_log() -> None:
+def test_ended_jobs_lead_to_their_log() -> None:
     page = render_shell(job_record(state=SUCCEEDED), "workerpool0-0", Path("/data"))
     assert "is in state JOB_STATE_SUCCEEDED" in page
     assert "vertex-emulator logs 42 --task workerpool0-0 --data /data</code>" in page and " shell 42" not in page

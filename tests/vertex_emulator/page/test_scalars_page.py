@@ -103,7 +103,7 @@ def test_curves_follow_a_job_and_tell_values(shared: RunningEmulator, visit: Vis
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_a_study_draws_a_line_for_each_trial(shared: RunningEmulator, visit: Visit, packages: None) -> None:
+def test_each_trial_has_a_line(shared: RunningEmulator, visit: Visit, packages: None) -> None:
     trial = {
         "workerPoolSpecs": [writer_pool(TRIAL)],
         "baseOutputDirectory": {"outputUriPrefix": f"gs://{BUCKET}/study"},

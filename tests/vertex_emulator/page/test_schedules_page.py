@@ -20,7 +20,7 @@ def emulator(tmp_path: Path) -> Iterator[RunningEmulator]:
     started.close()
 
 
-def test_the_page_shows_times_and_runs_and_fires(emulator: RunningEmulator, visit: Callable[..., Page]) -> None:
+def test_schedules_show_times_and_fire(emulator: RunningEmulator, visit: Callable[..., Page]) -> None:
     page = visit(f"{emulator.url}/schedules")
     expect(page.get_by_text("No schedules yet.")).to_be_visible()
     emulator.call("PUT", "vertex_emulator/clock", {"time": "2026-11-22T00:00:00Z"})

@@ -68,7 +68,7 @@ def test_the_keyboard_sorts_the_trials_either_way(shared: RunningEmulator, visit
     assert order(page) == ascending[::-1]
 
 
-def test_plot_table_and_text_mark_the_best_trial(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+def test_the_best_trial_is_marked(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     best = max(scores(job), key=scores(job).__getitem__)
     page = visit(address(shared, job))
     expect(page.get_by_role("heading", name=f"Best trial: {best}")).to_be_visible()
@@ -82,7 +82,7 @@ def test_plot_table_and_text_mark_the_best_trial(shared: RunningEmulator, visit:
     assert page.get_by_role("img", name="best", exact=True).count() == 1
 
 
-def test_focus_marks_trial_in_plot_hover_its_row(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+def test_focus_and_hover_mark_a_trial(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     page = visit(address(shared, job))
     page.get_by_role("button", name="Trial 3", exact=True).focus()
     expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3")
@@ -116,7 +116,7 @@ def test_later_curves_keep_mark_of_focused_trial(shared: RunningEmulator, visit:
     expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3", timeout=1_000)
 
 
-def test_curves_are_drawn_over_steps_time_and_trials(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+def test_curves_have_three_axes(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     page = visit(address(shared, job))
     for over in ("steps", "seconds", "trials"):
         page.get_by_role("combobox", name="Over").select_option(over)

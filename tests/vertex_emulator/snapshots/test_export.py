@@ -45,7 +45,7 @@ def test_empty_folders_and_links_come_back(run: Path, tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (other, other / "cache" / "empty")} == {0o777}
 
 
-def test_what_is_left_out_is_named_with_its_reason(run: Path, tmp_path: Path) -> None:
+def test_omissions_are_named_with_their_reason(run: Path, tmp_path: Path) -> None:
     (run / "up").symlink_to("../../other-bucket")
     (run / "path\x1b").symlink_to("/gcs/models/../other")
     os.mkfifo(run / "pipe")
@@ -67,7 +67,7 @@ def test_what_is_left_out_is_named_with_its_reason(run: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("moment", ["listing buckets", "writing the archive"])
-def test_a_folder_that_becomes_a_link_ends_an_export(run: Path, tmp_path: Path, moment: str) -> None:
+def test_a_swapped_folder_ends_an_export(run: Path, tmp_path: Path, moment: str) -> None:
     def replace_folder(action: str, done: int, _total: int) -> None:
         if action == moment and done > 1 and not run.is_symlink():  # the first that is found is the bucket
             run.rename(tmp_path / "moved")
@@ -79,12 +79,12 @@ def test_a_folder_that_becomes_a_link_ends_an_export(run: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("target", ["x", "../x", "../..", "./../../x/y", "x/", "x//y", "..x/...", "../../x"])
-def test_a_link_may_climb_to_its_bucket_first(target: str) -> None:
+def test_links_may_climb_to_their_bucket(target: str) -> None:
     assert stays_in_bucket("a/b/link", target)
 
 
 @pytest.mark.parametrize(
     "target", ["", "/", "/gcs/models/x", "../../..", "../../../models/x", "x/..", "x/../y", "../x/../..", "a\0b"]
 )
-def test_a_link_may_neither_leave_nor_climb_later(target: str) -> None:
+def test_links_may_not_leave_their_bucket(target: str) -> None:
     assert not stays_in_bucket("a/b/link", target)

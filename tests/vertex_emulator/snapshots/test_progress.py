@@ -28,7 +28,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProgressLine]:
     return shown
 
 
-def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
+def test_progress_grows_up_to_all(tmp_path: Path) -> None:
     bucket = DataFolder.open(tmp_path / "data").buckets / "models"
     bucket.mkdir()
     (bucket / "weights").write_bytes(bytes(SIZE))
@@ -43,7 +43,7 @@ def test_progress_grows_within_a_file_up_to_all(tmp_path: Path) -> None:
     assert ("listing buckets", 3, 0) in reports
 
 
-def test_a_line_appears_after_a_second_and_goes(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_appears_and_goes(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with show(is_terminal=True) as progress:
         progress.show("listing buckets", 1234, 0)
         assert capsys.readouterr().err == ""

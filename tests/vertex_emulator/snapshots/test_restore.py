@@ -42,9 +42,7 @@ def count_members(archive: Path) -> int:
         return len(tar.getmembers()) - 1  # without the manifest
 
 
-def test_an_archive_of_more_members_than_inodes_is_rejected(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_members_than_inodes_are_refused(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     members = count_members(archive)
     set_free_inodes(monkeypatch, 1_000_000, members - 10)
     with pytest.raises(EmulatorError, match=rf"x\.tar\.gz needs {members} inodes .* has {members - 10} left"):
@@ -71,14 +69,14 @@ def test_folders_without_members_count_too(archive: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("total", [0, 1_000_000])
-def test_what_fits_or_cannot_be_known_is_imported(
+def test_archives_that_fit_are_imported(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int
 ) -> None:
     set_free_inodes(monkeypatch, total, count_members(archive) + 9 if total else 0)
     assert "10 objects" in restore(tmp_path / "other", archive, None)
 
 
-def test_a_folder_counts_once_in_the_order_of_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_folder_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_free_inodes(monkeypatch, 10, 7)
     space = FreeSpace(tmp_path, "x")
     for name in ("gcs/b/", "gcs/b/a/x", "gcs/b/a/y", "gcs/b/c/", "gcs/b/c"):

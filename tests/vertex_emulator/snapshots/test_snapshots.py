@@ -96,9 +96,7 @@ def contents(archive: Path) -> dict[str, bytes]:
         return {member.name: tar.extractfile(member).read() if member.isfile() else b"" for member in tar}  # type: ignore[union-attr]
 
 
-def test_an_imported_folder_has_jobs_logs_and_buckets(
-    archive: Path, start: Callable[..., Emulator], tmp_path: Path
-) -> None:
+def test_jobs_logs_and_buckets_come_back(archive: Path, start: Callable[..., Emulator], tmp_path: Path) -> None:
     assert "imported 4 jobs and 2 objects" in restore(tmp_path / "other", archive, None)
     before, after = start(), start("other")
     with before.database.read() as transaction:
@@ -124,7 +122,7 @@ def test_an_imported_folder_has_jobs_logs_and_buckets(
     after.run()
 
 
-def test_files_have_the_modes_of_a_data_folder(archive: Path, tmp_path: Path) -> None:
+def test_imported_files_have_their_modes(archive: Path, tmp_path: Path) -> None:
     restore(tmp_path / "other", archive, None)
     data = DataFolder(tmp_path / "other")
     log = next(data.logs.glob("*/*.jsonl"))
@@ -156,7 +154,7 @@ def test_export_names_jobs_that_have_not_ended(start: Callable[..., Emulator], t
     assert not list(tmp_path.glob("x.tar*"))
 
 
-def test_import_keeps_what_a_folder_has_unless_told(archive: Path, tmp_path: Path) -> None:
+def test_import_replaces_only_when_told(archive: Path, tmp_path: Path) -> None:
     other = DataFolder.open(tmp_path / "other")
     (other.buckets / "mine").mkdir()
     with pytest.raises(EmulatorError, match=r"has buckets; import into another .*--replace"):
@@ -254,7 +252,7 @@ def test_hostile_archives_change_nothing(archive: Path, tmp_path: Path, changed:
 
 
 @pytest.mark.parametrize(("header", "value"), [("GNU.sparse.map", "a,b"), ("GNU.sparse.size", "x")])
-def test_an_archive_that_begins_with_a_bad_header_is_no_snapshot(tmp_path: Path, header: str, value: str) -> None:
+def test_a_bad_first_header_is_refused(tmp_path: Path, header: str, value: str) -> None:
     first = tarfile.TarInfo("manifest.json")
     first.pax_headers = {header: value}
     with tarfile.open(tmp_path / "bad.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
