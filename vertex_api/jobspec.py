@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from vertex_api.machines import machine_of
+
 DEFAULT_TIMEOUT = "604800s"
 """Seven days: how long a run without a timeout may take (discovery document, Scheduling)."""
 _BOOT_DISK_GB = 100
-_HYPERDISK_MACHINES = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
 
 
 def explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
@@ -24,11 +25,10 @@ def explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
 def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
     """Return the type and the GiB of the boot disk of each machine of a pool.
 
-    Types: discovery document, DiskSpec. Size: Google's page on configuring compute resources.
+    Size: Google's page on configuring compute resources.
     """
-    disk = pool.get("diskSpec", {})
-    needs_hyperdisk = pool.get("machineSpec", {}).get("machineType", "").startswith(_HYPERDISK_MACHINES)
-    disk_type = disk.get("bootDiskType") or ("hyperdisk-balanced" if needs_hyperdisk else "pd-ssd")
+    disk, machine = pool.get("diskSpec", {}), machine_of(pool)
+    disk_type = disk.get("bootDiskType") or (machine.disk_type if machine else "pd-ssd")
     return disk_type, disk.get("bootDiskSizeGb") or _BOOT_DISK_GB
 
 
@@ -37,14 +37,14 @@ def with_boot_disks(job_spec: Mapping[str, Any]) -> dict[str, Any]:
 
     Pools without machines of their own, and empty ones, get none.
     """
-    return {**job_spec, "workerPoolSpecs": [_with_boot_disk(pool) for pool in job_spec["workerPoolSpecs"]]}
 
+    def complete(pool: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "machineSpec" not in pool:
+            return pool
+        disk_type, size = boot_disk(pool)
+        return {**pool, "diskSpec": {"bootDiskType": disk_type, "bootDiskSizeGb": size}}
 
-def _with_boot_disk(pool: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "machineSpec" not in pool:
-        return pool
-    disk_type, size = boot_disk(pool)
-    return {**pool, "diskSpec": {"bootDiskType": disk_type, "bootDiskSizeGb": size}}
+    return {**job_spec, "workerPoolSpecs": [complete(pool) for pool in job_spec["workerPoolSpecs"]]}
 
 
 OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}

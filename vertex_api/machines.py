@@ -39,6 +39,16 @@ class Machine:
         return self.name.partition("-")[0]
 
     @property
+    def disk_type(self) -> str:
+        """The type of its boot disk where none is chosen (discovery document, DiskSpec)."""
+        return "hyperdisk-balanced" if self.name.startswith(_HYPERDISK_ONLY) else "pd-ssd"
+
+    @property
+    def needs_reservation(self) -> bool:
+        """Whether it is had with a reservation only (Google's page on configuring compute resources)."""
+        return self.name in _RESERVATION_ONLY
+
+    @property
     def is_tpu(self) -> bool:
         """Whether it has TPU chips."""
         return self.chips > 0
@@ -57,9 +67,9 @@ class Machine:
         return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
-def find_machine(machine_type: str) -> Machine | None:
-    """Return the machine type of a name, None if training does not have it."""
-    return MACHINES.get(machine_type)
+def machine_of(pool: Mapping[str, Any]) -> Machine | None:
+    """Return the machine type of a pool, None if it has none or training does not."""
+    return MACHINES.get(pool.get("machineSpec", {}).get("machineType", ""))
 
 
 def accelerator_of(spec: Mapping[str, Any]) -> tuple[str | None, int]:
@@ -68,6 +78,8 @@ def accelerator_of(spec: Mapping[str, Any]) -> tuple[str | None, int]:
     return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
 
 
+_HYPERDISK_ONLY = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
+_RESERVATION_ONLY = ("a4x-highgpu-4g",)
 _FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
     # name, GB of memory per vCPU, vCPUs
     ("n1-standard", 3.75, (4, 8, 16, 32, 64, 96)),

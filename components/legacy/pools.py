@@ -9,7 +9,7 @@ these are past their support; scikit-learn, XGBoost and PyTorch have images of t
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.machines import find_machine
+from vertex_api.machines import MACHINES
 from vertex_api.scalars import quote
 
 from .document import CommentedFields
@@ -224,7 +224,7 @@ def _machine_spec(replicas: Replicas, accelerator: dict[str, Any]) -> tuple[dict
         kind, count = "TPU_V2", 8
     if kind.startswith(("TPU_V2_POD", "TPU_V3_POD")):
         kind = kind.removesuffix("_POD")
-    machine = find_machine(name)
+    machine = MACHINES.get(name)
     if kind == "NVIDIA_TESLA_K80" and machine and "NVIDIA_TESLA_T4" in machine.gpus:
         counts = machine.gpus["NVIDIA_TESLA_T4"]
         t4_count = next((possible for possible in counts if possible >= count), counts[-1])

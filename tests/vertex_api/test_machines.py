@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from vertex_api.machines import MACHINES, find_machine
+from vertex_api.machines import MACHINES
 from vertex_api.types import AcceleratorType
 
 
@@ -24,7 +24,7 @@ from vertex_api.types import AcceleratorType
     ],
 )
 def test_machine_types_have_compute_engine_s_size(name: str, vcpus: int, memory_gb: float) -> None:
-    found = find_machine(name)
+    found = MACHINES.get(name)
     assert found is not None
     assert (found.vcpus, found.memory_gb) == (vcpus, memory_gb)
 
@@ -33,7 +33,7 @@ def test_machine_types_have_compute_engine_s_size(name: str, vcpus: int, memory_
     "name", ["n1-standard-2", "n1-highcpu-8", "c3-standard-4", "n2d-standard-4", "n1", "", "N1-STANDARD-4"]
 )
 def test_machine_types_training_does_not_take_are_unknown(name: str) -> None:
-    assert find_machine(name) is None
+    assert MACHINES.get(name) is None
 
 
 @pytest.mark.parametrize(

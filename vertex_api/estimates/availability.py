@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.estimates.prices import TPU_PRICE_NAMES
 from vertex_api.job import Job
-from vertex_api.machines import MACHINES, Machine, find_machine
+from vertex_api.machines import MACHINES, Machine, machine_of
 from vertex_api.validation.pools import check_scheduling
 
 AS_OF = "2026-11-21"
@@ -106,9 +106,9 @@ def required_accelerators(pools: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def _required(pool: Mapping[str, Any]) -> Iterator[str]:
-    machine = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
+    machine = machine_of(pool)
     if machine and machine.topologies:
-        yield TPU_PRICE_NAMES[machine.name.partition("-")[0]]
+        yield TPU_PRICE_NAMES[machine.family]
     elif machine and (kind := machine.accelerator(pool)[0]):
         yield kind
 
@@ -154,7 +154,7 @@ def _is_allowed(job_spec: Mapping[str, Any], strategy: str) -> bool:
 
 def _machines(pool: Mapping[str, Any], region: str) -> str | None:
     """Return the machine types nearest to a pool's, with its accelerator if it has one; None if there are none."""
-    machine = find_machine(pool["machineSpec"].get("machineType", ""))
+    machine = machine_of(pool)
     if machine is None or machine.is_tpu:
         return None
     kind, count = machine.accelerator(pool)
@@ -181,9 +181,8 @@ def _without_accelerator(machine: Machine) -> list[str]:
     smallest: dict[str, Machine] = {}
     for each in sorted(MACHINES.values(), key=lambda each: (each.vcpus, each.memory_gb)):
         if each.can_omit_accelerator and each.vcpus >= machine.vcpus and each.memory_gb >= machine.memory_gb:
-            smallest.setdefault(each.name.partition("-")[0], each)
-    own_family = machine.name.partition("-")[0]
-    return [each.name for family, each in smallest.items() if family != own_family and not each.is_tpu]
+            smallest.setdefault(each.family, each)
+    return [each.name for family, each in smallest.items() if family != machine.family and not each.is_tpu]
 
 
 def _regions(accelerators: set[str], region: str) -> str:

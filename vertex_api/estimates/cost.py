@@ -12,7 +12,7 @@ from typing import Any
 from vertex_api.estimates.prices import CURRENCY, HOURS_PER_MONTH, TPU_PRICE_NAMES, ZERO, Money, Prices, price_family
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_TIMEOUT, boot_disk
-from vertex_api.machines import Machine, accelerator_of, find_machine
+from vertex_api.machines import Machine, accelerator_of, machine_of
 from vertex_api.scalars import to_seconds
 
 _BOARD_CORES = 8
@@ -88,9 +88,8 @@ class _Bill:
 
     def machine(self, pool: Mapping[str, Any]) -> float:
         """Return the USD per hour of one machine of a pool, without the parts that have no price."""
-        spec = pool.get("machineSpec", {})
+        spec, machine = pool.get("machineSpec", {}), machine_of(pool)
         name = spec.get("machineType", "")
-        machine = find_machine(name)
         disk, size = boot_disk(pool)
         usd = self._part("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:

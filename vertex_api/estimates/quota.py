@@ -9,7 +9,7 @@ from typing import Any
 
 from vertex_api.job import Job
 from vertex_api.jobspec import boot_disk
-from vertex_api.machines import find_machine
+from vertex_api.machines import machine_of
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
 UNKNOWN_METRIC = "*"
@@ -70,16 +70,16 @@ def quota_of_run(job_spec: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _per_machine(pool: Mapping[str, Any], is_preemptible: bool) -> Iterator[tuple[str, int]]:
-    spec = pool.get("machineSpec", {})
-    machine = find_machine(spec.get("machineType", ""))
+    machine = machine_of(pool)
     if machine is None:
         return
-    family = machine.name.partition("-")[0]
+    family = machine.family
     kind, count = machine.accelerator(pool)
     if machine.is_tpu:
-        counted = kind if family == "cloud" else family
-        chips = machine.chips * machine.hosts(spec.get("tpuTopology", ""), 0)
-        amount = count if family == "cloud" else chips
+        # v2 and v3 are counted by the core, newer ones by the chip.
+        counted = family if machine.topologies else kind
+        chips = machine.chips * machine.hosts(pool["machineSpec"].get("tpuTopology", ""), 0)
+        amount = chips if machine.topologies else count
         # Whether preemptible TPUs have quotas of their own is not on file.
         yield (None if is_preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN_METRIC}", amount
     else:

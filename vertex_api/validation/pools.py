@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex_api.jobspec import REDUCTION_SERVER_POOL, is_reduction_server
-from vertex_api.machines import MACHINES, Machine, accelerator_of, find_machine
+from vertex_api.machines import MACHINES, Machine, accelerator_of, machine_of
 from vertex_api.messages import KeyPath
 from vertex_api.names import closest_name, either
 from vertex_api.scalars import to_seconds
@@ -138,11 +138,11 @@ def _check_pool(pool: Mapping[str, Any], at: KeyPath, is_on_persistent_resource:
 
 def _check_reserved(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines need a shared reservation."""
-    spec = pool.get("machineSpec", {})
-    kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
-    if spec.get("machineType") in RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":
+    machine, affinity = machine_of(pool), pool.get("machineSpec", {}).get("reservationAffinity", {})
+    kind = affinity.get("reservationAffinityType", "NO_RESERVATION")
+    if machine and machine.needs_reservation and kind == "NO_RESERVATION":
         path: KeyPath = (*at, "machineSpec", "reservationAffinity")
-        yield path, f"is required: {spec['machineType']} is had with a reservation only"
+        yield path, f"is required: {machine.name} is had with a reservation only"
 
 
 def check_disk(disk_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -179,12 +179,12 @@ def _check_reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) ->
 
 def _check_tpu_pool(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
-    used = [index for index, pool in enumerate(pools) if pool]
-    names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
-    with_tpus = [index for index, name in names.items() if (machine := find_machine(name)) and machine.is_tpu]
-    if with_tpus and len(used) > 1:
-        index = with_tpus[0]
-        yield (*at, index, "machineSpec", "machineType"), f"{names[index]} has TPUs: it must be the job's only pool"
+    if sum(map(bool, pools)) < 2:
+        return
+    for index, pool in enumerate(pools):
+        if (machine := machine_of(pool)) and machine.is_tpu:
+            yield (*at, index, "machineSpec", "machineType"), f"{machine.name} has TPUs: it must be the job's only pool"
+            return
 
 
 _MAX_ENTRIES = 100
@@ -234,8 +234,6 @@ def check_env(entries: Sequence[Mapping[str, Any]], max_entries: int, at: KeyPat
             yield (*at, index, "value"), "is required, and not empty; leave the variable out where it has no value"
 
 
-RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
-"""Machine types that need a reservation (Google's page on configuring compute resources)."""
 _PARTITION = Format(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 
@@ -244,7 +242,7 @@ def check_machine(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for a MachineSpec (discovery document). The message for unknown machine types is the
     service's own, on Google's troubleshooting page."""
     name = spec.get("machineType", "")
-    machine = find_machine(name)
+    machine = MACHINES.get(name)
     if not name:
         yield (*at, "machineType"), "is required"
     elif not machine:
@@ -364,11 +362,10 @@ def _check_flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violatio
 def _check_spot(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on Spot VMs: not with TPU pods, which are more than one machine. Nor with what is reserved."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
-        machine_spec = pool.get("machineSpec", {})
-        machine = find_machine(machine_spec.get("machineType", ""))
+        machine_spec, machine = pool.get("machineSpec", {}), machine_of(pool)
         if not machine:
             continue
-        if machine.name in RESERVATION_ONLY_MACHINES:
+        if machine.needs_reservation:
             message = f"SPOT is not for {machine.name}, which is had with a reservation only"
             yield (*at, "scheduling", "strategy"), message
             return

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from vertex_api.machines import find_machine
+from vertex_api.machines import machine_of
 from vertex_api.messages import KeyPath
 from vertex_api.scalars import quote, to_seconds
 from vertex_api.validation.formats import Violation, check_set
@@ -26,10 +26,9 @@ def check_tuning_job(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]
 def _check_tpus(trial_job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
     for index, pool in enumerate(trial_job_spec["workerPoolSpecs"]):
-        name = pool.get("machineSpec", {}).get("machineType", "")
-        if (machine := find_machine(name)) and machine.is_tpu:
+        if (machine := machine_of(pool)) and machine.is_tpu:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
-            yield path, f"{name} has TPUs, which hyperparameter tuning does not take"
+            yield path, f"{machine.name} has TPUs, which hyperparameter tuning does not take"
 
 
 def _check_counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.machines import Machine, find_machine
+from vertex_api.machines import MACHINES, Machine
 from vertex_emulator.replicas.executor_protocol import HostResources, ResourceLimits
 
 _GB = 1 << 30  # as the machine types' pages count
@@ -62,7 +62,7 @@ def _iterate_shortfall_warnings(machine_spec: Mapping[str, Any], host: HostResou
 
 
 def _get_machine_or_placeholder(machine_spec: Mapping[str, Any]) -> Machine:
-    return find_machine(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
+    return MACHINES.get(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
 
 
 def _compute_max_replica_memory(host: HostResources) -> int:

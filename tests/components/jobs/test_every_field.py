@@ -19,7 +19,7 @@ from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec
 from tests.vertex_emulator.api.input_fields import is_set
 from vertex_api.client import Client, Endpoint
 from vertex_api.job import parse_job, stored_job
-from vertex_api.machines import find_machine
+from vertex_api.machines import MACHINES
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
 
@@ -49,7 +49,7 @@ def declared(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _has_tpus(pool: dict[str, Any]) -> bool:
-    found = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
+    found = MACHINES.get(pool.get("machineSpec", {}).get("machineType", ""))
     return found is not None and found.is_tpu
 
 

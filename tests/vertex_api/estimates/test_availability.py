@@ -12,7 +12,7 @@ from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from tests.vertex_api.validation.breaking import said_of_spec
 from vertex_api.estimates.availability import AS_OF, REGIONS, accelerator_regions, alternatives, missing_accelerators
 from vertex_api.job import Job
-from vertex_api.machines import MACHINES, find_machine
+from vertex_api.machines import MACHINES
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 MACHINE = ("workerPoolSpecs", 0, "machineSpec")
@@ -90,7 +90,7 @@ def test_a_cpu_job_has_machines_of_other_families() -> None:
         "a second stack in another region (docs/regions.md)",
     ]
     for name in found[1].partition(": ")[2].split(", "):
-        machine = find_machine(name)
+        machine = MACHINES.get(name)
         assert machine is not None and machine.vcpus >= 8 and machine.memory_gb >= 52
 
 
