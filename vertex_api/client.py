@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_snake
 
@@ -28,6 +28,7 @@ from vertex_api.names import TRAINING_PIPELINE, Kind, ResourceName, location_nam
 from vertex_api.retry import DISABLED_API, Caller, CallKind
 
 JobJson = dict[str, Any]
+Result = TypeVar("Result")
 CALL_TIMEOUT = 60.0
 """Seconds for one call. Creating a job is quick; a list of 1,000 jobs takes a few."""
 _EXECUTION_FIELDS = "executions(name,state,startTime,result,error/payload)"
@@ -88,60 +89,55 @@ class Client:
         has created: it removes the others, and returns the one that stays.
         """
         request = {"parent": parent, to_snake(kind.type): self._message(kind, job)}
+
+        def submit() -> JobJson:
+            with translate_errors():
+                return _job_json(self._send("create", kind, request), kind, parent)
+
         return self._caller.call(
-            "create",
-            lambda: _job_json(self._send("create", kind, request), kind, parent),
-            check_before=check_before,
-            find_earlier_result=find_created,
-            keep_first=keep_first,
+            "create", submit, check_before=check_before, find_earlier_result=find_created, keep_first=keep_first
         )
 
     def require(self, name: ResourceName) -> JobJson:
         """Return the current job. Raises NotFound."""
         parent = location_name(name.project, name.region)
-        return self._caller.call(
+        return self._call(
             "get", lambda: _job_json(self._send("get", name.kind, {"name": str(name)}), name.kind, parent)
         )
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
         """Return the jobs of a kind that match a filter such as `labels.team="vision"`."""
         request = {"parent": parent, "filter": filter, "page_size": 100}
-
-        def list_all_pages() -> Sequence[JobJson]:
-            with translate_errors():
-                return [
-                    _job_json(message, kind, parent)
-                    for page in _bounded_pages(self._send("list", kind, request))
-                    for message in getattr(page, to_snake(kind.collection))
-                ]
-
-        return self._caller.call("list", list_all_pages)
+        return self._call(
+            "list",
+            lambda: [
+                _job_json(message, kind, parent)
+                for page in _bounded_pages(self._send("list", kind, request))
+                for message in getattr(page, to_snake(kind.collection))
+            ],
+        )
 
     def cancel(self, name: ResourceName) -> None:
         """Request that a job is stopped. It reaches a terminal state later."""
-        self._caller.call("cancel", lambda: self._send("cancel", name.kind, {"name": str(name)}))
+        self._call("cancel", lambda: self._send("cancel", name.kind, {"name": str(name)}))
 
     def delete(self, name: ResourceName) -> None:
         """Delete a job that has reached a terminal state, and wait until it is deleted. Raises NotFound."""
         tries = 0
 
-        def start_deletion_or_none_if_already_deleted() -> Any:
+        def start() -> Any:
             nonlocal tries
             tries += 1
             try:
-                return self._send("delete", name.kind, {"name": str(name)})
+                with translate_errors():
+                    return self._send("delete", name.kind, {"name": str(name)})
             except NotFound:
                 if tries > 1:
                     return None  # an earlier try, whose answer was lost, has deleted it
                 raise
 
-        if operation := self._caller.call("delete", start_deletion_or_none_if_already_deleted):
-
-            def wait_for_end() -> None:
-                with translate_errors():
-                    operation.result(timeout=CALL_TIMEOUT)
-
-            self._caller.call("get", wait_for_end)
+        if operation := self._caller.call("delete", start):
+            self._call("get", lambda: operation.result(timeout=CALL_TIMEOUT))
 
     def list_executions(self, workflow: str) -> Sequence[JobJson]:
         """Return the last 100 executions of `projects/P/locations/R/workflows/W`, newest first; none without it."""
@@ -149,41 +145,45 @@ class Client:
         query = {"pageSize": "100", "view": "FULL", "fields": _EXECUTION_FIELDS}
         url = f"{self._endpoint.executions}/v1/{workflow}/executions"
 
-        def list_newest() -> Sequence[JobJson]:
-            with translate_errors():
-                return list(map(require_object, require_list(self._fetch_json("GET", url, params=query), "executions")))
+        def newest() -> Sequence[JobJson]:
+            return [require_object(each) for each in require_list(self._json("GET", url, params=query), "executions")]
 
         try:
-            return self._caller.call("list", list_newest)
+            return self._call("list", newest)
         except NotFound:
             return []
 
     def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         """Return the last `count` log lines of a job's containers, or of one `replica` such as workerpool0-0."""
-        return self._caller.call("read_log", lambda: self._query_log_lines(name, count, replica))
-
-    def _query_log_lines(self, name: ResourceName, count: int, replica: str | None) -> Sequence[str]:
         task = f'="{replica}"' if replica else '!="service"'
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
         query = {"resourceNames": [f"projects/{name.project}"], "filter": filter, "orderBy": "timestamp desc"}
+        url = f"{self._endpoint.logging}/v2/entries:list"
 
-        def send_query(query: Mapping[str, Any]) -> dict[str, Any]:
-            return self._fetch_json("POST", f"{self._endpoint.logging}/v2/entries:list", json=query)
+        def newest() -> Sequence[str]:
+            entries = log_entries(lambda query: self._json("POST", url, json=query), query, count)
+            return [_log_line(entry) for entry in reversed(entries)]
 
-        with translate_errors():
-            return [_log_line(entry) for entry in reversed(log_entries(send_query, query, count))]
+        return self._call("read_log", newest)
 
-    def _fetch_json(self, method: str, url: str, **request: Any) -> dict[str, Any]:
+    def _call(self, call_kind: CallKind, attempt: Callable[[], Result]) -> Result:
+        def translated() -> Result:
+            with translate_errors():
+                return attempt()
+
+        return self._caller.call(call_kind, translated)
+
+    def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
+        return self._method(call_kind, kind)(request=request, timeout=CALL_TIMEOUT)
+
+    def _json(self, method: str, url: str, **request: Any) -> dict[str, Any]:
+        """Send a request to an API that Google's client is not for."""
         from google.api_core.exceptions import from_http_response
 
         reply = self._session.request(method, url, timeout=CALL_TIMEOUT, **request)
         if not reply.ok:
             raise from_http_response(reply)
         return require_object(reply.json())
-
-    def _send(self, call_kind: CallKind, kind: Kind, request: dict[str, Any]) -> Any:
-        with translate_errors():
-            return self._method(call_kind, kind)(request=request, timeout=CALL_TIMEOUT)
 
     def _method(self, call_kind: CallKind, kind: Kind) -> Callable[..., Any]:
         noun = to_snake(kind.collection if call_kind == "list" else kind.type)

@@ -168,50 +168,74 @@ def type_adapter(message_type: Any) -> TypeAdapter[Any]:
 
 
 @cache
-def json_schema(message_type: Any) -> dict[str, Any]:
+def json_schema(message_type: Any) -> Schema:
     """Return the JSON schema of a message, with the API's own field names."""
     return type_adapter(message_type).json_schema(by_alias=False)
 
 
-def schema_at(schema: Schema, path: KeyPath) -> Schema:
-    """Return the part of a message's JSON schema that describes the value at a path."""
-    node: Schema = schema
+def schema_at(message_type: Any, path: KeyPath) -> Schema:
+    """Return the JSON schema of the value at a path in a message."""
+    root = node = json_schema(message_type)
     for part in path:
-        node = resolve_schema(node, schema)
+        node = _resolve(node, root)
         node = (
             node["items"] if "items" in node else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
-    return resolve_schema(node, schema)
+    return _resolve(node, root)
 
 
-def resolve_schema(node: Schema, schema: Schema) -> Schema:
+def _resolve(node: Schema, root: Schema) -> Schema:
     """Return the definition that a part of a schema refers to, or the part itself."""
     while "$ref" in node:
-        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        node = root["$defs"][node["$ref"].rpartition("/")[2]]
     return node
 
 
-def settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
+def settable_fields(message_type: Any, path: KeyPath) -> dict[str, Schema]:
     """Return the fields that a user may set in the message at a path, each with its schema."""
-    fields = schema_at(schema, path).get("properties", {})
+    fields = schema_at(message_type, path).get("properties", {})
     return {name: field for name, field in fields.items() if not field.get("readOnly")}
 
 
-def nested_paths(schema: Schema, path: KeyPath, field_name: str) -> list[str]:
+def nested_paths(message_type: Any, path: KeyPath, field_name: str) -> list[str]:
     """Find the fields below the message at a path that hold a field of a name, at the least depth.
 
     Of a job, `jobSpec.scheduling` holds `timeout`. Returns none if there are more than two: then it is no help.
     """
 
     def children(text: str, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
-        for name in settable_fields(schema, path):
-            is_list = "items" in schema_at(schema, (*path, name))
+        for name in settable_fields(message_type, path):
+            is_list = "items" in schema_at(message_type, (*path, name))
             yield (f"{text}.{name}[]", (*path, name, 0)) if is_list else (f"{text}.{name}", (*path, name))
 
     level = {"": path}
     for _ in range(_MAX_DEPTH):
         level = dict(child for text, outer in level.items() for child in children(text, outer))
-        found = [text.lstrip(".") for text, inner in level.items() if field_name in settable_fields(schema, inner)]
+        found = [
+            text.lstrip(".") for text, inner in level.items() if field_name in settable_fields(message_type, inner)
+        ]
         if found:
             return found if len(found) <= _MAX_CONTAINING_FIELDS else []
     return []
+
+
+def placeholder(message_type: Any, path: KeyPath) -> Any:
+    """Return the smallest value that has the shape of the one at a path in a message."""
+    root = json_schema(message_type)
+
+    def smallest(node: Schema) -> Any:
+        node = _resolve(node, root)
+        if "enum" in node:
+            return node["enum"][0]
+        match node.get("type"):
+            case "object":
+                return {name: smallest(node["properties"][name]) for name in node.get("required", ())}
+            case "array":
+                return [smallest(node["items"])]
+            case "string":
+                return ""
+            case "boolean":
+                return False
+        return 0
+
+    return smallest(schema_at(message_type, path))

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from vertex_api.errors import first_problems, too_many
-from vertex_api.messages import KeyPath, Schema, json_schema, resolve_schema, schema_at, value_at, without_unset
+from vertex_api.messages import KeyPath, placeholder, schema_at, value_at, without_unset
 from vertex_api.names import CUSTOM_JOB, Kind
 from vertex_api.validation.formats import Violation, check_common
 from vertex_api.validation.pools import check_job_spec
@@ -113,7 +113,7 @@ class ValidPart:
                     return cls(None)
                 removed.add(path)
                 intended.add(intended_path(message_type, path))
-                _remove(remaining, path, json_schema(message_type))
+                _remove(remaining, path, message_type)
             value, shape_problems = canonicalize(message_type, remaining, output_only=output_only)
         unset = {path for path in intended if value_at(value, path) is None}
         return cls(value, frozenset(removed) | unset)
@@ -138,7 +138,7 @@ class ValidPart:
         return Consequences(self.removed_paths)
 
 
-def _remove(value: Any, path: KeyPath, schema: Schema) -> None:
+def _remove(value: Any, path: KeyPath, message_type: Any) -> None:
     """Remove the part of a JSON value at a path, or put a placeholder there, in place."""
 
     def key_as_written(parent: Any, part: Any) -> Any:
@@ -147,34 +147,17 @@ def _remove(value: Any, path: KeyPath, schema: Schema) -> None:
     parent = value
     for depth, part in enumerate(path[:-1]):
         if not isinstance(parent, dict | list):
-            _remove(value, path[:depth], schema)  # the key itself is wrong
+            _remove(value, path[:depth], message_type)  # the key itself is wrong
             return
         parent = parent[key_as_written(parent, part)]
     *parents, last = path
     if isinstance(parent, list):
-        parent[int(last)] = _placeholder(schema_at(schema, path), schema)
+        parent[int(last)] = placeholder(message_type, path)
     elif isinstance(parent, dict):
         is_there_twice = last in parent and to_snake(str(last)) in parent.keys() - {last}
         parent.pop(key_as_written(parent, last), None)
-        if not is_there_twice and last in schema_at(schema, tuple(parents)).get("required", ()):
-            parent[last] = _placeholder(schema_at(schema, path), schema)
-
-
-def _placeholder(node: Schema, schema: Schema) -> Any:
-    """Return the smallest value that has the shape which a schema asks for."""
-    node = resolve_schema(node, schema)
-    if "enum" in node:
-        return node["enum"][0]
-    match node.get("type"):
-        case "object":
-            return {name: _placeholder(node["properties"][name], schema) for name in node.get("required", ())}
-        case "array":
-            return [_placeholder(node["items"], schema)]
-        case "string":
-            return ""
-        case "boolean":
-            return False
-    return 0
+        if not is_there_twice and last in schema_at(message_type, tuple(parents)).get("required", ()):
+            parent[last] = placeholder(message_type, path)
 
 
 _DEPENDENTS = {

@@ -12,7 +12,6 @@ from pydantic_core import ErrorDetails
 from vertex_api.errors import MAX_PROBLEMS, first_problems
 from vertex_api.messages import (
     KeyPath,
-    json_schema,
     nested_paths,
     settable_fields,
     show_path,
@@ -88,10 +87,9 @@ def unknown_field(message_type: Any, path: KeyPath, other_names: Iterable[str] =
     `other_names` are allowed at this place in addition to the fields of the message.
     """
     *parents, name = path
-    schema, camel_name = json_schema(message_type), to_camel(truncate(str(name)))
-    if containing := nested_paths(schema, tuple(parents), camel_name):
+    if containing := _nested(message_type, path):
         return f"unknown field; it belongs under {either(containing)}"
-    known_names = [*settable_fields(schema, tuple(parents)), *other_names]
+    known_names = [*settable_fields(message_type, tuple(parents)), *other_names]
     return f"unknown field{did_you_mean(str(name), known_names)}"
 
 
@@ -101,14 +99,16 @@ def intended_path(message_type: Any, path: KeyPath) -> KeyPath:
     If that field is missing, a problem that says so would report the same mistake twice.
     """
     *parents, name = path
-    schema = json_schema(message_type)
-    known_names = settable_fields(schema, tuple(parents))
+    known_names = settable_fields(message_type, tuple(parents))
     if name in known_names:
         return path
-    containing = nested_paths(schema, tuple(parents), to_camel(truncate(str(name))))
-    if containing:
+    if containing := _nested(message_type, path):
         return (*parents, re.split(r"[.\[]", containing[0])[0])
     return (*parents, closest_name(str(name), known_names) or name)
+
+
+def _nested(message_type: Any, path: KeyPath) -> list[str]:
+    return nested_paths(message_type, path[:-1], to_camel(truncate(str(path[-1]))))
 
 
 def _run(message_type: Any, value: object, output_only: OutputOnlyPolicy) -> tuple[Any, list[ErrorDetails]]:
@@ -123,7 +123,7 @@ def _unset_unknown(message_type: Any, value: object) -> Iterator[ErrorDetails]:
     for detail in filter(_is_unknown, _run(message_type, value, "reject")[1]):
         *parents, name = detail["loc"]
         is_unset = detail["input"] is None or detail["input"] == []
-        known_names = settable_fields(json_schema(message_type), tuple(parents))
+        known_names = settable_fields(message_type, tuple(parents))
         if is_unset and to_camel(str(name)) not in known_names:
             yield detail
 
@@ -133,7 +133,7 @@ def _is_unknown(detail: ErrorDetails) -> bool:
 
 
 def _is_known(message_type: Any, path: KeyPath) -> bool:
-    return path[-1] in settable_fields(json_schema(message_type), path[:-1])
+    return path[-1] in settable_fields(message_type, path[:-1])
 
 
 def _explain(message_type: Any, pydantic_error: ErrorDetails) -> str:
