@@ -52,8 +52,8 @@ lock: venv  ## pin what pyproject.toml requires in requirements.lock, keeping th
 	@.venv/bin/python -m tools.lock_requirements
 
 types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors
-	@.venv/bin/python -m tools.generate_api_message_types
-	@.venv/bin/python -m tools.generate_editor_schemas
+	@.venv/bin/python -m tools.discovery
+	@.venv/bin/python -m tools.schemas
 
 venv:
 	@$(SETUP) python

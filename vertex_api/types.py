@@ -1,6 +1,6 @@
 """The training API's messages: generated from its discovery document, do not edit.
 
-aiplatform v1, revision 20261106; written by `python -m tools.generate_api_message_types`.
+aiplatform v1, revision 20261106; written by `python -m tools.discovery`.
 Field names and meanings: the API's own reference. `OutputOnly` fields are set by the service.
 """
 

@@ -62,3 +62,29 @@ def test_all_jobs_but_tuning_have_a_model_folder() -> None:
     assert canonical(HYPERPARAMETER_TUNING_JOB, tuning).model_dir is None
     piped = edited(tuning_pipeline(), TASK, "trialJobSpec", "baseOutputDirectory", to=OUTPUT)
     assert canonical(TRAINING_PIPELINE, piped).model_dir is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "trials"),
+    [(CUSTOM_JOB, custom_job(), (1, 1)), (TRAINING_PIPELINE, tuning_pipeline(), (8, 2))],
+)
+def test_a_job_says_what_it_takes(kind: Kind, body: Any, trials: tuple[int, int]) -> None:
+    job = canonical(kind, body)
+    assert (job.trials, job.parallel_trials) == trials
+    assert [pool["machineSpec"]["machineType"] for pool in job.pools] == ["n1-standard-4"]
+    assert (job.timeout, job.max_seconds) == (None, 604_800)
+    assert [metric.id for metric in job.metrics] == (["accuracy"] if trials[0] > 1 else [])
+
+
+def test_a_job_on_a_persistent_resource_takes_no_machines() -> None:
+    body = edited(custom_job(), "jobSpec", "persistentResourceId", to="pool")
+    job = canonical(CUSTOM_JOB, edited(body, "jobSpec", "scheduling", to={"timeout": "60s"}))
+    assert (job.persistent_resource, job.pools) == ("pool", [])
+    assert (job.timeout, job.max_seconds) == ("60s", 60)
+
+
+def test_results_are_named_by_what_runs() -> None:
+    assert canonical(TRAINING_PIPELINE, pipeline()).result_names == ["name", "modelDir", "backingJob", "model"]
+    names = canonical(HYPERPARAMETER_TUNING_JOB, tuning_job()).result_names
+    assert names[2:4] == ["bestTrial.id", "bestTrial.parameters.rate"]
+    assert names[-1] == "bestTrial.metrics.accuracy"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools import generate_api_message_types
+from tools import discovery
 from vertex_api import types
 from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.model import ONEOFS
@@ -20,8 +20,8 @@ NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}
 
 
 def check(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["generate_api_message_types", "--check"])
-    return generate_api_message_types.main()
+    monkeypatch.setattr(sys, "argv", ["discovery", "--check"])
+    return discovery.main()
 
 
 def test_the_file_is_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,9 +33,9 @@ def test_a_file_edited_by_hand_is_found_out(
 ) -> None:
     edited = tmp_path / "types.py"
     edited.write_text(Path(types.__file__).read_text().replace("replicaCount: Int64", "replicaCount: Int32"))
-    monkeypatch.setattr(generate_api_message_types, "TARGET", edited)
+    monkeypatch.setattr(discovery, "TYPES", edited)
     assert check(monkeypatch) == 1
-    assert capsys.readouterr().err == f"{edited} is out of date: run python -m tools.generate_api_message_types\n"
+    assert capsys.readouterr().err == f"{edited} is out of date: run python -m tools.discovery\n"
 
 
 def fields_that_differ(name: str, descriptor: Any, seen: set[str]) -> Iterator[str]:

@@ -12,11 +12,11 @@ from jsonschema import Draft7Validator
 
 from tests.components.settings.test_declaration_parsing import JOB
 from tests.components.settings.test_spec_file_merging import DECLARED, SEARCH
-from tools import generate_editor_schemas
+from tools import schemas
 
 ROOT = Path(__file__).parents[2]
-DECLARATIONS = generate_editor_schemas.FOLDER / "declarations.schema.json"
-STACK = generate_editor_schemas.FOLDER / "stack.schema.json"
+DECLARATIONS = schemas.FOLDER / "declarations.schema.json"
+STACK = schemas.FOLDER / "stack.schema.json"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODELINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
@@ -35,7 +35,7 @@ def blocks() -> list[Any]:
             keys = yaml.safe_load(text).keys()
             if "config" in keys:
                 found.append(pytest.param(STACK, text, id=f"{page.name}-{number}"))
-            elif keys & {"images", *generate_editor_schemas.KINDS}:
+            elif keys & {"images", *schemas.KINDS}:
                 found.append(pytest.param(DECLARATIONS, text, id=f"{page.name}-{number}"))
     return found
 
@@ -49,8 +49,8 @@ def files() -> list[Any]:
 
 
 def check(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["generate_editor_schemas", "--check"])
-    return generate_editor_schemas.main()
+    monkeypatch.setattr(sys, "argv", ["schemas", "--check"])
+    return schemas.main()
 
 
 def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +61,9 @@ def test_an_outdated_file_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / STACK.name).write_text(STACK.read_text().replace("bootDiskType", "bootDisk"))
-    monkeypatch.setattr(generate_editor_schemas, "FOLDER", tmp_path)
+    monkeypatch.setattr(schemas, "FOLDER", tmp_path)
     assert check(monkeypatch) == 1
-    again = "is out of date: run python -m tools.generate_editor_schemas"
+    again = "is out of date: run python -m tools.schemas"
     assert capsys.readouterr().err.splitlines() == [f"{tmp_path / file.name} {again}" for file in (DECLARATIONS, STACK)]
 
 

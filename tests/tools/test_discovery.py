@@ -2,12 +2,12 @@ import sys
 
 import pytest
 
-from tools import generate_vertex_ai_methods
+from tools import discovery
 
 
-def test_the_method_list_is_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["generate_vertex_ai_methods", "--check"])
-    assert generate_vertex_ai_methods.main() == 0
+def test_the_files_are_what_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["discovery", "--check"])
+    assert discovery.main() == 0
 
 
 def test_methods_are_listed_by_version_without_parameter_names() -> None:
@@ -15,7 +15,7 @@ def test_methods_are_listed_by_version_without_parameter_names() -> None:
         methods = {path: {"httpMethod": "GET", "flatPath": f"{version}{path}"} for path in paths}
         return {"version": version, "revision": "1", "resources": {"a": {"methods": methods}}}
 
-    text = generate_vertex_ai_methods.render_methods_json(
+    text = discovery.render_methods(
         {"v1": document("v1", "/a/{x}", ":b"), "v1beta1": document("v1beta1", "/a/{y}", "/c/{y}/d")}
     )
     for line in ('"both": {', '"a/*"', '":b"', '"c/*/d"'):

@@ -1,6 +1,6 @@
 """Writes the JSON Schemas that editors check declarations and stack files with, from the types that the program uses.
 
-    python -m tools.generate_editor_schemas [--check]
+    python -m tools.schemas [--check]
 
 Descriptions are the first sentences of the API's discovery document, and those of docs/configuration.md.
 """
@@ -18,7 +18,7 @@ from vertex_training.schema import shapes
 from vertex_training.schema.formats import NumberOrText
 from vertex_training.settings.stack_config_parsing import NAMESPACE
 
-from tools.generator_base import SCHEMA_ID_PREFIX, load_installed_discovery_document, run_generator_command
+from tools import discovery
 from vertex_api.messages import split_hint
 from vertex_api.names import KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import TrainingPipeline
@@ -31,7 +31,7 @@ _ALONE = f"^{REFERENCE}$"
 _SECURE = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
 
 
-def _build_scalar_or_reference_schema(json_type: str, pattern: str = "") -> dict[str, Any]:
+def _scalar(json_type: str, pattern: str = "") -> dict[str, Any]:
     """Return the schema of a scalar, or a text of a pattern, or a text with a reference in it."""
     return {"type": [json_type, "string"], "pattern": f"{pattern}|{REFERENCE}" if pattern else REFERENCE}
 
@@ -40,10 +40,10 @@ _DIGITS = "^-?[0-9]+$"
 _SCALARS: list[tuple[Any, dict[str, Any]]] = [
     (NumberOrText, {"type": ["integer", "string"]}),
     (String, {"type": "string"}),
-    (Boolean, _build_scalar_or_reference_schema("boolean")),
-    (Double, _build_scalar_or_reference_schema("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),
-    (Int32, _build_scalar_or_reference_schema("integer", _DIGITS)),
-    (Int64, _build_scalar_or_reference_schema("integer", _DIGITS)),
+    (Boolean, _scalar("boolean")),
+    (Double, _scalar("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),
+    (Int32, _scalar("integer", _DIGITS)),
+    (Int64, _scalar("integer", _DIGITS)),
     (Duration, {"type": "string", "pattern": rf"^-?[0-9]+([.][0-9]{{1,9}})?s$|{REFERENCE}"}),
     (Timestamp, {"type": "string"}),
 ]
@@ -54,14 +54,14 @@ _OUTPUT_ONLY = get_args(OutputOnly[str])[1]
 Schema = dict[str, Any]
 
 
-class SchemaBuilder:
+class Builder:
     """Collects the definitions that the fields use while it writes them. `descriptions` are by type and field."""
 
     def __init__(self, descriptions: dict[str, dict[str, str]]) -> None:
         self.descriptions = descriptions
         self.definitions: dict[str, Schema] = {}
 
-    def build_type_schema(self, hint: Any) -> Schema:
+    def of_type(self, hint: Any) -> Schema:
         """Return the schema of a type as `vertex_api.types` and `vertex_training.schema` write them."""
         inner, marks = split_hint(hint)
         for scalar, schema in _SCALARS:
@@ -70,32 +70,32 @@ class SchemaBuilder:
         if inner is Any:
             return {}
         if is_typeddict(inner):
-            return self.define_and_build_reference(inner)
+            return self.reference(inner)
         match get_origin(inner):
             case origin if origin is Literal:
                 texts = {"enum": list(get_args(inner))}
                 number = [{"type": "integer"}] if marks else []  # Google's clients send enums as numbers
                 return {"anyOf": [texts, *number, {"type": "string", "pattern": _ALONE}]}
             case origin if origin is types.UnionType:
-                return {"anyOf": [self.build_type_schema(each) for each in get_args(inner)]}
+                return {"anyOf": [self.of_type(each) for each in get_args(inner)]}
             case origin if origin is list:
                 return {
                     "type": ["array", "string"],
                     "pattern": _ALONE,
-                    "items": self.build_type_schema(get_args(inner)[0]),
+                    "items": self.of_type(get_args(inner)[0]),
                 }
             case _:
-                return _build_map_or_reference_schema(self.build_type_schema(get_args(inner)[1]))
+                return _map(self.of_type(get_args(inner)[1]))
 
-    def define_and_build_reference(self, message: Any) -> Schema:
+    def reference(self, message: Any) -> Schema:
         """Return a reference to the definition of a TypedDict, which is written if it is not there yet."""
         name = message.__name__
         if name not in self.definitions:
             self.definitions[name] = {}
-            self.definitions[name] |= self.build_typed_dict_schema(message)
+            self.definitions[name] |= self.of_message(message)
         return {"$ref": f"#/$defs/{name}"}
 
-    def build_typed_dict_schema(self, typed_dict: Any) -> Schema:
+    def of_message(self, typed_dict: Any) -> Schema:
         """Return the schema of a TypedDict, without fields that the service sets.
 
         Fields stand in both spellings; only the API's own one is described.
@@ -106,7 +106,7 @@ class SchemaBuilder:
         for name, hint in get_type_hints(typed_dict, include_extras=True).items():
             if _OUTPUT_ONLY in split_hint(hint)[1]:
                 continue
-            schema = self.build_type_schema(hint)
+            schema = self.of_type(hint)
             description = self.descriptions.get(typed_dict.__name__, {}).get(name)
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
@@ -114,21 +114,21 @@ class SchemaBuilder:
             if get_origin(hint) is Required and (typed_dict.__name__, name) not in (_FILLED_IN, _BESIDE_A_FILE):
                 required.append(name)
         schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
-        return {**schema, "properties": properties, **build_required_fields_schema(required)}
+        return {**schema, "properties": properties, **all_required(required)}
 
-    def build_job_schema(self, message: Any) -> Schema:
+    def of_job(self, message: Any) -> Schema:
         """Return the schema of a job as it is declared: with a lifecycle, perhaps with a file, and named by its key."""
-        schema = self.build_typed_dict_schema(message)
+        schema = self.of_message(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
-            "lifecycle": self.define_and_build_reference(shapes.Lifecycle),
-            "spec": self.define_and_build_reference(shapes.SpecFile),
+            "lifecycle": self.reference(shapes.Lifecycle),
+            "spec": self.reference(shapes.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
-        pools = build_required_fields_schema([_BESIDE_A_FILE[1]])
+        pools = all_required([_BESIDE_A_FILE[1]])
         of_a_study = {
             "properties": dict.fromkeys(("trialJobSpec", "trial_job_spec"), pools),
-            **build_required_fields_schema(["studySpec"]),
+            **all_required(["studySpec"]),
         }
         below = {"jobSpec": pools, "trialJobSpec": pools, "trainingTaskInputs": {"anyOf": [pools, of_a_study]}}
         spelled += [
@@ -138,44 +138,40 @@ class SchemaBuilder:
         ]
         return {**schema, "if": {"not": {"required": ["spec"]}}, "then": {"allOf": spelled}}
 
-    def build_declarations_file_property_schemas(self) -> dict[str, Schema]:
+    def declarations(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
-        jobs = {
-            kind.collection: _build_map_or_reference_schema(self.build_job_schema(message))
-            for kind, message in messages.items()
-        }
-        keys: dict[str, Schema] = self.build_typed_dict_schema(shapes.Declarations)["properties"]
+        jobs = {kind.collection: _map(self.of_job(message)) for kind, message in messages.items()}
+        keys: dict[str, Schema] = self.of_message(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
-def _build_map_or_reference_schema(value_schema: Schema) -> Schema:
+def _map(value_schema: Schema) -> Schema:
     return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": value_schema}
 
 
-def build_required_fields_schema(names: list[str]) -> Schema:
+def all_required(names: list[str]) -> Schema:
     """Return a rule for each field that is required, in one spelling or the other."""
     rules = [{"anyOf": [{"required": [one]} for one in dict.fromkeys((name, to_snake(name)))]} for name in names]
     return {"allOf": rules} if rules else {}
 
 
-def iterate_message_names_and_field_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
+def _api_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the first sentence on each field of the API's messages, by message."""
     for name, schema in document["schemas"].items():
         texts = {field: one.get("description", "") for field, one in schema.get("properties", {}).items()}
         sentences = {
-            field: re.split(r"(?<=[^.][.])\s", _remove_required_or_optional_prefix(text), maxsplit=1)[0]
-            for field, text in texts.items()
+            field: re.split(r"(?<=[^.][.])\s", _without_prefix(text), maxsplit=1)[0] for field, text in texts.items()
         }
-        yield name.removeprefix(SCHEMA_ID_PREFIX), {field: text for field, text in sentences.items() if text}
+        yield name.removeprefix(discovery.SCHEMA_ID_PREFIX), {field: text for field, text in sentences.items() if text}
 
 
-def _remove_required_or_optional_prefix(description: str) -> str:
+def _without_prefix(description: str) -> str:
     """Return the description of a field without `Required.` and the like before it."""
     return re.sub(r"^((Required|Optional|Immutable)\.\s*)+", "", description)
 
 
-def iterate_shape_names_and_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _shape_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of declarations and stack files, by shape."""
     inherited = shapes.Declarations.__annotations__.keys()
     types_by_name = {**vars(shapes), **vars(shapes)}
@@ -192,18 +188,18 @@ def iterate_shape_names_and_key_descriptions(markdown: str) -> Iterator[tuple[st
 
 def build_schemas() -> dict[str, Schema]:
     """Return the two schemas, by the names of their files."""
-    descriptions = dict(iterate_message_names_and_field_descriptions(load_installed_discovery_document()))
-    descriptions |= dict(iterate_shape_names_and_key_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    descriptions = dict(_api_descriptions(discovery.load()))
+    descriptions |= dict(_shape_descriptions((ROOT / "docs" / "configuration.md").read_text()))
     descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
     descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
     return {
-        "declarations.schema.json": _build_declarations_schema(SchemaBuilder(descriptions)),
-        "stack.schema.json": _build_stack_schema(SchemaBuilder(descriptions)),
+        "declarations.schema.json": _declarations_schema(Builder(descriptions)),
+        "stack.schema.json": _stack_schema(Builder(descriptions)),
     }
 
 
-def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
-    properties = builder.build_declarations_file_property_schemas()
+def _declarations_schema(builder: Builder) -> Schema:
+    properties = builder.declarations()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Images and jobs of vertex-training",
@@ -215,10 +211,10 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
     }
 
 
-def _build_stack_schema(builder: SchemaBuilder) -> Schema:
+def _stack_schema(builder: Builder) -> Schema:
     keys = {
-        **builder.build_typed_dict_schema(shapes.Stack)["properties"],
-        **builder.build_declarations_file_property_schemas(),
+        **builder.of_message(shapes.Stack)["properties"],
+        **builder.declarations(),
     }
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
@@ -243,7 +239,7 @@ def main() -> int:
         schemas = build_schemas().items()
         return {FOLDER / name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in schemas}
 
-    return run_generator_command("tools.generate_editor_schemas", __doc__, render_files)
+    return discovery.run("tools.schemas", __doc__, render_files)
 
 
 if __name__ == "__main__":
