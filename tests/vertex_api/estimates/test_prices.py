@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from vertex_api.estimates.prices import ZERO, Money, KINDS, bundled_prices, is_old, price_names
+from vertex_api.estimates.prices import KINDS, ZERO, Money, bundled_prices, is_old, price_names
 
 
 def test_every_price_has_a_date_and_a_source() -> None:
