@@ -224,51 +224,6 @@ def modified_ns(member: tarfile.TarInfo) -> int:
     return int(match[1]) * 10**9 + int(match[2])
 
 
-class _Decompressed(io.RawIOBase):
-    """The content of a file that is compressed by gzip, once: a bomb of gzip members without content has no end."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._gzip = file, zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader calls it with
-        while not self._gzip.eof:
-            compressed = self._gzip.unconsumed_tail or self._file.read(_CHUNK_BYTES)
-            if not compressed:
-                raise EOFError("it ends too early")
-            if data := self._gzip.decompress(compressed, len(buffer)):
-                buffer[: len(data)] = data
-                return len(data)
-        if self._gzip.unused_data or self._file.read(1):
-            raise tarfile.ReadError("something follows its end")
-        return 0
-
-
-class _Content(io.RawIOBase):
-    """The bytes of one member, and nothing behind them."""
-
-    def __init__(self, stream: IO[bytes], size: int) -> None:
-        self._stream, self._left = stream, size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(min(len(buffer), self._left))
-        if not data and self._left and len(buffer):
-            raise EOFError("it ends too early")
-        buffer[: len(data)] = data
-        self._left -= len(data)
-        return len(data)
-
-    def skip(self) -> None:
-        """Read what nobody has read."""
-        while self.read(_CHUNK_BYTES):
-            pass
-
-
 def _members(stream: IO[bytes], archive_name: str) -> Iterator[Member]:
     while (header := _read_exactly(stream, _BLOCK)).strip(b"\0"):
         fields: dict[str, str] = {}
@@ -356,22 +311,72 @@ class Progress:
 
     def wrap(self, file: IO[bytes]) -> IO[bytes]:
         """Return a file to be read in place of another one, which counts and reports what is read."""
-        return io.BufferedReader(_CountedFile(file, self._add), _BUFFER_BYTES)
+        return io.BufferedReader(_Counted(file, self._add), _BUFFER_BYTES)
 
     def _add(self, size: int) -> None:
         self._done += size
         self._report(self._action, self._done, self._total)
 
 
-class _CountedFile(io.RawIOBase):
-    def __init__(self, file: IO[bytes], count: Callable[[int], None]) -> None:
-        self._file, self._count = file, count
+class _Stream(io.RawIOBase):
+    """A file whose subclasses say what its next bytes are: at most `size`, none at the end."""
+
+    def next_bytes(self, size: int) -> bytes:
+        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader calls it with
-        data = self._file.read(len(buffer))
+        data = self.next_bytes(len(buffer))
         buffer[: len(data)] = data
-        self._count(len(data))
         return len(data)
+
+
+class _Decompressed(_Stream):
+    """The content of a file that is compressed by gzip, once: a bomb of gzip members without content has no end."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._gzip = file, zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+    def next_bytes(self, size: int) -> bytes:
+        while not self._gzip.eof:
+            compressed = self._gzip.unconsumed_tail or self._file.read(_CHUNK_BYTES)
+            if not compressed:
+                raise EOFError("it ends too early")
+            if data := self._gzip.decompress(compressed, size):
+                return data
+        if self._gzip.unused_data or self._file.read(1):
+            raise tarfile.ReadError("something follows its end")
+        return b""
+
+
+class _Content(_Stream):
+    """The bytes of one member, and nothing behind them."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def next_bytes(self, size: int) -> bytes:
+        data = self._stream.read(min(size, self._left))
+        if not data and self._left and size:
+            raise EOFError("it ends too early")
+        self._left -= len(data)
+        return data
+
+    def skip(self) -> None:
+        """Read what nobody has read."""
+        while self.read(_CHUNK_BYTES):
+            pass
+
+
+class _Counted(_Stream):
+    """Another file, of which each read is counted."""
+
+    def __init__(self, file: IO[bytes], count: Callable[[int], None]) -> None:
+        self._file, self._count = file, count
+
+    def next_bytes(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self._count(len(data))
+        return data
