@@ -66,7 +66,6 @@ LAYERS = {
             "snapshots",
         ),
         ("api", "page"),
-        ("app",),
         ("server",),
         ("cli",),
         ("__main__", "testing"),
@@ -76,7 +75,7 @@ LAYERS = {
 
 `""` is the room's `__init__`.
 """
-MAX_FLOORS = {"components": 8, "vertex_api": 8, "vertex_emulator": 10}
+MAX_FLOORS = {"components": 8, "vertex_api": 8, "vertex_emulator": 9}
 
 
 @functools.cache

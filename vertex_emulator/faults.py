@@ -29,13 +29,24 @@ _DEFAULTS_BY_KIND: Mapping[str, dict[str, Any]] = {"second-start": {"after": 70.
 """Defaults that differ from those of all kinds: the first is a capture's (docs/fidelity.md), the second is inferred."""
 _HIT_BY_KIND = {"unavailable": "request", "slow": "request"}
 MAX_PENDING_FAULTS = 100
-_MAX_TIMES = 1000
 _MAX_TEXTS = {"name": 256, "message": 10_000, "replica": 32, "machine_type": 128}
 """The most characters of a text. The work of `fnmatch` on a pattern grows with the square of its length."""
 DEFAULT_DEBUG_PORT = 5678
 """The port of debugpy's documentation, which editors propose."""
 _TASK = re.compile(r"workerpool[0-9]-[0-9]+")
-_CODES = range(1, 17)  # google.rpc.Code without OK
+_SECONDS = (0, 10**9 - 1, "a number of seconds, 0 or more")
+_RANGES = {
+    "count": (1, 1000, ""),
+    "times": (1, 1000, ""),
+    "after": _SECONDS,
+    "run_for": _SECONDS,
+    "port": (1, (1 << 16) - 1, ""),
+    "per_minute": (1, 10**6, ""),
+    "seconds": (0, 600, ""),
+    "code": (1, 16, "a google.rpc.Code, from 1 to 16"),  # without OK
+    "exit_code": (1, 255, ""),
+}
+"""The least and the most value of a number, and how they are told."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +110,6 @@ class InjectedFault:
             text = getattr(self, field)
             if text is not None and len(text) > most:
                 raise InvalidFault(f"{field} has {len(text)} characters; it must have {most} at most")
-        for field, value in (("count", self.count), ("times", self.times)):
-            if not 1 <= value <= _MAX_TIMES:
-                raise InvalidFault(f"{field} is {value}; it must be from 1 to {_MAX_TIMES}")
-        for field, seconds in (("after", self.after), ("run_for", self.run_for)):
-            if seconds is not None and not 0 <= seconds < 10**9:
-                raise InvalidFault(f"{field} is {seconds}; it must be a number of seconds, 0 or more")
         if self.replica is not None and not _TASK.fullmatch(self.replica):
             raise InvalidFault(f"replica is {self.replica}; it must be a task such as workerpool1-0")
         if self.kind != "fail" and (self.code is not None or self.message is not None or self.exit_code is not None):
@@ -117,18 +122,12 @@ class InjectedFault:
                 raise InvalidFault(f"kind {self.kind} {f'needs {field}' if value is None else f'has no {field}'}")
         if self.kind != "debug" and (self.wait or self.port is not None):
             raise InvalidFault(f"wait and port belong to kind debug, not to {self.kind}")
-        if self.port is not None and not 0 < self.port < 1 << 16:
-            raise InvalidFault(f"port is {self.port}; it must be from 1 to 65535")
-        if self.per_minute is not None and not 1 <= self.per_minute <= 10**6:
-            raise InvalidFault(f"per_minute is {self.per_minute}; it must be from 1 to {10**6}")
-        if self.seconds is not None and not 0 <= self.seconds <= 600:
-            raise InvalidFault(f"seconds is {self.seconds}; it must be from 0 to 600")
         if self.kind in ("rate", "unavailable", "slow") and self.name != "*":
             raise InvalidFault(f"kind {self.kind} hits requests of any job and has no name")
-        if self.code is not None and self.code not in _CODES:
-            raise InvalidFault(f"code is {self.code}; it must be a google.rpc.Code, from 1 to 16")
-        if self.exit_code is not None and not 1 <= self.exit_code <= 255:
-            raise InvalidFault(f"exit_code is {self.exit_code}; it must be from 1 to 255")
+        for field, (least, most, what) in _RANGES.items():
+            value = getattr(self, field)
+            if value is not None and not least <= value <= most:
+                raise InvalidFault(f"{field} is {value}; it must be {what or f'from {least} to {most}'}")
 
     def matches(self, display_name: str) -> bool:
         """Return whether the fault hits a job of that display name."""

@@ -21,18 +21,46 @@ class Filter:
 
     def matches(self, text: Callable[[str], str | None]) -> bool:
         """Return whether a resource matches; `text` returns the text of a field path, None if it is absent."""
+        match self:
+            case And(terms):
+                return all(term.matches(text) for term in terms)
+            case Or(terms):
+                return any(term.matches(text) for term in terms)
+            case Not(term):
+                return not term.matches(text)
+            case Comparison(field, operator, value):
+                return _holds(text(field), operator, value)
         raise NotImplementedError
 
     def comparisons(self) -> "Iterator[Comparison]":
         """Yield every comparison, from left to right."""
-        raise NotImplementedError
+        match self:
+            case And(terms) | Or(terms):
+                for term in terms:
+                    yield from term.comparisons()
+            case Not(term):
+                yield from term.comparisons()
+            case Comparison():
+                yield self
 
     def replace(self, change: "Callable[[Comparison], Comparison]") -> "Filter":
         """Return the filter with each comparison replaced by what `change` returns for it."""
+        match self:
+            case And(terms) | Or(terms):
+                return type(self)(tuple(term.replace(change) for term in terms))
+            case Not(term):
+                return Not(term.replace(change))
+            case Comparison():
+                return change(self)
         raise NotImplementedError
 
-    def required(self, _field: str) -> str | None:
+    def required(self, field: str) -> str | None:
         """Return the value that a field must equal for anything to match, None if the filter does not demand one."""
+        match self:
+            case And(terms):
+                return next((value for term in terms if (value := term.required(field)) is not None), None)
+            case Comparison(compared, "=", value) if compared == field:
+                return value
         return None
 
 
@@ -44,22 +72,6 @@ class Comparison(Filter):
     operator: str
     value: str
 
-    def matches(self, text: Callable[[str], str | None]) -> bool:
-        """Return whether a resource matches."""
-        return _holds(text(self.field), self.operator, self.value)
-
-    def comparisons(self) -> "Iterator[Comparison]":
-        """Yield the comparison itself."""
-        yield self
-
-    def replace(self, change: "Callable[[Comparison], Comparison]") -> Filter:
-        """Return what `change` returns for it."""
-        return change(self)
-
-    def required(self, field: str) -> str | None:
-        """Return the value of an equation with the field."""
-        return self.value if (self.field, self.operator) == (field, "=") else None
-
 
 @dataclass(frozen=True)
 class Not(Filter):
@@ -67,51 +79,19 @@ class Not(Filter):
 
     term: Filter
 
-    def matches(self, text: Callable[[str], str | None]) -> bool:
-        """Return whether the term does not match."""
-        return not self.term.matches(text)
 
-    def comparisons(self) -> Iterator[Comparison]:
-        """Yield those of the term."""
-        return self.term.comparisons()
+@dataclass(frozen=True)
+class And(Filter):
+    """Terms that must all match; without terms, everything matches."""
 
-    def replace(self, change: Callable[[Comparison], Comparison]) -> Filter:
-        """Return the negation of the changed term."""
-        return Not(self.term.replace(change))
+    terms: tuple[Filter, ...]
 
 
 @dataclass(frozen=True)
-class _Terms(Filter):
-    terms: tuple[Filter, ...]
-
-    def comparisons(self) -> Iterator[Comparison]:
-        """Yield those of all terms."""
-        for term in self.terms:
-            yield from term.comparisons()
-
-    def replace(self, change: Callable[[Comparison], Comparison]) -> Filter:
-        """Return the same of the changed terms."""
-        return type(self)(tuple(term.replace(change) for term in self.terms))
-
-
-class And(_Terms):
-    """Terms that must all match; without terms, everything matches."""
-
-    def matches(self, text: Callable[[str], str | None]) -> bool:
-        """Return whether all terms match."""
-        return all(term.matches(text) for term in self.terms)
-
-    def required(self, field: str) -> str | None:
-        """Return the value that the first term demands which demands one."""
-        return next((value for term in self.terms if (value := term.required(field)) is not None), None)
-
-
-class Or(_Terms):
+class Or(Filter):
     """Terms of which at least one must match."""
 
-    def matches(self, text: Callable[[str], str | None]) -> bool:
-        """Return whether a term matches."""
-        return any(term.matches(text) for term in self.terms)
+    terms: tuple[Filter, ...]
 
 
 def _holds(actual: str | None, operator: str, expected: str) -> bool:

@@ -1,4 +1,4 @@
-"""The serving process: data folder, lock, database, port, scheduler, and an orderly end."""
+"""The serving process: its data folder, lock, database and port, the ASGI application, and an orderly end."""
 
 import asyncio
 import contextlib
@@ -12,30 +12,41 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from vertex_api import __version__
-from vertex_emulator.app import App
+from vertex_emulator.api.routes import Api, unimplemented, unserved
 from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock
-from vertex_emulator.database import Database
+from vertex_emulator.database import Database, connection
 from vertex_emulator.debugging import DebugPorts
-from vertex_emulator.errors import StartError
+from vertex_emulator.errors import ApiError, EmulatorError, StartError
+from vertex_emulator.gcs import messages as gcs_messages
+from vertex_emulator.gcs import routes as gcs_routes
 from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener, can_identify_users
-from vertex_emulator.http.security import Access, ensure_token, is_loopback
+from vertex_emulator.http.responses import error_response
+from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_token, is_loopback
+from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 from vertex_emulator.secrets import SecretServer, SecretValues
+from vertex_emulator.times import format_time, now_ns
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0
 _log = logging.getLogger("vertex_emulator")
+_http_log = logging.getLogger("vertex_emulator.http")
 
 
 def serve(
@@ -105,8 +116,7 @@ def _run(
         debug_ports.open,
         debug_ports.close,
     )
-    allowed_host = host if allow_remote else None
-    app = App(database, executor, data, capacity, scheduler.wake, Access(token), endpoint.url, allowed_host)
+    api = Api(database, executor, data, capacity, scheduler.wake, endpoint.url)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -116,7 +126,7 @@ def _run(
             debug_ports.resume()
             endpoint.write(data.endpoint)
             scheduler.start()
-            app.schedule_loop.start()
+            api.schedule_loop.start()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
             if allow_remote:
                 _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", data.token)
@@ -129,7 +139,7 @@ def _run(
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        app.asgi(),
+        _App(api, Access(token), host if allow_remote else None).asgi(),
         http=IdentifiedConnection,
         ws="none",
         lifespan="off",
@@ -145,7 +155,7 @@ def _run(
     with _stopping_on_signals(server):
         server.run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
-    app.schedule_loop.stop(_STOP_SECONDS)
+    api.schedule_loop.stop(_STOP_SECONDS)
     scheduler.stop(_STOP_SECONDS)
     _remove_firewall_rules(executor)
     _log.info("stopped; containers keep running, and the next start finds them")
@@ -241,3 +251,65 @@ def _emulator_id(database: Database) -> str:
             emulator_id = token_hex(6)
             transaction.settings.set("emulator", emulator_id)
     return emulator_id
+
+
+@dataclass(frozen=True)
+class _App:
+    """The ASGI application: the API, the page, Cloud Storage and health checks, with one form of errors.
+
+    Requests may name `allowed_host` as their host, besides loopback names.
+    """
+
+    api: Api
+    access: Access
+    allowed_host: str | None
+
+    def asgi(self) -> SecurityMiddleware:
+        """Return the ASGI application."""
+        data = self.api.data
+        routes = [
+            *self.api.routes(),
+            *Page(self.api.database, self.api.executor, data).routes(),
+            Route("/healthz", self._health),
+            Route("/readyz", self._readiness),
+            *gcs_routes.build(data.buckets, data.uploads, data.object_metadata),
+        ]
+        handlers: Mapping[Any, Any] = {
+            ApiError: lambda _, error: error_response(error),
+            404: lambda request, _: error_response(
+                gcs_messages.xml_upload_error(request) or unserved(request.method, request.url.path)
+            ),
+            405: lambda request, _: error_response(unimplemented(request.method, request.url.path)),
+            sqlite3.Error: _database_error,
+            **gcs_messages.ERROR_HANDLERS,
+            Exception: _internal_error,
+        }
+        application = Starlette(routes=routes, exception_handlers=handlers)
+        return SecurityMiddleware(application, __version__, self.access, self.allowed_host)
+
+    async def _health(self, _request: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    def _readiness(self, _request: Request) -> Response:
+        try:
+            with self.api.database.write() as transaction:
+                transaction.settings.set("ready", format_time(now_ns()))
+            self.api.executor.ping()
+        except (sqlite3.Error, EmulatorError) as error:
+            reason = connection.describe(error) if isinstance(error, sqlite3.Error) else str(error)
+            return JSONResponse({"status": "unavailable", "reason": reason}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+
+def _database_error(request: Request, error: sqlite3.Error) -> Response:
+    _http_log.error("%s %a: %s", request.method, request.url.path, error)
+    message = f"{connection.describe(error)}. Nothing was changed."
+    if connection.is_disk_full(error):
+        return error_response(ApiError("RESOURCE_EXHAUSTED", message, http=507))
+    return error_response(ApiError("UNAVAILABLE", message))
+
+
+def _internal_error(request: Request, error: Exception) -> Response:
+    _http_log.error("%s %a", request.method, request.url.path, exc_info=error)
+    message = f"Internal error in the emulator: {type(error).__name__}; see its log for details."
+    return error_response(ApiError("INTERNAL", message))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from inspect import signature
 from typing import Any
@@ -15,57 +15,72 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.names import KINDS
-from vertex_emulator.api import lists, operations
+from vertex_emulator.api import lists
 from vertex_emulator.api.emulator import EmulatorService
 from vertex_emulator.api.faults import Handler, RequestFaults
 from vertex_emulator.api.jobs import JobService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.api.logging import LogService
 from vertex_emulator.api.models import ModelService
+from vertex_emulator.api.operations import PARAMETERS as OPERATION_PARAMETERS
 from vertex_emulator.api.operations import OperationService
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
 from vertex_emulator.http.connection import ABORT
 from vertex_emulator.http.requests import read_json, read_query, run_in_thread
 from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
+from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resources import with_api_version
+from vertex_emulator.schedules.loop import ScheduleLoop
 from vertex_emulator.schedules.service import ScheduleService
 from vertex_emulator.secrets import SecretValues
 
+_LOCATION = "/{location:location}"
+
 
 @dataclass(frozen=True)
-class Services:
-    """What serves the methods."""
+class Api:
+    """The API on one data folder: its routes, and the loop of schedules, which the server starts.
 
-    jobs: JobService
-    models: ModelService
-    operations: OperationService
-    logs: LogService
-    secrets: SecretValues
-    schedules: ScheduleService
-    emulator: EmulatorService
-    faults: RequestFaults
+    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed; `page_url` is where
+    browsers find the emulator.
+    """
+
+    database: Database
+    executor: Executor
+    data: DataFolder
+    capacity: int
+    wake: Callable[[str], None]
+    page_url: str
+
+    @cached_property
+    def jobs(self) -> JobService:
+        """The methods on jobs, which clients and schedules call."""
+        return JobService(self.database, self.data.buckets, self.capacity, self.executor, self.wake, self.page_url)
+
+    @cached_property
+    def schedule_loop(self) -> ScheduleLoop:
+        """The loop of schedules."""
+        return ScheduleLoop(self.database, self.jobs)
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes. The parameters of a path are arguments of its handler; see `_route` for the others."""
-        training = self._training()
-        return [
-            Mount("/v1", routes=training),
-            Mount("/v1beta1", routes=training),
-            _route("POST", "/v2/entries:list", self.logs.list_entries, query=None),
-            *self._own(),
-        ]
+        faults = RequestFaults(self.database)
+        jobs, models, operations = self.jobs, ModelService(self.database, self.data), OperationService(self.database)
+        secrets, logs = SecretValues(self.data.secrets), LogService(self.database, self.executor, self.data)
+        schedules = ScheduleService(self.database, jobs, self.schedule_loop.wake)
+        emulator = EmulatorService(self.database, self.executor, self.data, self.capacity, faults, self.wake)
 
-    def _training(self) -> list[BaseRoute]:
-        jobs, models, faulty = self.jobs, self.models, self.faults.wrap
-        some_jobs, some_models = "/{location:location}/{kind:kind}", "/{location:location}/models"
-        job, model, operation = f"{some_jobs}/{{job_id:id}}", f"{some_models}/{{model:id}}", "/{name:operation}"
+        some_jobs, some_models, operation = f"{_LOCATION}/{{kind:kind}}", f"{_LOCATION}/models", "/{name:operation}"
+        job, model = f"{some_jobs}/{{job_id:id}}", f"{some_models}/{{model:id}}"
         secret = "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access"
-        return [
-            _route("GET", some_jobs, faulty(jobs.list), lists.PARAMETERS),
-            _route("POST", some_jobs, faulty(jobs.create, "create")),
-            _route("GET", job, faulty(jobs.get)),
-            _route("DELETE", job, faulty(jobs.delete, "delete")),
-            _route("POST", f"{job}:cancel", faulty(jobs.cancel)),
+        training = [
+            _route("GET", some_jobs, faults.wrap(jobs.list), lists.PARAMETERS),
+            _route("POST", some_jobs, faults.wrap(jobs.create, "create")),
+            _route("GET", job, faults.wrap(jobs.get)),
+            _route("DELETE", job, faults.wrap(jobs.delete, "delete")),
+            _route("POST", f"{job}:cancel", faults.wrap(jobs.cancel)),
             _route("GET", some_models, models.list, lists.ORDERED_PARAMETERS),
             _route("POST", f"{some_models}:upload", models.upload),
             _route("POST", f"{some_models}:copy", models.copy),
@@ -76,42 +91,38 @@ class Services:
             _route("POST", f"{model}:export", models.export),
             _route("DELETE", f"{model}:deleteVersion", models.delete_version),
             _route("GET", f"{model}:listVersions", models.list_versions, lists.ORDERED_PARAMETERS),
-            _route("GET", "/{parent:parent}/operations", self.operations.list, operations.PARAMETERS),
-            _route("GET", operation, self.operations.get),
-            _route("DELETE", operation, self.operations.delete),
-            _route("POST", f"{operation}:cancel", self.operations.cancel),
-            _route("POST", f"{operation}:wait", self.operations.get, {"timeout"}),
-            _route("GET", secret, self.secrets.access),
+            _route("GET", "/{parent:parent}/operations", operations.list, OPERATION_PARAMETERS),
+            _route("GET", operation, operations.get),
+            _route("DELETE", operation, operations.delete),
+            _route("POST", f"{operation}:cancel", operations.cancel),
+            _route("POST", f"{operation}:wait", operations.get, {"timeout"}),
+            _route("GET", secret, secrets.access),
             Route("/{path:path}", _refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ]
-
-    def _own(self) -> list[BaseRoute]:
-        emulator, schedules = self.emulator, self.schedules
-        some = "/{location:location}/schedules"
-        one = f"{some}/{{schedule:id}}"
-        handlers: dict[str, Handler] = {
-            "GET /status": emulator.status,
-            "POST /stop": emulator.stop,
-            "POST /prune": emulator.prune,
-            "POST /faults": emulator.inject,
-            "DELETE /faults": emulator.clear_faults,
-            "GET /jobs/{job_id}": emulator.job,
-            "GET /jobs/{job_id}/replicas": emulator.replicas,
-            "GET /jobs/{job_id}/log_folders": emulator.log_folders,
-            "GET /schedules": schedules.list,
-            f"GET {some}": schedules.list,
-            f"GET {one}": schedules.get,
-            f"PUT {one}": schedules.put,
-            f"DELETE {one}": schedules.delete,
-            f"POST {one}:fire": schedules.fire,
-            f"POST {one}:pause": schedules.pause,
-            f"POST {one}:resume": schedules.resume,
-            "PUT /clock": schedules.set_clock,
-            "DELETE /clock": schedules.unset_clock,
-        }
+        own, some_schedules = "/vertex_emulator", f"/vertex_emulator{_LOCATION}/schedules"
+        schedule, clock = f"{some_schedules}/{{schedule:id}}", "/vertex_emulator/clock"
         return [
-            _route(method, f"/vertex_emulator{path}", handler, query=None)
-            for (method, path), handler in ((key.split(" "), handler) for key, handler in handlers.items())
+            Mount("/v1", routes=training),
+            Mount("/v1beta1", routes=training),
+            _route("POST", "/v2/entries:list", logs.list_entries, query=None),
+            _route("GET", f"{own}/status", emulator.status, query=None),
+            _route("POST", f"{own}/stop", emulator.stop, query=None),
+            _route("POST", f"{own}/prune", emulator.prune, query=None),
+            _route("POST", f"{own}/faults", emulator.inject, query=None),
+            _route("DELETE", f"{own}/faults", emulator.clear_faults, query=None),
+            _route("GET", f"{own}/jobs/{{job_id}}", emulator.job, query=None),
+            _route("GET", f"{own}/jobs/{{job_id}}/replicas", emulator.replicas, query=None),
+            _route("GET", f"{own}/jobs/{{job_id}}/log_folders", emulator.log_folders, query=None),
+            _route("GET", f"{own}/schedules", schedules.list, query=None),
+            _route("GET", some_schedules, schedules.list, query=None),
+            _route("GET", schedule, schedules.get, query=None),
+            _route("PUT", schedule, schedules.put, query=None),
+            _route("DELETE", schedule, schedules.delete, query=None),
+            _route("POST", f"{schedule}:fire", schedules.fire, query=None),
+            _route("POST", f"{schedule}:pause", schedules.pause, query=None),
+            _route("POST", f"{schedule}:resume", schedules.resume, query=None),
+            _route("PUT", clock, schedules.set_clock, query=None),
+            _route("DELETE", clock, schedules.unset_clock, query=None),
         ]
 
 
