@@ -2,7 +2,7 @@
 PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11) or print(sys.executable))' 2>/dev/null && break; done)
 SETUP = $(if $(PYTHON),,$(error Python 3.11 or later is needed, and none of python3, python3.11 ... python3.14 \
-	on PATH is that. Install one (python.org/downloads, or `apt-get install python3`), then try again))$(PYTHON) -m tools.setup
+	on PATH is that. Install one (python.org/downloads, or `apt-get install python3`), then try again))'$(subst ','\'',$(PYTHON))' -m tools.setup
 # Runs the rest of a recipe's line in the environment that `make env` prints.
 IN_ENV = exports=$$($(SETUP) env) && eval "$$exports" &&
 # The stack `local` is encrypted with the empty passphrase, as its file says, on every state backend.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import oldest_and_newest_pulumi_sdk, programs_for_tests
+from tools.setup import oldest_and_newest_pulumi_sdk, programs_for_tests, python_environment
 from tools.setup.checkout_folders import CHECKOUT
 
 STAMP_SCRIPT = """
@@ -32,6 +32,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     bin_folder = copy / ".venv/bin"
     bin_folder.mkdir(parents=True)
     (bin_folder / "python").touch()
+    (copy / ".venv/lib/python3/site-packages").mkdir(parents=True)
     subprocess.run([sys.executable, "-c", STAMP_SCRIPT], cwd=copy, check=True)
     asked = tmp_path / "asked"
     note = f'echo "${{0##*/}} $*" >> "{asked}"'
@@ -41,12 +42,13 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
         "pulumi-language-python": "",
         "docker": '[ "$1" = image ] && echo null || echo 28.2.2',
         **dict.fromkeys((*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS), ""),
-        "python3": f'exec {sys.executable} "$@"',
     }
     for version in oldest_and_newest_pulumi_sdk.SHA256_BY_VERSION:
         (tmp_path / "cache" / "vertex-training" / f"pulumi-sdk-{version}").mkdir(parents=True)
-    programs = tmp_path / "bin"
+    # Nor may make split the interpreter's path, which is in the checkout once the environment is set.
+    programs = tmp_path / "it's in a $HOME"
     programs.mkdir()
+    (programs / "python3").symlink_to(python_environment.get_base_python())
     for name, script in scripts.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
@@ -110,8 +112,8 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
 
 def test_a_failed_setup_makes_shell_code_fail(make: Callable, tmp_path: Path) -> None:
     for program in ("pulumi", "pulumi-language-python", "go"):
-        (tmp_path / "bin" / program).unlink()
-    result = make("-s", "env", PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+        (tmp_path / "it's in a $HOME" / program).unlink()
+    result = make("-s", "env")
     assert "Install Pulumi" in result.stderr
     assert subprocess.run(["/bin/sh", "-c", result.stdout]).returncode != 0
 
@@ -134,5 +136,5 @@ def test_an_old_python_is_reported(make: Callable, tmp_path: Path) -> None:
         assert result.returncode != 0
         assert "Python 3.11 or later is needed" in result.stderr
         old = "import sys; sys.version_info = (3, 10); exec(sys.argv[2])"
-        (empty / "python3").write_text(f"#!/bin/sh\nexec {sys.executable} -c '{old}' \"$@\"\n")
+        (empty / "python3").write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{old}' \"$@\"\n")
         (empty / "python3").chmod(0o755)

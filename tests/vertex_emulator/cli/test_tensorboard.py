@@ -20,7 +20,9 @@ from vertex_emulator.cli import tensorboard
 
 # Listens where it is told to, writes its arguments and the runs of its log folder to $CALLS, and waits for a signal.
 # With $LOADS, it does not get so far, as TensorBoard in its first seconds.
-DOUBLE = f"""#!{sys.executable}
+DOUBLE = f"""#!/bin/sh
+'''exec' "{sys.executable}" "$0" "$@"
+' '''
 import json, os, pathlib, signal, socket, sys
 if "LOADS" in os.environ:
     print("loads", flush=True)
