@@ -88,3 +88,18 @@ def test_links_may_climb_to_their_bucket(target: str) -> None:
 )
 def test_links_may_not_leave_their_bucket(target: str) -> None:
     assert not stays_in_bucket("a/b/link", target)
+
+
+def test_progress_grows_up_to_all(tmp_path: Path) -> None:
+    bucket = DataFolder.open(tmp_path / "data").buckets / "models"
+    bucket.mkdir()
+    (bucket / "weights").write_bytes(bytes(5 << 20))
+    (bucket / "empty").mkdir()
+    reports: list[tuple[str, int, int]] = []
+    list(export(tmp_path / "data", tmp_path / "x.tar.gz", True, lambda *report: reports.append(report)))
+    restore(tmp_path / "other", tmp_path / "x.tar.gz", None, lambda *report: reports.append(report))
+    for action in ("writing the archive", "unpacking the archive"):
+        shares = [done / total for text, done, total in reports if text == action]
+        assert shares == sorted(shares) and shares[-1] == 1
+        assert any(0.4 < share < 0.6 for share in shares)
+    assert ("listing buckets", 3, 0) in reports

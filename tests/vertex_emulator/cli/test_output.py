@@ -1,18 +1,12 @@
-"""How far an export and an import are, for whoever waits at a terminal."""
+"""The line that says how far an export or an import is, for whoever waits at a terminal."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from vertex_emulator.cli import output
 from vertex_emulator.cli.output import ProgressLine
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.snapshots.export import export
-from vertex_emulator.snapshots.restore import restore
-
-SIZE = 5 << 20
 
 
 @pytest.fixture
@@ -26,21 +20,6 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ProgressLine]:
 
     shown.now = 100.0
     return shown
-
-
-def test_progress_grows_up_to_all(tmp_path: Path) -> None:
-    bucket = DataFolder.open(tmp_path / "data").buckets / "models"
-    bucket.mkdir()
-    (bucket / "weights").write_bytes(bytes(SIZE))
-    (bucket / "empty").mkdir()
-    reports: list[tuple[str, int, int]] = []
-    list(export(tmp_path / "data", tmp_path / "x.tar.gz", True, lambda *report: reports.append(report)))
-    restore(tmp_path / "other", tmp_path / "x.tar.gz", None, lambda *report: reports.append(report))
-    for action in ("writing the archive", "unpacking the archive"):
-        shares = [done / total for text, done, total in reports if text == action]
-        assert shares == sorted(shares) and shares[-1] == 1
-        assert any(0.4 < share < 0.6 for share in shares)
-    assert ("listing buckets", 3, 0) in reports
 
 
 def test_the_line_appears_and_goes(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
