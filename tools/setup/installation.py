@@ -27,7 +27,7 @@ def describe_if_ready() -> str | None:
     """Describe the links and commands; return `None` if one is missing or belongs to another checkout."""
     texts = scripts()
     try:
-        is_current = all(link.resolve(strict=True) == target for link, target in links().items()) and all(
+        is_current = all(link.resolve(strict=True) == target.resolve() for link, target in links().items()) and all(
             (VENV / "bin" / name).read_text() == text for name, text in texts.items()
         )
     except OSError:
