@@ -39,7 +39,7 @@ LAYERS = {
         ("client", "cron", "validation"),
         ("pipelines",),
         ("job",),
-        ("estimates",),
+        ("estimates", "mistakes"),
     ),
     "vertex_emulator": (
         (

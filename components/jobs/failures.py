@@ -135,7 +135,7 @@ def capacity_advice(job: JobJson) -> Iterator[str]:
     from vertex_api.estimates.availability import alternatives
 
     yield "  what may help (each of these replaces the job):"
-    for line in alternatives(_spec(job).job_spec, ResourceName.parse(job["name"]).region):
+    for line in alternatives(_spec(job), ResourceName.parse(job["name"]).region):
         yield f"    - {line}"
 
 

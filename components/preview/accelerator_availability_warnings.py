@@ -11,7 +11,6 @@ from vertex_api.estimates.availability import (
     REGIONS,
     accelerator_regions,
     missing_accelerators,
-    missing_in_pools,
 )
 from vertex_api.names import closest_name
 
@@ -40,8 +39,8 @@ def render_availability_warning_lines(
         near = closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
-    unavailable = {job.name: missing_accelerators(job.required_valid_spec, region) for job in jobs}
-    unavailable[gcp_stack_rules.PERSISTENT_RESOURCE] = missing_in_pools(resource_pools, region)
+    unavailable = {job.name: missing_accelerators(job.required_valid_spec.pools, region) for job in jobs}
+    unavailable[gcp_stack_rules.PERSISTENT_RESOURCE] = missing_accelerators(resource_pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]

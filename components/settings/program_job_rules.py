@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from vertex_api.job import Job
+from vertex_api.mistakes import region_mismatches
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.mistakes import region_mismatches
 
 from ..errors import Problem
 from ..runtime.program_job_validation import JobKey, format_kind_and_name
@@ -26,7 +26,7 @@ class ProgramJobRules:
         """Find what a job breaks: the guardrails, and on the target gcp its region and the folders of the bucket."""
         cloud = self._settings.cloud
         if cloud is not None:
-            yield from region_mismatches(spec.fields, spec.job_spec_path, self._settings.region)
+            yield from region_mismatches(spec, self._settings.region)
             folders = WritableFolders.of_stack(self._settings.pulumi_project, self._settings.stack, cloud)
             yield from folders.find_job_violations(spec, is_granted=False)
         rules = _copy_guardrails_allowing_images(self._settings.guardrails, built_image_names)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from vertex_api.mistakes import likely_mistakes, region_mismatches
 from vertex_api.validation.check import resolved_problems
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.mistakes import foreign_executors, likely_mistakes, missing_container, region_mismatches
 
 from ..images.declaration import bare_name_violations
 from ..jobs.adoption import RERUN_MESSAGE, adoption_violations
@@ -43,7 +43,7 @@ def find_job_violations(
         if folders:
             yield from folders.find_job_violations(spec, is_granted=True)
     if is_on_google_cloud and "region" in stack_values:
-        yield from region_mismatches(spec.fields, spec.job_spec_path, stack_values["region"])
+        yield from region_mismatches(spec, stack_values["region"])
     if "guardrails" in stack_values:
         yield from guardrail_checks.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
 
@@ -74,12 +74,8 @@ def _find_likely_mistake_violations(
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
     spec = job.required_valid_spec
-    kind, fields = spec.backing.kind, spec.backing.fields
-    mistakes = [*likely_mistakes(kind, fields)]
-    if is_on_google_cloud:
-        mistakes += foreign_executors(kind, fields)
-    problems = resolved_problems(mistakes, fields, interpolation.is_unresolved)
-    messages = {spec.own_path(problem.path): problem.message for problem in problems}
-    messages.update(missing_container(spec.fields))
+    mistakes = likely_mistakes(spec, on_google_cloud=is_on_google_cloud)
+    problems = resolved_problems(mistakes, spec.fields, interpolation.is_unresolved)
+    messages = {problem.path: problem.message for problem in problems}
     messages.update(bare_name_violations(spec, images))
     return messages.items()

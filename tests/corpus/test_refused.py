@@ -14,7 +14,7 @@ from tests.corpus.specs import converted
 
 RULES = (
     "vertex_api/validation/formats.py",
-    "vertex_api/validation/mistakes.py",
+    "vertex_api/mistakes.py",
     "vertex_api/validation/model.py",
     "vertex_api/validation/pools.py",
     "vertex_api/validation/shape.py",

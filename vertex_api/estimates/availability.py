@@ -84,20 +84,9 @@ def accelerator_regions() -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(region for region, short in pairs if short == key) for key, name in _SHORT_NAMES.items()}
 
 
-def missing_accelerators(spec: Job, region: str) -> set[str]:
-    """Return the accelerators of a canonical job that are not known to be available in a region.
-
-    A job on a persistent resource has none of its own.
-    """
-    job = spec.job_spec
-    pools = () if job.get("persistentResourceId") else job["workerPoolSpecs"]
-    return missing_in_pools(pools, region)
-
-
-def missing_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
+def missing_accelerators(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
     """Return the accelerators of pools (each with a `machineSpec`) that are not known to be available in a region."""
-    required = required_accelerators(pools)
-    return {name for name in required if region not in accelerator_regions().get(name, ())}
+    return {name for name in required_accelerators(pools) if region not in accelerator_regions().get(name, ())}
 
 
 def required_accelerators(pools: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -117,15 +106,14 @@ MAX_NAMES = 4
 """How many machine types or regions an alternative names."""
 
 
-def alternatives(job_spec: Mapping[str, Any], region: str) -> Iterator[str]:
-    """Yield a line for each change of a valid CustomJobSpec that may get it machines, the least change first."""
-    if resource := job_spec.get("persistentResourceId"):
+def alternatives(job: Job, region: str) -> Iterator[str]:
+    """Yield a line for each change of a job that may get it machines, the least change first."""
+    if resource := job.persistent_resource:
         yield f"more machines in the persistent resource {resource}, or a job without persistentResourceId"
         return
-    yield from _strategies(job_spec)
-    pools = [pool for pool in job_spec["workerPoolSpecs"] if pool]
-    yield from dict.fromkeys(line for pool in pools if (line := _machines(pool, region)))
-    yield _regions(required_accelerators(pools), region)
+    yield from _strategies(job.job_spec)
+    yield from dict.fromkeys(line for pool in job.pools if (line := _machines(pool, region)))
+    yield _regions(required_accelerators(job.pools), region)
 
 
 def _strategies(job_spec: Mapping[str, Any]) -> Iterator[str]:

@@ -8,10 +8,10 @@ from vertex_api import pipelines
 from vertex_api.job import Job
 from vertex_api.jobspec import is_reduction_server, output_folders
 from vertex_api.messages import KeyPath
+from vertex_api.mistakes import region_mismatches
 from vertex_api.names import TRAINING_PIPELINE, Kind
 from vertex_api.pipelines import backing_kind, pipeline_path
 from vertex_api.validation.check import validate_job
-from vertex_api.validation.mistakes import region_mismatches
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, InvalidBucketUri
@@ -65,7 +65,7 @@ def _emulator_problems(kind: Kind, region: str, spec: Mapping[str, Any], tree: B
         for uri in output_folders(spec[field]).values()
     )
     return [
-        *(FieldProblem(path, message) for path, message in region_mismatches(spec, (field,), region)),
+        *(FieldProblem(path, message) for path, message in region_mismatches(Job(kind, spec), region)),
         *unsupported_fields.find_rejected_field_problems(kind, spec),
         *unsupported_fields.find_pool_size_problems(kind, spec),
         *iterate_shared_folder_field_problems(kind, spec),

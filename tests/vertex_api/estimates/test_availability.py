@@ -43,16 +43,16 @@ def test_every_accelerator_is_listed_with_known_regions() -> None:
 )
 def test_accelerators_unavailable_in_the_region_are_found(machine: Any, there: str, elsewhere: str, name: str) -> None:
     job = edited(custom_job(), "jobSpec", *MACHINE, to=machine)
-    assert missing_accelerators(Job(CUSTOM_JOB, job), there) == set()
-    assert missing_accelerators(Job(CUSTOM_JOB, job), elsewhere) == {name}
+    assert missing_accelerators(Job(CUSTOM_JOB, job).pools, there) == set()
+    assert missing_accelerators(Job(CUSTOM_JOB, job).pools, elsewhere) == {name}
 
 
 def test_trials_are_checked_unless_on_a_persistent_resource() -> None:
     job = edited(tuning_job(), "trialJobSpec", *MACHINE, to=H100)
-    assert missing_accelerators(Job(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == {"NVIDIA_H100_80GB"}
+    assert missing_accelerators(Job(HYPERPARAMETER_TUNING_JOB, job).pools, "me-west1") == {"NVIDIA_H100_80GB"}
     job["trialJobSpec"]["persistentResourceId"] = "mine"
-    assert missing_accelerators(Job(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == set()
-    assert missing_accelerators(Job(CUSTOM_JOB, custom_job()), "me-west1") == set()
+    assert missing_accelerators(Job(HYPERPARAMETER_TUNING_JOB, job).pools, "me-west1") == set()
+    assert missing_accelerators(Job(CUSTOM_JOB, custom_job()).pools, "me-west1") == set()
 
 
 FLEX = (
@@ -69,7 +69,7 @@ OTHER_REGION = (
 
 
 def of(*pools: dict[str, Any], region: str = "europe-west4", **fields: Any) -> list[str]:
-    return list(alternatives({"workerPoolSpecs": [*pools], **fields}, region))
+    return list(alternatives(Job(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": [*pools], **fields}}), region))
 
 
 def test_a_gpu_job_has_strategies_machines_and_regions() -> None:

@@ -7,11 +7,11 @@ import pytest
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from tests.vertex_api.validation.breaking import pool
 from vertex_api import jobspec
+from vertex_api.job import Job
 from vertex_api.messages import show_path
+from vertex_api.mistakes import likely_mistakes, region_mismatches
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation import mistakes
 from vertex_api.validation.check import validate_job
-from vertex_api.validation.mistakes import region_mismatches
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 REDUCTION = pool(containerSpec={"imageUri": jobspec.reduction_server_image("us-central1")})
@@ -24,7 +24,10 @@ def said_of_spec(**fields: Any) -> list[str]:
     job["jobSpec"] |= fields
     job, problems = validate_job(CUSTOM_JOB, job)
     assert problems == []
-    return [f"{show_path(path)}: {message}" for path, message in mistakes.likely_mistakes(CUSTOM_JOB, job)]
+    return [
+        f"{show_path(path)}: {message}"
+        for path, message in likely_mistakes(Job(CUSTOM_JOB, job), on_google_cloud=False)
+    ]
 
 
 def said_of_study(*path: str | int, to: Any) -> list[str]:
@@ -32,7 +35,7 @@ def said_of_study(*path: str | int, to: Any) -> list[str]:
     assert problems == []
     return [
         f"{show_path(path)}: {message}".removeprefix("studySpec.")
-        for path, message in mistakes.likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)
+        for path, message in likely_mistakes(Job(HYPERPARAMETER_TUNING_JOB, job), on_google_cloud=False)
     ]
 
 
@@ -101,11 +104,11 @@ def test_no_progress_is_of_one_objective(field: str, value: object) -> None:
     assert said_of_study("studyStoppingConfig", to=config) == []
     job = edited(tuning_job(), "studySpec", "studyStoppingConfig", to=config)
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]
-    assert list(mistakes.likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
+    assert list(likely_mistakes(Job(HYPERPARAMETER_TUNING_JOB, job), on_google_cloud=False)) == []
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b"}]
     canonical, problems = validate_job(HYPERPARAMETER_TUNING_JOB, job)
     assert problems == []
-    assert list(mistakes.likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
+    assert list(likely_mistakes(Job(HYPERPARAMETER_TUNING_JOB, canonical), on_google_cloud=False)) == [
         (
             ("studySpec", "studyStoppingConfig", field),
             "has no effect with 2 objectives, only with one; use maxNumTrials or none",
@@ -129,7 +132,8 @@ def test_executors_of_vertex_ai_are_in_artifact_registry(image: str, count: int)
     package = {"executorImageUri": image, "packageUris": ["gs://b/p"], "pythonModule": "m"}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", to=package)
     path = ("jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", "executorImageUri")
-    assert [each for each, _ in mistakes.foreign_executors(CUSTOM_JOB, job)] == [path] * count
+    assert [each for each, _ in likely_mistakes(Job(CUSTOM_JOB, job), on_google_cloud=True)] == [path] * count
+    assert list(likely_mistakes(Job(CUSTOM_JOB, job), on_google_cloud=False)) == []
 
 
 KEY = "projects/acme-kms/locations/europe-west4/keyRings/r/cryptoKeys/k"
@@ -138,8 +142,8 @@ ATTACHMENT = "projects/acme-dev/regions/europe-west4/networkAttachments/a"
 
 def test_a_key_of_another_region_is_found() -> None:
     job = custom_job() | {"encryptionSpec": {"kmsKeyName": KEY}}
-    assert list(region_mismatches(job, ("jobSpec",), "europe-west4")) == []
-    assert list(region_mismatches(job, ("jobSpec",), "us-central1")) == [
+    assert list(region_mismatches(Job(CUSTOM_JOB, job), "europe-west4")) == []
+    assert list(region_mismatches(Job(CUSTOM_JOB, job), "us-central1")) == [
         (
             ("encryptionSpec", "kmsKeyName"),
             'the key is in "europe-west4"; it must be in the region of the jobs, us-central1',
@@ -151,7 +155,7 @@ def test_a_key_of_another_region_is_found() -> None:
 def test_an_attachment_of_another_region_is_found(name: str, count: int) -> None:
     job = tuning_job()
     job["trialJobSpec"]["pscInterfaceConfig"] = {"networkAttachment": name}
-    found = list(region_mismatches(job, ("trialJobSpec",), "us-central1"))
+    found = list(region_mismatches(Job(HYPERPARAMETER_TUNING_JOB, job), "us-central1"))
     path = ("trialJobSpec", "pscInterfaceConfig", "networkAttachment")
     assert [each for each, _ in found] == [path] * count
 
@@ -159,27 +163,27 @@ def test_an_attachment_of_another_region_is_found(name: str, count: int) -> None
 def test_a_tensorboard_of_another_region_is_found() -> None:
     job = tuning_job()
     job["trialJobSpec"]["tensorboard"] = "projects/p/locations/europe-west4/tensorboards/7"
-    assert list(region_mismatches(job, ("trialJobSpec",), "europe-west4")) == []
-    ((path, message),) = region_mismatches(job, ("trialJobSpec",), "us-central1")
+    assert list(region_mismatches(Job(HYPERPARAMETER_TUNING_JOB, job), "europe-west4")) == []
+    ((path, message),) = region_mismatches(Job(HYPERPARAMETER_TUNING_JOB, job), "us-central1")
     assert path == ("trialJobSpec", "tensorboard")
     assert message == 'the TensorBoard is in "europe-west4"; it must be in the region of the jobs, us-central1'
 
 
 def test_a_model_gets_its_versions_where_it_is() -> None:
     job = custom_job() | {"parentModel": "projects/p/locations/europe-west4/models/m"}
-    assert list(region_mismatches(job, ("jobSpec",), "europe-west4")) == []
+    assert list(region_mismatches(Job(CUSTOM_JOB, job), "europe-west4")) == []
     message = 'the model is in "europe-west4"; it must be in the region of the jobs, us-central1'
-    assert list(region_mismatches(job, ("jobSpec",), "us-central1")) == [(("parentModel",), message)]
+    assert list(region_mismatches(Job(CUSTOM_JOB, job), "us-central1")) == [(("parentModel",), message)]
 
 
 def test_protected_artifacts_are_said_to_be_elsewhere_only() -> None:
     job = custom_job()
     job["jobSpec"]["protectedArtifactLocationId"] = "us-central1"
-    assert list(region_mismatches(job, ("jobSpec",), "europe-west4")) == []
-    assert list(region_mismatches(job, ("jobSpec",), "us-central1")) == [
+    assert list(region_mismatches(Job(CUSTOM_JOB, job), "europe-west4")) == []
+    assert list(region_mismatches(Job(CUSTOM_JOB, job), "us-central1")) == [
         (("jobSpec", "protectedArtifactLocationId"), "is the region of the jobs, us-central1; leave it out")
     ]
 
 
 def test_a_job_without_regional_resources_has_no_mismatches() -> None:
-    assert list(region_mismatches(custom_job(), ("jobSpec",), "us-central1")) == []
+    assert list(region_mismatches(Job(CUSTOM_JOB, custom_job()), "us-central1")) == []

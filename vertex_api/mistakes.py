@@ -1,15 +1,13 @@
-"""Rules for declarations beyond those of the service: settings that are very likely mistakes, and other regions."""
+"""What is very likely wrong in a job that the service's own rules allow: likely mistakes, and resources elsewhere."""
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import reduce
-from operator import getitem
 from typing import Any
 
+from vertex_api.job import Job
 from vertex_api.jobspec import REDUCTION_SERVER_POOL, is_reduction_server
 from vertex_api.machines import accelerator_of
-from vertex_api.messages import KeyPath
-from vertex_api.names import HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.messages import KeyPath, value_at
 from vertex_api.scalars import quote
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.study import walk_parameters
@@ -18,34 +16,36 @@ _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
 _GOOGLE_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")
 
 
-def likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find the likely mistakes in a canonical job."""
-    spec, at = job[kind.spec_field], (kind.spec_field,)
+def likely_mistakes(job: Job, *, on_google_cloud: bool) -> Iterator[Violation]:
+    """Find the settings of a declared job that are very likely mistakes, or that only the emulator takes.
+
+    They do not apply to requests of clients, because Google does not say that the service rejects them.
+    """
+    spec, at = job.job_spec, job.job_spec_path
     for index, pool in enumerate(spec["workerPoolSpecs"]):
+        path: KeyPath = (*at, "workerPoolSpecs", index)
         for task in ("containerSpec", "pythonPackageSpec"):
-            yield from _repeated_variables(pool.get(task, {}), (*at, "workerPoolSpecs", index, task))
+            yield from _repeated_variables(pool.get(task, {}), (*path, task))
+        if on_google_cloud:
+            yield from _foreign_executor(pool, path)
     yield from _useless_reduction_server(spec, at)
     if spec.get("experimentRun") and not spec.get("experiment"):
         yield (*at, "experiment"), "is required beside experimentRun: the experiment that it is a run of"
-    if kind == HYPERPARAMETER_TUNING_JOB:
-        yield from _parameter_mistakes(job["studySpec"]["parameters"], ("studySpec", "parameters"))
-        yield from _useless_stopping(job["studySpec"], ("studySpec",))
-
-
-def foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find executor images outside Artifact Registry, which only the emulator takes (discovery document,
-    PythonPackageSpec)."""
-    for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):
-        image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
-        if image and not _GOOGLE_REGISTRY.fullmatch(image):
-            message = f'"{image}" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
-            yield (kind.spec_field, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
-
-
-def missing_container(pipeline: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find a model without a serving container, which only AutoML models may lack (discovery document, Model)."""
-    if "containerSpec" not in pipeline.get("modelToUpload", {"containerSpec": {}}):
+    if study := job.study_spec:
+        at = job.own_path(("studySpec",))
+        yield from _parameter_mistakes(study["parameters"], (*at, "parameters"))
+        yield from _useless_stopping(study, at)
+    if "containerSpec" not in job.fields.get("modelToUpload", {"containerSpec": {}}):
+        # Only AutoML models may lack one (discovery document, Model).
         yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
+
+
+def _foreign_executor(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    """Find an executor image outside Artifact Registry (discovery document, PythonPackageSpec)."""
+    image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
+    if image and not _GOOGLE_REGISTRY.fullmatch(image):
+        message = f'"{image}" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
+        yield (*at, "pythonPackageSpec", "executorImageUri"), message
 
 
 def _repeated_variables(task: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -99,28 +99,24 @@ def _useless_stopping(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violati
 _REGION = 3  # projects/P/locations/R/… and projects/P/regions/R/…
 
 
-def region_mismatches(job: Mapping[str, Any], job_spec_path: KeyPath, region: str) -> Iterator[Violation]:
-    """Find resources of a valid canonical job that are not in a region, with its CustomJobSpec at `job_spec_path`.
+def region_mismatches(job: Job, region: str) -> Iterator[Violation]:
+    """Find resources that a job uses and that are not in its region, where they must be.
 
     Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
     Service Connect interfaces, the network attachment; by its page on TensorBoard with custom training, the TensorBoard
     ("the same region"). TrainingPipeline: a model is "always uploaded into the …
     Location in which this pipeline is"; `protectedArtifactLocationId`: "only when the location is different".
     """
-    yield from _check_region("model", job.get("parentModel", ""), region, ("parentModel",))
-    key = job.get("encryptionSpec", {}).get("kmsKeyName", "")
-    yield from _check_region("key", key, region, ("encryptionSpec", "kmsKeyName"))
-    spec: Mapping[str, Any] = reduce(getitem, job_spec_path, job)  # type: ignore[arg-type]
-    attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
-    path: KeyPath = (*job_spec_path, "pscInterfaceConfig", "networkAttachment")
-    yield from _check_region("attachment", attachment, region, path)
-    board = spec.get("tensorboard", "")
-    yield from _check_region("TensorBoard", board, region, (*job_spec_path, "tensorboard"))
-    if spec.get("protectedArtifactLocationId") == region:
-        yield (*job_spec_path, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
-
-
-def _check_region(noun: str, resource_name: str, region: str, at: KeyPath) -> Iterator[Violation]:
-    parts = resource_name.split("/")
-    if len(parts) > _REGION and parts[_REGION] != region:
-        yield at, f'the {noun} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'
+    fields, at = job.fields, job.job_spec_path
+    used: tuple[tuple[str, KeyPath], ...] = (
+        ("model", ("parentModel",)),
+        ("key", ("encryptionSpec", "kmsKeyName")),
+        ("attachment", (*at, "pscInterfaceConfig", "networkAttachment")),
+        ("TensorBoard", (*at, "tensorboard")),
+    )
+    for noun, path in used:
+        parts = (value_at(fields, path) or "").split("/")
+        if len(parts) > _REGION and parts[_REGION] != region:
+            yield path, f'the {noun} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'
+    if job.job_spec.get("protectedArtifactLocationId") == region:
+        yield (*at, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
