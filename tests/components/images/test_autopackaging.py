@@ -14,7 +14,7 @@ from typing import Any, cast
 import docker
 import pytest
 from docker.models.images import Image
-from vertex_training.images.builders import Builder, Buildx, ClassicBuilder, choose
+from vertex_training.images.builders import Buildx, ClassicBuilder, choose
 from vertex_training.images.resource import build_context
 from vertex_training.schema import shapes
 
@@ -99,17 +99,21 @@ def package(request: pytest.FixtureRequest) -> shapes.Package:
 
 
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
-def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
+def builds(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Buildx | ClassicBuilder]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param is Buildx and not isinstance(choose(), Buildx):
             config = tmp_path_factory.mktemp("docker")
             buildx.install(config, buildx.program())
             patch.setenv("DOCKER_CONFIG", str(config))
-        yield cast(Builder, request.param())
+        yield request.param()
 
 
 @pytest.fixture(scope="module")
-def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
+def ours(
+    client: docker.DockerClient, project: Path, package: shapes.Package, builds: Buildx | ClassicBuilder
+) -> Iterator[Run]:
     context = build_context(project, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     builds.build(context, uri, {}, lambda line: None)
