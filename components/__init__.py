@@ -29,8 +29,8 @@ if _typing.TYPE_CHECKING:
     from .stack.jobs import Jobs as Jobs
     from .stack.outputs import export_outputs as export_outputs
     from .stack.schedules import Schedules as Schedules
-    from .targets.foundation_with_preview_reports import create_foundation as create_foundation
-    from .targets.local_foundation import LocalFoundation as LocalFoundation
+    from .targets.foundation import create_foundation as create_foundation
+    from .targets.local import LocalFoundation as LocalFoundation
 
 _MODULES = {
     "Completion": ".jobs.resources",
@@ -42,7 +42,7 @@ _MODULES = {
     "Images": ".stack.images_and_packages",
     "JobTemplate": ".schedules.component",
     "Jobs": ".stack.jobs",
-    "LocalFoundation": ".targets.local_foundation",
+    "LocalFoundation": ".targets.local",
     "Packages": ".stack.images_and_packages",
     "PythonPackage": ".packages",
     "Schedule": ".schedules.component",
@@ -52,7 +52,7 @@ _MODULES = {
     "TrainingPipeline": ".jobs.resources",
     "TrainingPipelineArgs": ".jobs.resources",
     "check_quotas": ".preview.quota_check",
-    "create_foundation": ".targets.foundation_with_preview_reports",
+    "create_foundation": ".targets.foundation",
     "export_outputs": ".stack.outputs",
     "run_program": ".fast_pulumi_run",
     "show_cost": ".preview.cost_and_needed_quota_table",

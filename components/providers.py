@@ -107,4 +107,4 @@ class PythonPackage(_Provider):
 class Emulator(_Provider):
     """The provider of `Emulator`."""
 
-    work = ".targets.emulator_resource:EmulatorProcessProvider"
+    work = ".targets.emulator:EmulatorProvider"

@@ -19,7 +19,7 @@ from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 RECORDED = Path(__file__).parents[1] / "components" / "review" / "recorded"
 _UNREAD = ("propertyDependencies", "outputs", "created", "modified", "replaceOnChanges", "dependencies")
-_HOMES = {"/root/": "/home/ci/"}
+_HOMES = {f"{Path(__file__).parents[2]}/": "/home/ci/training/", "/root/": "/home/ci/"}
 
 
 def preview_as_json(project: Project, *options: str) -> str:

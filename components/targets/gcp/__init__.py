@@ -1,28 +1,22 @@
 """What training needs in a Google Cloud project: components that any Pulumi program can use alone.
 
-Each takes plain typed arguments (those of `schema.stack_config_types` for maps of a stack file), is the parent of what
-it creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: previews show them.
+Each takes `(name, args, opts)`: args are a dictionary of a typed shape, with those of `schema.shapes` for maps of a
+stack file. Each is the parent of what it creates, and lets the caller's options win. E-mails, URIs and names are plain
+text, not outputs: previews show them.
 """
 
-from .account_emails import ServiceAgentMembers
-from .builder_identity import BuilderIdentity
-from .enabled_apis import Services
+from .access import BuilderIdentity, SecretAccess, ServiceAgentAccess, TrainingIdentity
+from .alerts import JobFailureAlerts, ScheduleAlerts
 from .foundation import GcpFoundation
-from .image_registry import ImageRegistry, RepositoryName
-from .job_failure_alerts import JobFailureAlerts, ScheduleAlerts
-from .job_network_connection import JobNetwork
-from .persistent_resource_component import PersistentResource
-from .schedule_prerequisites import ScheduleAccounts
-from .secret_access import SecretAccess
-from .service_agent_access import Grants, ServiceAgentAccess
-from .staging_bucket import StagingBucket
-from .tensorboard import Tensorboard
-from .training_identity import TrainingIdentity
+from .network import JobNetwork
+from .project import ServiceAgents, Services
+from .schedules import ScheduleAccounts
+from .storage import ImageRegistry, RepositoryName, StagingBucket
+from .vertex import PersistentResource, Tensorboard
 
 __all__ = [
     "BuilderIdentity",
     "GcpFoundation",
-    "Grants",
     "ImageRegistry",
     "JobFailureAlerts",
     "JobNetwork",
@@ -32,7 +26,7 @@ __all__ = [
     "ScheduleAlerts",
     "SecretAccess",
     "ServiceAgentAccess",
-    "ServiceAgentMembers",
+    "ServiceAgents",
     "Services",
     "StagingBucket",
     "Tensorboard",

@@ -114,11 +114,15 @@ def test_data_is_lost_with_what_holds_it(type_: str, op: str) -> None:
 def test_a_grant_that_moves_goes_and_appears() -> None:
     account = "serviceAccount:vertex-training-dev@acme-dev.iam.gserviceaccount.com"
     buckets = {False: "acme-dev-vertex-training-dev", True: "gs-of-the-team"}
-    assert review_of(read_recorded("bucket-removed")).grants == tuple(
+    found = [
+        Grant(grant.is_new, grant.role.partition(" if ")[0], grant.member, grant.target)
+        for grant in review_of(read_recorded("bucket-removed")).grants
+    ]
+    assert found == [
         Grant(is_new, f"roles/storage.{role}", account, buckets[is_new])
-        for role in ("legacyBucketReader", "objectUser")
+        for role in ("legacyBucketReader", "objectViewer", "objectUser")
         for is_new in (False, True)
-    )
+    ]
 
 
 def test_a_condition_of_a_grant_is_shown_whole() -> None:

@@ -10,7 +10,6 @@ from pulumi_gcp import storage
 from vertex_training.schema import shapes
 from vertex_training.settings.writable_folders import WritableFolders
 from vertex_training.targets.gcp import (
-    Grants,
     ImageRegistry,
     JobFailureAlerts,
     JobNetwork,
@@ -23,15 +22,19 @@ from vertex_training.targets.gcp import (
     Tensorboard,
     TrainingIdentity,
 )
-from vertex_training.targets.gcp.account_emails import build_account_email, is_account_of_project
-from vertex_training.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
+from vertex_training.targets.gcp.access import ServiceAgentAccessArgs
+from vertex_training.targets.gcp.project import REQUIRED_APIS, account_email, is_own_account, required_apis
+from vertex_training.targets.gcp.storage import StagingBucketArgs
 
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NUMBER = "123456789012"
-WHERE: dict[str, Any] = {"project": "acme", "project_number": NUMBER, "region": "europe-west4"}
+PROJECT: Any = {"project": "acme"}
+NUMBERED: Any = {**PROJECT, "project_number": NUMBER}
+REGION: Any = {**PROJECT, "region": "europe-west4"}
+WHERE: Any = {**NUMBERED, **REGION}
 KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
 REPOSITORY = RepositoryName("images", "europe", "team")
 FOLDERS = WritableFolders("out", "team/dev/", (), {"account": "train"})
@@ -53,39 +56,35 @@ def agent(service: str) -> str:
 
 
 def registry(**declared: Any) -> Graph:
-    return graph(lambda: ImageRegistry("images", shapes.Registry(**declared), **WHERE))
+    return graph(lambda: ImageRegistry("images", {**WHERE, "registry": shapes.Registry(**declared)}))
+
+
+def bucket_args(**declared: Any) -> StagingBucketArgs:
+    return {**WHERE, "bucket": shapes.Bucket(**declared), "member": MEMBER, "folders": FOLDERS}
 
 
 def bucket(**declared: Any) -> Graph:
-    return graph(lambda: StagingBucket("out", shapes.Bucket(**declared), member=MEMBER, folders=FOLDERS, **WHERE))
+    return graph(lambda: StagingBucket("out", bucket_args(**declared)))
 
 
-def access(grants: Grants) -> Graph:
-    return graph(lambda: ServiceAgentAccess("access", grants, project="acme", project_number=NUMBER))
+def access(**grants: Any) -> Graph:
+    return graph(lambda: ServiceAgentAccess("access", {**NUMBERED, **grants}))
 
 
 COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.ComponentResource]] = {
-    "vertex:gcp:Services": lambda opts: Services("one", ["iam"], project="acme", opts=opts),
-    "vertex:gcp:ImageRegistry": lambda opts: ImageRegistry("one", {"kmsKey": KEY}, **WHERE, opts=opts),
-    "vertex:gcp:TrainingIdentity": lambda opts: TrainingIdentity("one", "train", project="acme", opts=opts),
-    "vertex:gcp:StagingBucket": lambda opts: StagingBucket(
-        "one", {"name": "out", "kmsKey": KEY}, member=MEMBER, folders=FOLDERS, **WHERE, opts=opts
+    "Services": lambda opts: Services("one", {**PROJECT, "apis": ["iam"]}, opts),
+    "ImageRegistry": lambda opts: ImageRegistry("one", {**WHERE, "registry": {"kmsKey": KEY}}, opts),
+    "TrainingIdentity": lambda opts: TrainingIdentity("one", {**PROJECT, "account": "train"}, opts),
+    "StagingBucket": lambda opts: StagingBucket("one", bucket_args(name="out", kmsKey=KEY), opts),
+    "JobNetwork": lambda opts: JobNetwork("one", {**REGION, "network": {"attachment": {"subnetwork": "s"}}}, opts),
+    "PersistentResource": lambda opts: PersistentResource("one", {**REGION, "resource": MACHINES}, opts),
+    "JobFailureAlerts": lambda opts: JobFailureAlerts(
+        "one", {**PROJECT, "alerts": {"channels": ["ml@example.com"], "displayName": "failed"}}, opts
     ),
-    "vertex:gcp:JobNetwork": lambda opts: JobNetwork(
-        "one", {"attachment": {"subnetwork": "s"}}, project="acme", region="europe-west4", opts=opts
-    ),
-    "vertex:gcp:PersistentResource": lambda opts: PersistentResource(
-        "one", MACHINES, project="acme", region="europe-west4", opts=opts
-    ),
-    "vertex:gcp:JobFailureAlerts": lambda opts: JobFailureAlerts(
-        "one", {"channels": ["ml@example.com"], "displayName": "failed"}, project="acme", opts=opts
-    ),
-    "vertex:gcp:SecretAccess": lambda opts: SecretAccess("one", ["token"], project="acme", member=MEMBER, opts=opts),
-    "vertex:gcp:Tensorboard": lambda opts: Tensorboard(
-        "one", {"displayName": "board"}, project="acme", region="europe-west4", opts=opts
-    ),
-    "vertex:gcp:ServiceAgentAccess": lambda opts: ServiceAgentAccess(
-        "one", Grants(REPOSITORY, kms_key=KEY), project="acme", project_number=NUMBER, opts=opts
+    "SecretAccess": lambda opts: SecretAccess("one", {**PROJECT, "secrets": ["token"], "member": MEMBER}, opts),
+    "Tensorboard": lambda opts: Tensorboard("one", {**REGION, "tensorboard": {"displayName": "board"}}, opts),
+    "ServiceAgentAccess": lambda opts: ServiceAgentAccess(
+        "one", {**NUMBERED, "repository": REPOSITORY, "kms_key": KEY}, opts
     ),
 }
 
@@ -95,15 +94,15 @@ def test_the_exports_of_the_folder_are_these() -> None:
     assert vertex_training.targets.gcp.__all__ == sorted(shown)
 
 
-@pytest.mark.parametrize("token", COMPONENTS)
-def test_a_component_is_the_parent_of_its_resources(token: str) -> None:
+@pytest.mark.parametrize("kind", COMPONENTS)
+def test_a_component_is_the_parent_of_its_resources(kind: str) -> None:
     def program() -> None:
-        first = Services("first", ["iam"], project="acme")
-        COMPONENTS[token](pulumi.ResourceOptions(depends_on=[first], protect=True))
+        first = Services("first", {**PROJECT, "apis": ["iam"]})
+        COMPONENTS[kind](pulumi.ResourceOptions(depends_on=[first], protect=True))
 
     made = graph(program)
-    name = f"{token.rpartition(':')[2]}/one"
-    assert made.requests[name].type == token
+    name = f"{kind}/one"
+    assert made.requests[name].type == f"vertex-training:index:{kind}"
     children = made.inputs.keys() - {name, "Services/first", "Service/first-iam"}
     assert children
     assert {made.parent(child) for child in children} == {name}
@@ -118,7 +117,7 @@ def test_all_components_can_share_a_name() -> None:
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**declared: Any) -> set[str]:
         cloud = shapes.Cloud(**{"registry": {}, "identity": {}, "bucket": {}, **declared})
-        return get_required_api_short_names(cloud) - set(ALWAYS_REQUIRED)
+        return required_apis(cloud) - set(REQUIRED_APIS)
 
     assert beyond() == beyond(tensorboard={}) == set()
     assert beyond(alerts={"channels": ["a@b.test"]}) == {"monitoring"}
@@ -130,11 +129,11 @@ def test_a_stack_requires_only_the_apis_it_uses() -> None:
 
 
 def test_apis_that_the_provider_and_agents_need_are_enabled() -> None:
-    assert {"cloudresourcemanager", "serviceusage", "workloadidentity"} <= set(ALWAYS_REQUIRED)
+    assert {"cloudresourcemanager", "serviceusage", "workloadidentity"} <= set(REQUIRED_APIS)
 
 
 def test_services_stay_enabled_after_destroy() -> None:
-    made = graph(lambda: Services("apis", {"iam", "storage"}, project="acme"))
+    made = graph(lambda: Services("apis", {**PROJECT, "apis": {"iam", "storage"}}))
     assert made.of("Service") == {
         f"Service/apis-{api}": {"project": "acme", "service": f"{api}.googleapis.com", "disableOnDestroy": False}
         for api in ("iam", "storage")
@@ -183,9 +182,9 @@ ASK_FOR_STORAGE_AGENT = "gcp:storage/getProjectServiceAccount:getProjectServiceA
 
 def test_the_storage_agent_exists_before_its_grant() -> None:
     def program() -> None:
-        first = Services("first", ["storage"], project="acme")
+        first = Services("first", {**PROJECT, "apis": ["storage"]})
         options = pulumi.ResourceOptions(depends_on=[first])
-        StagingBucket("out", {"name": "out", "kmsKey": KEY}, member=MEMBER, folders=FOLDERS, **WHERE, opts=options)
+        StagingBucket("out", bucket_args(name="out", kmsKey=KEY), options)
 
     made = graph(program)
     ((token, before),) = made.calls
@@ -223,7 +222,7 @@ def test_a_bucket_is_regional_and_never_public() -> None:
 
 def test_an_account_has_least_privileges_and_submitters() -> None:
     people = ["group:ml@example.com", "user:a@example.com"]
-    made = graph(lambda: TrainingIdentity("train", "train", project="acme", submitters=people))
+    made = graph(lambda: TrainingIdentity("train", {**PROJECT, "account": "train", "submitters": people}))
     grants = {(inputs["role"], inputs["member"]) for inputs in made.of("IAMMember").values()}
     assert grants == {
         ("roles/logging.logWriter", MEMBER),
@@ -231,12 +230,12 @@ def test_an_account_has_least_privileges_and_submitters() -> None:
         *(("roles/iam.serviceAccountUser", member) for member in people),
     }
     assert all("Account/train" in made.needs(name) for name in made.of("IAMMember"))
-    made = graph(lambda: TrainingIdentity("train", "train", project="acme", uses_vertex_ai=False))
+    made = graph(lambda: TrainingIdentity("train", {**PROJECT, "account": "train", "uses_vertex_ai": False}))
     assert {inputs["role"] for inputs in made.of("IAMMember").values()} == {"roles/logging.logWriter"}
 
 
 def test_both_agents_can_pull_from_an_existing_repository() -> None:
-    made = access(Grants(REPOSITORY))
+    made = access(repository=REPOSITORY)
     grants = made.of("RepositoryIamMember")
     assert {inputs["member"] for inputs in grants.values()} == {
         agent("gcp-sa-aiplatform"),
@@ -249,7 +248,7 @@ def test_both_agents_can_pull_from_an_existing_repository() -> None:
 
 
 def test_a_key_is_granted_to_one_agent_alone() -> None:
-    (grant,) = access(Grants(REPOSITORY, KEY)).of("CryptoKeyIAMMember").values()
+    (grant,) = access(repository=REPOSITORY, kms_key=KEY).of("CryptoKeyIAMMember").values()
     assert grant == {
         "cryptoKeyId": KEY,
         "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter",
@@ -258,7 +257,7 @@ def test_a_key_is_granted_to_one_agent_alone() -> None:
 
 
 def test_agents_can_go_without_their_roles() -> None:
-    made = access(Grants(REPOSITORY, has_agent_roles=False))
+    made = access(repository=REPOSITORY, has_agent_roles=False)
     assert made.of("IAMMember") == {}
     assert set(made.of("RepositoryIamMember")) == {
         "RepositoryIamMember/access-pull-vertex",
@@ -268,7 +267,7 @@ def test_agents_can_go_without_their_roles() -> None:
 
 
 def test_all_agents_exist_with_their_roles_and_stay() -> None:
-    made = access(Grants(None))
+    made = access()
     (agents,) = made.of("WorkloadIdentityServiceAgent").values()
     assert agents == {"parent": f"projects/{NUMBER}/locations/global/serviceProducers/aiplatform.googleapis.com"}
     assert {(inputs["role"], inputs["member"]) for inputs in made.of("IAMMember").values()} == {
@@ -282,7 +281,7 @@ def test_all_agents_exist_with_their_roles_and_stay() -> None:
 
 
 def test_vertex_ai_may_join_an_attachment() -> None:
-    made = access(Grants(None, attachment_role_id="training"))
+    made = access(attachment_role_id="training")
     (role,) = made.of("IAMCustomRole").values()
     assert (role["project"], role["roleId"], role["permissions"]) == (
         "acme",
@@ -301,11 +300,11 @@ def test_vertex_ai_may_join_an_attachment() -> None:
 def test_grants_outside_the_project_are_created() -> None:
     buckets = ("artifacts.old.appspot.com",)
     foreign_account = "t@other.iam.gserviceaccount.com"
-    made = access(Grants(None, None, buckets, dns_projects=("dns-host",), foreign_account=foreign_account))
+    made = access(legacy_buckets=buckets, dns_projects=("dns-host",), foreign_account=foreign_account)
     readers = {agent("gcp-sa-aiplatform"), agent("gcp-sa-aiplatform-cc")}
     assert {inputs["member"] for inputs in made.of("BucketIAMMember").values()} == readers
     legacy = f"serviceAccount:service-{NUMBER}@cloud-ml.google.com.iam.gserviceaccount.com"
-    with_legacy = access(Grants(None, None, buckets, has_legacy_agent=True)).of("BucketIAMMember").values()
+    with_legacy = access(legacy_buckets=buckets, has_legacy_agent=True).of("BucketIAMMember").values()
     assert {inputs["member"] for inputs in with_legacy} == {*readers, legacy}
     assert (
         made.inputs["IAMMember/access-dns-dns-host"].items()
@@ -319,12 +318,19 @@ def test_grants_outside_the_project_are_created() -> None:
 
 
 def test_whatever_may_come_too_early_is_retried() -> None:
-    buckets, theirs = ("artifacts.old.appspot.com",), "t@other.iam.gserviceaccount.com"
-    grants = Grants(REPOSITORY, KEY, buckets, dns_projects=("dns",), foreign_account=theirs, attachment_role_id="role")
+    grants: ServiceAgentAccessArgs = {
+        **NUMBERED,
+        "repository": REPOSITORY,
+        "kms_key": KEY,
+        "legacy_buckets": ["artifacts.old.appspot.com"],
+        "dns_projects": ["dns"],
+        "foreign_account": "t@other.iam.gserviceaccount.com",
+        "attachment_role_id": "role",
+    }
     made = graph(
         lambda: [
             *(make(None) for make in COMPONENTS.values()),
-            ServiceAgentAccess("all", grants, project="acme", project_number=NUMBER),
+            ServiceAgentAccess("all", grants),
         ]
     )
     at_once = {name for name, request in made.requests.items() if request.custom and not request.hooks.on_error}
@@ -337,14 +343,14 @@ DEFAULT_ACCOUNTS = (f"{NUMBER}-compute@developer.gserviceaccount.com", "acme@app
 
 @pytest.mark.parametrize("email", ["t@acme.iam.gserviceaccount.com", *DEFAULT_ACCOUNTS])
 def test_default_accounts_belong_to_their_project(email: str) -> None:
-    assert is_account_of_project(email, "acme", NUMBER)
-    assert not is_account_of_project(email, "other", "210987654321")
+    assert is_own_account(email, "acme", NUMBER)
+    assert not is_own_account(email, "other", "210987654321")
 
 
 def test_a_domain_project_has_valid_names() -> None:
-    email = build_account_email("train", "example.com:acme")
+    email = account_email("train", "example.com:acme")
     assert email == "train@acme.example.com.iam.gserviceaccount.com"
-    assert is_account_of_project(email, "example.com:acme", NUMBER)
+    assert is_own_account(email, "example.com:acme", NUMBER)
     prefix = RepositoryName("example.com:acme", "europe", "team").image_prefix
     assert prefix == "europe-docker.pkg.dev/example.com/acme/team"
 
@@ -355,7 +361,7 @@ def test_keep_with_mutable_tags_is_warned_of(monkeypatch: pytest.MonkeyPatch) ->
     for declared, count in [({"keep": 3}, 0), ({"immutableTags": False}, 0), ({"keep": 3, "immutableTags": False}, 1)]:
         warnings.clear()
         given = shapes.Registry(**declared)  # type: ignore[typeddict-item]
-        graph(lambda given=given: ImageRegistry("images", given, **WHERE), preview=True)  # type: ignore[misc]
+        graph(lambda given=given: ImageRegistry("images", {**WHERE, "registry": given}), preview=True)  # type: ignore[misc]
         assert len(warnings) == count, declared
     assert "all but the newest 3 versions" in warnings[0]
 
@@ -372,8 +378,8 @@ def test_machines_have_network_key_and_labels_of_jobs() -> None:
 
     def made(fields: Mapping[str, Any], **declared: Any) -> dict[str, Any]:
         machines: shapes.PersistentResource = {"name": "training", "resourcePools": [pool]}
-        where = {"project": "acme", "region": "europe-west4", "network": fields}
-        found = graph(lambda: PersistentResource("machines", machines, **where, **declared))
+        args = {**REGION, "resource": machines, "network": fields, **declared}
+        found = graph(lambda: PersistentResource("machines", args))
         return found.inputs["AiPersistentResource/machines"]
 
     own = {"serviceAccountSpec": {"enableCustomServiceAccount": True}}
@@ -400,7 +406,7 @@ def test_machines_have_network_key_and_labels_of_jobs() -> None:
 def test_an_existing_tensorboard_is_named_as_it_is() -> None:
     name = "projects/acme/locations/europe-west4/tensorboards/77"
     boards = []
-    made = graph(lambda: boards.append(Tensorboard("board", {"existing": name}, project="acme", region="europe-west4")))
+    made = graph(lambda: boards.append(Tensorboard("board", {**REGION, "tensorboard": {"existing": name}})))
     assert set(made.inputs) == {"Tensorboard/board"}
     assert (boards[0].fields, boards[0].created_name) == ({"tensorboard": name}, None)
 
@@ -408,7 +414,8 @@ def test_an_existing_tensorboard_is_named_as_it_is() -> None:
 def test_failed_jobs_are_told_to_each_channel_once() -> None:
     existing = "projects/acme/notificationChannels/7"
     channels = ["ml@example.com", existing, "ml@example.com"]
-    made = graph(lambda: JobFailureAlerts("alerts", {"channels": channels, "displayName": "failed"}, project="acme"))
+    alerts: shapes.Alerts = {"channels": channels, "displayName": "failed"}
+    made = graph(lambda: JobFailureAlerts("alerts", {**PROJECT, "alerts": alerts}))
     (channel,) = made.of("NotificationChannel").values()
     assert (channel["type"], channel["labels"]) == ("email", {"email_address": "ml@example.com"})
     (policy,) = made.of("AlertPolicy").values()
@@ -422,7 +429,7 @@ def test_failed_jobs_are_told_to_each_channel_once() -> None:
 
 def test_secrets_of_any_project_can_be_read() -> None:
     secrets = ["token", "projects/vault/secrets/token", "token"]
-    made = graph(lambda: SecretAccess("secrets", secrets, project="acme", member=MEMBER))
+    made = graph(lambda: SecretAccess("secrets", {**PROJECT, "secrets": secrets, "member": MEMBER}))
     grants = made.of("SecretIamMember").values()
     found = sorted((grant["project"], grant["secretId"]) for grant in grants)
     assert found == [("acme", "token"), ("vault", "token")]

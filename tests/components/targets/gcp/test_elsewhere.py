@@ -44,10 +44,8 @@ def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
 
 def test_a_stack_has_what_is_around_its_jobs(tmp_path: Path) -> None:
     settings = load_stack(tmp_path, "around")
-    assert settings.cloud
-    cloud = settings.cloud
     foundations = []
-    made = graph(lambda: foundations.append(GcpFoundation(settings, cloud)))
+    made = graph(lambda: foundations.append(GcpFoundation("gcp", settings)))
     forget_loops()
 
     board = "projects/acme-dev/locations/us-central1/tensorboards/4242424242"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from vertex_training.settings.settings import Settings
-from vertex_training.targets.gcp.propagation_retries import compute_retry_pause
+from vertex_training.targets.gcp.project import retry_pause
 
 from tests.components.projects import load
 from tests.components.targets.gcp.graph import Graph, forget_loops
@@ -49,7 +49,7 @@ def bring_up(world: World, made: Graph) -> list[str]:
         refusals: list[str] = []
         while refusal := world.find_refusal(request.type, made.inputs[name]):
             refusals.insert(0, refusal)
-            assert compute_retry_pause(refusals) and request.hooks.on_error, f"{name}: {refusal}"
+            assert retry_pause(refusals) and request.hooks.on_error, f"{name}: {refusal}"
             passed.append(refusal)
         world.create(request.type, made.inputs[name])
     return passed

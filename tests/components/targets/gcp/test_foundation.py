@@ -12,9 +12,9 @@ import yaml
 from vertex_training import Images, Jobs, Packages, export_outputs
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
-from vertex_training.targets.foundation_with_preview_reports import create_foundation
+from vertex_training.targets.foundation import create_foundation
 from vertex_training.targets.gcp import GcpFoundation, Services
-from vertex_training.targets.gcp.staging_bucket import build_condition
+from vertex_training.targets.gcp.storage import inside
 
 from tests import access_page
 from tests.components.projects import load
@@ -58,7 +58,7 @@ customJobs:
           containerSpec: {imageUri: "${images.trainer}", args: ["${packages.script}"]}
     lifecycle: {wait: true}
 """
-CLOUD = "Gcp/gcp"
+CLOUD = "GcpFoundation/gcp"
 PARTS = {
     "Services/services": {f"Service/services-{api}" for api in ("aiplatform", "artifactregistry", "iam", "logging")}
     | {f"Service/services-{api}" for api in ("storage", "compute", "dns", "cloudkms", "cloudresourcemanager")}
@@ -151,11 +151,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 def build_foundation_graph(known: Settings, *schedules: ScheduleRequest, are_outputs: bool = False) -> Graph:
     """The foundation alone, or with schedules on it, whose requests may be outputs."""
-    assert known.cloud
-    cloud = known.cloud
 
     def program() -> None:
-        ground = GcpFoundation(known, cloud)
+        ground = GcpFoundation("gcp", known)
         for number, schedule in enumerate(schedules):
             above = pulumi.ComponentResource("vertex:schedules:Schedule", f"nightly{number or ''}")
             options = pulumi.ResourceOptions(parent=above, depends_on=[*ground.job_dependencies])
@@ -179,9 +177,9 @@ def test_the_foundation_is_the_parent_of_its_components(whole: Graph) -> None:
 
 
 def test_tokens_are_those_that_states_have_recorded(whole: Graph) -> None:
-    assert whole.requests[CLOUD].type == "vertex:foundation:Gcp"
+    assert whole.requests[CLOUD].type == "vertex-training:index:GcpFoundation"
     for part in PARTS:
-        assert whole.requests[part].type == f"vertex:gcp:{part.partition('/')[0]}"
+        assert whole.requests[part].type == f"vertex-training:index:{part.partition('/')[0]}"
     for name in ABOVE:
         assert whole.requests[name].type == f"pulumi-python:dynamic/vertex:{name.partition('/')[0]}"
 
@@ -363,12 +361,12 @@ def test_the_whole_bucket_is_writable_on_request(tmp_path: Path) -> None:
 def test_conditions_keep_within_iams_limits() -> None:
     deep = "/".join(["a" * 9] * 30) + "/"
     closed = ("team/dev/packages/", "team/dev/build-sources/")
-    for condition in (build_condition("out", deep), build_condition("out", "team/dev/", closed)):
+    for condition in (inside("out", deep), inside("out", "team/dev/", closed)):
         assert len(re.findall(r"&&|\|\||!", condition["expression"])) <= 12  # type: ignore[arg-type]
 
 
 def test_quotes_in_a_folder_end_no_text() -> None:
-    condition = build_condition("out", 'a" || "b/')
+    condition = inside("out", 'a" || "b/')
     assert can_write([{"condition": condition}], 'a" || "b/c', "out")
     assert not can_write([{"condition": condition}], "b/c", "out")
 
@@ -438,14 +436,12 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
 
 def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:
     known = settings(tmp_path, **ALL)
-    assert known.cloud
-    cloud = known.cloud
 
     def program() -> None:
-        first = Services("first", ["iam"], project="acme-dev")
+        first = Services("first", {"project": "acme-dev", "apis": ["iam"]})
         above = pulumi.ComponentResource("team:platform:Training", "above")
         options = pulumi.ResourceOptions(parent=above, depends_on=[first], protect=True)
-        GcpFoundation(known, cloud, options)
+        GcpFoundation("gcp", known, options)
 
     made = graph(program)
     assert made.parent(CLOUD) == "Training/above"

@@ -15,16 +15,16 @@ from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule
 from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
-from .emulator_resource import Emulator
+from .emulator import Emulator
 
 
 class LocalFoundation(pulumi.ComponentResource):
     """The foundation on this machine: images stay in Docker, and buckets are folders of the emulator."""
 
-    def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("vertex:foundation:Local", "local", None, opts)
-        self.image_uri_prefix = f"localhost/{_build_slug(settings.pulumi_project)}"
-        self.staging_folder_uri = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
+    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("vertex-training:index:LocalFoundation", name, None, opts)
+        self.image_uri_prefix = f"localhost/{_slug(settings.pulumi_project)}"
+        self.staging_folder_uri = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
         self.full_location_name = LOCAL_PREFIX + location_name(settings.project, settings.region)
         self.job_spec_defaults: Mapping[str, Any] = {}
         self.job_labels: Mapping[str, str] = {}
@@ -33,8 +33,8 @@ class LocalFoundation(pulumi.ComponentResource):
         self.tensorboard_name: pulumi.Input[str] | None = None
         self.image_builder_config: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
-        emulator = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
-        after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
+        process = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
+        after = pulumi.ResourceOptions(parent=self, depends_on=[process])
         ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
@@ -46,6 +46,6 @@ class LocalFoundation(pulumi.ComponentResource):
         return EmulatorSchedule(name, self.full_location_name, request, opts).recovered("status")
 
 
-def _build_slug(name: str) -> str:
+def _slug(name: str) -> str:
     """Return a name with the characters only that image repositories and buckets allow."""
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")

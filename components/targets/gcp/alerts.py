@@ -3,14 +3,15 @@
 from __future__ import annotations  # loads the provider's types only if they are used
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import pulumi
 from pulumi_gcp import monitoring
 
 from ...schema import shapes
-from .propagation_retries import create_retrying_options
+from .project import Component
 
-FAILED_JOB_FILTER = (
+_FAILED_JOB_FILTER = (
     'resource.type="ml_job" resource.labels.task_name="service" '
     '(textPayload:"Job failed" OR jsonPayload.message:"Job failed")'
 )
@@ -18,20 +19,27 @@ FAILED_JOB_FILTER = (
 
 A filter by severity would match all that containers write to stderr, which has the severity ERROR (tfx#5870).
 """
-FAILED_EXECUTIONS_FILTER = (
+_FAILED_EXECUTIONS_FILTER = (
     'resource.type="workflows.googleapis.com/Workflow" AND resource.labels.workflow_id=starts_with("{prefix}") AND '
     'metric.type="workflows.googleapis.com/finished_execution_count" AND metric.labels.status="FAILED"'
 )
 """Executions of workflows that have failed: pages "Monitor workflows" and "Google Cloud metrics". It needs no logs."""
-FAILED_STARTS_FILTER = 'resource.type="cloud_scheduler_job" resource.labels.job_id=~"^{prefix}" severity>=ERROR'
+_FAILED_STARTS_FILTER = 'resource.type="cloud_scheduler_job" resource.labels.job_id=~"^{prefix}" severity>=ERROR'
 """Starts that Cloud Scheduler has given up or will try again: its log has an entry of each (page "View logs")."""
 _MINUTES_5, _MINUTES_30 = "300s", "1800s"
 _DEFAULT_RATE_LIMIT = "300s"
 _JOB = "${log.extracted_label.job_id}"
 
 
-class JobFailureAlerts(pulumi.ComponentResource):
-    """An alert policy for the failed jobs of a whole project, and an e-mail channel for each address in `channels`.
+class JobFailureAlertsArgs(TypedDict):
+    """`alerts` are those of a stack file."""
+
+    project: str
+    alerts: shapes.Alerts
+
+
+class JobFailureAlerts(Component):
+    """An alert policy for the failed jobs of a whole project, and an e-mail channel for each address in its channels.
 
     Monitoring requires a rate limit of policies that match logs: one notification in that time, however many jobs fail.
     The names of all channels are `channels`.
@@ -39,13 +47,11 @@ class JobFailureAlerts(pulumi.ComponentResource):
 
     channels: Sequence[pulumi.Input[str]]
 
-    def __init__(
-        self, name: str, alerts: shapes.Alerts, *, project: str, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        super().__init__("vertex:gcp:JobFailureAlerts", name, None, opts)
-        options = create_retrying_options(self)
+    def __init__(self, name: str, args: JobFailureAlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        alerts, project, options = args["alerts"], args["project"], self.retrying()
         self.channels = [
-            channel if "@" not in channel else _create_email_channel(name, channel, project, options).name
+            channel if "@" not in channel else _email_channel(name, channel, project, options).name
             for channel in dict.fromkeys(alerts["channels"])
         ]
         logs = f"https://console.cloud.google.com/logs/query;query=resource.labels.job_id%3D%22{_JOB}%22"
@@ -58,7 +64,7 @@ class JobFailureAlerts(pulumi.ComponentResource):
                 {
                     "display_name": "A training job has failed",
                     "condition_matched_log": {
-                        "filter": FAILED_JOB_FILTER,
+                        "filter": _FAILED_JOB_FILTER,
                         "label_extractors": {"job_id": "EXTRACT(resource.labels.job_id)"},
                     },
                 }
@@ -76,30 +82,31 @@ class JobFailureAlerts(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-class ScheduleAlerts(pulumi.ComponentResource):
-    """Alert policies for the schedules of a stack, whose ids begin with `id_prefix`: a run that fails, and a start.
+class ScheduleAlertsArgs(TypedDict):
+    """`alerts` are those of a stack file. The ids of its schedules begin with `id_prefix`."""
+
+    project: str
+    alerts: shapes.Alerts
+    id_prefix: str
+    channels: Sequence[pulumi.Input[str]]
+
+
+class ScheduleAlerts(Component):
+    """Alert policies for the schedules of a stack: a run that fails, and a start.
 
     A run that ends before it has a job writes no line of a job, and Cloud Scheduler has started it, so neither the
     alerts of jobs nor those of starts see it. These are two policies, as one that matches logs has one condition only
     (page "Configure log-based alerting policies").
     """
 
-    def __init__(
-        self,
-        name: str,
-        alerts: shapes.Alerts,
-        *,
-        id_prefix: str,
-        channels: Sequence[pulumi.Input[str]],
-        project: str,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        super().__init__("vertex:gcp:ScheduleAlerts", name, None, opts)
-        options, console = create_retrying_options(self), "https://console.cloud.google.com"
+    def __init__(self, name: str, args: ScheduleAlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        alerts, project, id_prefix = args["alerts"], args["project"], args["id_prefix"]
+        channels, options, console = args["channels"], self.retrying(), "https://console.cloud.google.com"
         run = "${resource.label.workflow_id}"
         executions = f"{console}/workflows/workflow/${{resource.label.location}}/{run}/executions?project={project}"
         failed: monitoring.AlertPolicyConditionConditionThresholdArgsDict = {
-            "filter": FAILED_EXECUTIONS_FILTER.format(prefix=id_prefix),
+            "filter": _FAILED_EXECUTIONS_FILTER.format(prefix=id_prefix),
             "comparison": "COMPARISON_GT",
             "threshold_value": 0,
             "duration": "0s",
@@ -130,7 +137,7 @@ class ScheduleAlerts(pulumi.ComponentResource):
                 {
                     "display_name": "Cloud Scheduler has not started a run",
                     "condition_matched_log": {
-                        "filter": FAILED_STARTS_FILTER.format(prefix=id_prefix),
+                        "filter": _FAILED_STARTS_FILTER.format(prefix=id_prefix),
                         "label_extractors": {"job_id": "EXTRACT(resource.labels.job_id)"},
                     },
                 }
@@ -149,7 +156,7 @@ class ScheduleAlerts(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _create_email_channel(
+def _email_channel(
     name: str, address: str, project: str, options: pulumi.ResourceOptions
 ) -> monitoring.NotificationChannel:
     return monitoring.NotificationChannel(

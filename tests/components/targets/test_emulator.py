@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from vertex_training.runtime import emulator
 from vertex_training.runtime.emulator import SECRETS_FILE
-from vertex_training.targets.emulator_resource import EmulatorProcessProvider
+from vertex_training.targets.emulator import EmulatorProvider
 
 from vertex_api.client import Endpoint
 
-provider = EmulatorProcessProvider()
+provider = EmulatorProvider()
 DEFAULTS = ["--pids-limit=8192", "--log-limit-mb=100", "--egress"]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 import pytest
-from vertex_training.targets.gcp import propagation_retries
-from vertex_training.targets.gcp.propagation_retries import compute_retry_pause
+from vertex_training.targets.gcp import project
+from vertex_training.targets.gcp.project import retry_pause
 
 from tests.vertex_api.clock import Clock
 from vertex_api.retry import MAX_PAUSE_SECONDS, PROPAGATION_SECONDS
@@ -25,7 +25,7 @@ class Engine:
         async def sleep(seconds: float) -> None:
             self.clock.sleep(seconds)
 
-        monkeypatch.setattr(propagation_retries, "asyncio", SimpleNamespace(sleep=sleep))
+        monkeypatch.setattr(project, "asyncio", SimpleNamespace(sleep=sleep))
         for level in ("info", "warn"):
             monkeypatch.setattr(pulumi.log, level, lambda line, level=level: self.told.append(f"{level}: {line}"))
 
@@ -35,7 +35,7 @@ class Engine:
         while self.clock.now - 1000 < refused_seconds:
             errors.insert(0, refusal)
             arguments: Any = SimpleNamespace(name="trainer", errors=errors)
-            if not asyncio.run(propagation_retries._pause_and_decide_on_retry(arguments)):
+            if not asyncio.run(project._await_retry(arguments)):
                 return False
         return True
 
@@ -46,9 +46,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 def test_pauses_double_up_to_a_maximum() -> None:
-    assert [compute_retry_pause([UNKNOWN] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
-    assert compute_retry_pause([UNKNOWN] * 10) == MAX_PAUSE_SECONDS
-    assert compute_retry_pause(["Error 403: denied", UNKNOWN]) is None
+    assert [retry_pause([UNKNOWN] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert retry_pause([UNKNOWN] * 10) == MAX_PAUSE_SECONDS
+    assert retry_pause(["Error 403: denied", UNKNOWN]) is None
 
 
 def test_a_grant_of_seven_minutes_is_waited_for(engine: Engine) -> None:

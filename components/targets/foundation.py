@@ -15,7 +15,7 @@ from ..runtime.gcp_imports import defer_pulumi_gcp
 from ..runtime.program_job_validation import JobKey
 from ..settings.settings import Settings
 from ..settings.settings_with_program_jobs import copy_settings_with_program_jobs
-from .local_foundation import LocalFoundation
+from .local import LocalFoundation
 
 
 def create_foundation(settings: Settings) -> Foundation:
@@ -24,18 +24,18 @@ def create_foundation(settings: Settings) -> Foundation:
     With target `gcp`, previews report cost, quotas and accelerators as soon as the jobs of the program are valid.
     """
     if settings.cloud is None:
-        return LocalFoundation(settings)
+        return LocalFoundation("local", settings)
     # Imported here, because a local stack does not need Google Cloud's resources.
     defer_pulumi_gcp()
     from .gcp.foundation import GcpFoundation
 
-    foundation = GcpFoundation(settings, settings.cloud)
+    foundation = GcpFoundation("gcp", settings)
 
-    def show_cost_and_check_quotas_and_accelerators(program_specs: Mapping[JobKey, Job]) -> None:
+    def report(program_specs: Mapping[JobKey, Job]) -> None:
         whole = copy_settings_with_program_jobs(settings, program_specs)
         show_cost(whole)
         check_quotas(whole)
         warn_of_unavailable_accelerators(whole)
 
-    foundation.program_jobs.on_valid_specs = show_cost_and_check_quotas_and_accelerators
+    foundation.program_jobs.on_valid_specs = report
     return foundation

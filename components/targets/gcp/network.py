@@ -1,42 +1,47 @@
 """JobNetwork: the connection of jobs to a private network, by VPC peering or through a network attachment."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
-import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import compute, servicenetworking
 
-from ...schema.shapes import Attachment, Network, Peering
-from .propagation_retries import create_retrying_options
+from ...schema import shapes
+from .project import Component
 
-PEER = "servicenetworking.googleapis.com"
+_PEER = "servicenetworking.googleapis.com"
 
 
-class JobNetwork(pulumi.ComponentResource):
+class JobNetworkArgs(TypedDict):
+    """`network` is that of a stack file: it has `peering` or `attachment`."""
+
+    project: str
+    region: str
+    network: shapes.Network
+
+
+class JobNetwork(Component):
     """The resources in a private network that jobs need, and the fields of jobs that refer to them.
 
-    `network` has `peering` or `attachment`. `fields` are those of a CustomJobSpec, as plain text, so a preview shows
-    them. `dns_projects` are the projects whose zones jobs resolve names in, `attachment_project` has the
-    network attachment.
+    `fields` are those of a CustomJobSpec, as plain text, so a preview shows them. `dns_projects` are the projects whose
+    zones jobs resolve names in, `attachment_project` has the network attachment.
     """
 
-    def __init__(
-        self, name: str, network: Network, *, project: str, region: str, opts: ResourceOptions | None = None
-    ) -> None:
-        super().__init__("vertex:gcp:JobNetwork", name, None, opts)
+    def __init__(self, name: str, args: JobNetworkArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        network = args["network"]
+        attachment = network.get("attachment")
         self.fields: Mapping[str, Any] = (
-            self._build_peering_fields_and_create_if_new(name, network["peering"])
-            if "peering" in network
-            else self._build_attachment_fields_and_create_if_new(name, network["attachment"], project, region)
+            self._attach(name, attachment, args["project"], args["region"])
+            if attachment is not None and "peering" not in network
+            else self._peer(name, network["peering"])
         )
-        zones = network.get("attachment", {}).get("dnsPeering", [])
-        self.dns_projects = tuple(sorted({zone["targetProject"] for zone in zones}))
+        self.dns_projects = tuple(sorted({zone["targetProject"] for zone in (attachment or {}).get("dnsPeering", [])}))
         interface = self.fields.get("pscInterfaceConfig")
         self.attachment_project = interface["networkAttachment"].split("/")[1] if interface else None
         self.register_outputs({"fields": self.fields})
 
-    def _build_peering_fields_and_create_if_new(self, name: str, peering: Peering) -> dict[str, Any]:
+    def _peer(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         network, ranges = peering["network"], peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
@@ -56,7 +61,7 @@ class JobNetwork(pulumi.ComponentResource):
             servicenetworking.Connection(
                 name,
                 network=network,
-                service=PEER,
+                service=_PEER,
                 reserved_peering_ranges=[*ranges, range_name],
                 # A network has one connection to Google's services, and creating it again fails with "Cannot modify
                 # allocated ranges in CreateConnection" (terraform-provider-google #3294, #16697). The provider can
@@ -71,9 +76,7 @@ class JobNetwork(pulumi.ComponentResource):
             ranges = [*ranges, range_name]
         return {"network": network, **({"reservedIpRanges": ranges} if ranges else {})}
 
-    def _build_attachment_fields_and_create_if_new(
-        self, name: str, attachment: Attachment, project: str, region: str
-    ) -> dict[str, Any]:
+    def _attach(self, name: str, attachment: shapes.Attachment, project: str, region: str) -> dict[str, Any]:
         """Connect jobs by a Private Service Connect interface (Google's page on it), and return the fields."""
         attachment_name = attachment.get("name", name)
         if "subnetwork" in attachment:
@@ -85,13 +88,10 @@ class JobNetwork(pulumi.ComponentResource):
                 connection_preference="ACCEPT_MANUAL",
                 subnetworks=[attachment["subnetwork"]],
                 # Vertex AI adds its own projects to the accepted ones when a job uses the attachment.
-                opts=ResourceOptions.merge(
-                    create_retrying_options(self), ResourceOptions(ignore_changes=["producerAcceptLists"])
-                ),
+                opts=ResourceOptions.merge(self.retrying(), ResourceOptions(ignore_changes=["producerAcceptLists"])),
             )
         own_name = f"projects/{project}/regions/{region}/networkAttachments/{attachment_name}"
-        resource_name = attachment.get("existing") or own_name
-        interface: dict[str, Any] = {"networkAttachment": resource_name}
+        interface: dict[str, Any] = {"networkAttachment": attachment.get("existing") or own_name}
         if "dnsPeering" in attachment:
             interface["dnsPeeringConfigs"] = [dict(zone) for zone in attachment["dnsPeering"]]
         return {"pscInterfaceConfig": interface}

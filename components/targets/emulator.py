@@ -14,24 +14,24 @@ from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource
 from ..schema import shapes
 
-CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
+_CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
 
 
-class EmulatorProcessProvider(Provider):
+class EmulatorProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
-    input_names = ("port", *CONTAINER_DEFAULTS, "project", "secrets")
+    input_names = ("port", *_CONTAINER_DEFAULTS, "project", "secrets")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _write_or_remove_project_secrets(props, props.get("secrets"))
-        emulator.start(_build_serve_options(props))
+        _keep_secrets(props, props.get("secrets"))
+        emulator.start(_serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
         if olds.get("project", news.get("project")) != news.get("project"):
-            _write_or_remove_project_secrets(olds, None)
-        if _build_serve_options(olds) != _build_serve_options(news):
+            _keep_secrets(olds, None)
+        if _serve_options(olds) != _serve_options(news):
             emulator.stop()
         return super().update(_id, olds, news)
 
@@ -40,7 +40,7 @@ class EmulatorProcessProvider(Provider):
         return self.read_result(id_, props)
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        _write_or_remove_project_secrets(props, None)
+        _keep_secrets(props, None)
         emulator.stop(only_if_idle=True)
 
 
@@ -59,16 +59,16 @@ class Emulator(DynamicResource, module="vertex", name="Emulator"):
         super().__init__(providers.Emulator(), name, props, opts)
 
 
-def _write_or_remove_project_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
+def _keep_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
     """Write the secrets of the project that an emulator's inputs name, if any, to its file; None removes them."""
     if project := props.get("project"):
         emulator.replace_secrets(project, secrets or {})
 
 
-def _build_serve_options(props: Mapping[str, Any]) -> list[str]:
+def _serve_options(props: Mapping[str, Any]) -> list[str]:
     """Return options of `vertex-emulator serve`; it keeps those of its last start, so defaults are given as well."""
     containers = {
-        name: default if props.get(name) is None else props[name] for name, default in CONTAINER_DEFAULTS.items()
+        name: default if props.get(name) is None else props[name] for name, default in _CONTAINER_DEFAULTS.items()
     }
     return [
         *([f"--port={int(props['port'])}"] if props.get("port") else []),

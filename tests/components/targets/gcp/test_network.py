@@ -23,7 +23,9 @@ def collected() -> Iterator[None]:
 
 def network(declared: shapes.Network) -> tuple[Graph, JobNetwork]:
     made: list[JobNetwork] = []
-    found = graph(lambda: made.append(JobNetwork("net", declared, project="acme", region="europe-west4")))
+    found = graph(
+        lambda: made.append(JobNetwork("net", {"project": "acme", "region": "europe-west4", "network": declared}))
+    )
     return found, made[0]
 
 
