@@ -121,7 +121,7 @@ def connect_from(source_port: int, emulator: RunningEmulator) -> socket.socket:
 
 
 @needs_root
-def test_a_reset_request_is_not_its_port_s_next_user_s(own: RunningEmulator) -> None:
+def test_reset_requests_belong_to_nobody(own: RunningEmulator) -> None:
     """Linux delivers what was sent before a reset, and the owner's client may hold the source port by then."""
     request = raw_post(absent("inherited"))
 
@@ -146,7 +146,7 @@ def test_a_reset_request_is_not_its_port_s_next_user_s(own: RunningEmulator) -> 
 
 
 @needs_root
-def test_the_owner_is_answered_while_another_user_floods(own: RunningEmulator) -> None:
+def test_the_owner_is_answered_during_floods(own: RunningEmulator) -> None:
     request = raw_post(absent("flood"))
     child = os.fork()
     if child == 0:
@@ -169,7 +169,7 @@ def test_the_owner_is_answered_while_another_user_floods(own: RunningEmulator) -
 
 
 @needs_root
-def test_the_next_user_of_a_port_is_identified_anew(shared: RunningEmulator) -> None:
+def test_a_ports_next_user_is_identified(shared: RunningEmulator) -> None:
     def get_from(source_port: int) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", port(shared))
         with closing(connection), connect_from(source_port, shared) as connection.sock:
@@ -198,7 +198,7 @@ def test_token_of_owner_lets_another_user_in(shared: RunningEmulator) -> None:
     assert [as_user(NOBODY, lambda each=each: get(each)) for each in tried] == [200, 200, *[403] * 5]  # type: ignore[misc]
 
 
-def test_a_stale_endpoint_is_removed_before_all_else(own: RunningEmulator) -> None:
+def test_a_stale_endpoint_is_removed_first(own: RunningEmulator) -> None:
     own.process.kill()
     own.process.wait()
     assert (own.data / "endpoint.json").exists()
@@ -223,7 +223,7 @@ def test_token_is_made_once(own: RunningEmulator) -> None:
     assert (token.read_text(), token.stat().st_mode & 0o777) == (first, 0o600)
 
 
-def test_a_token_that_is_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_linked_token_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
     (tmp_path / "data" / "token").symlink_to(tmp_path / "elsewhere")
     done = command("serve", data=tmp_path / "data")

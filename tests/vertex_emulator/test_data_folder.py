@@ -11,7 +11,7 @@ from vertex_emulator.data_folder import acquire_lock, is_locked
 from vertex_emulator.errors import StartError
 
 
-def test_a_start_waits_for_whoever_asks_at_length(tmp_path: Path) -> None:
+def test_a_start_outwaits_probes(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     lock.touch()
     asks = lock.open()

@@ -23,7 +23,7 @@ def texts(done: subprocess.CompletedProcess[str], task: str) -> list[str]:
     return [line.partition(f" {task}  ")[2] for line in done.stdout.splitlines() if f" {task}  " in line]
 
 
-def test_followed_log_survives_kill_and_ends_with_state(own: RunningEmulator, tmp_path: Path) -> None:
+def test_followed_logs_survive_kills(own: RunningEmulator, tmp_path: Path) -> None:
     script = "import time\nfor i in range(30): print('line', i, flush=True); time.sleep(0.2)"
     name = own.create(custom_job(pool(script)))
     until(lambda: "line 1" in own.lines(name), "the first lines")
@@ -39,7 +39,7 @@ def test_followed_log_survives_kill_and_ends_with_state(own: RunningEmulator, tm
     assert lines[-1] == f"{name} JOB_STATE_SUCCEEDED"
 
 
-def test_exit_code_of_followed_log_tells_job_success(shared: RunningEmulator) -> None:
+def test_the_exit_code_tells_job_success(shared: RunningEmulator) -> None:
     failing = shared.create(custom_job(pool("raise SystemExit(7)")))
     shared.ended(failing)
     done = command("logs", "--follow", failing, data=shared.data)

@@ -7,7 +7,7 @@ def test_a_model_name_is_parsed() -> None:
         assert parse_model(text) is None
 
 
-def test_a_project_of_a_domain_keeps_its_colon() -> None:
+def test_domain_projects_keep_their_colon() -> None:
     assert parse_model("projects/example.com:p/locations/r/models/1") == (
         Location("example.com:p", "r"),
         "1",

@@ -56,7 +56,7 @@ def ids(emulator: Emulator) -> list[str]:
         return [row["id"] for row in transaction.rows.read("jobs")]
 
 
-def test_old_jobs_go_with_trials_logs_and_operations(emulator: Emulator) -> None:
+def test_old_jobs_go_with_their_parts(emulator: Emulator) -> None:
     submit(emulator)
     submit_study(emulator, trials=2)
     deleted = submit(emulator)
@@ -77,7 +77,7 @@ def test_old_jobs_go_with_trials_logs_and_operations(emulator: Emulator) -> None
     assert prune(emulator) == PruneReport(0, 0, 0, 0)
 
 
-def test_a_trial_that_nests_folders_without_end_goes_too(emulator: Emulator) -> None:
+def test_endlessly_nested_folders_go_too(emulator: Emulator) -> None:
     submit_study(emulator, trials=2)
     emulator.run()
     trial, _ = emulator.data.trials.iterdir()
@@ -87,7 +87,7 @@ def test_a_trial_that_nests_folders_without_end_goes_too(emulator: Emulator) -> 
     assert not trial.exists()
 
 
-def test_a_pipeline_goes_with_its_job_and_leaves_its_model(emulator: Emulator) -> None:
+def test_pruned_pipelines_leave_their_models(emulator: Emulator) -> None:
     output(emulator, "model/model")
     body = {
         "displayName": "a pipeline",
@@ -173,7 +173,7 @@ def test_references_keep_a_folder(text: str, is_kept: bool) -> None:
     assert (unreferenced, kept) == (([], ["gs://bucket/run"]) if is_kept else (["gs://bucket/run"], []))
 
 
-def test_a_reference_to_a_folder_above_keeps_it() -> None:
+def test_references_above_keep_a_folder() -> None:
     assert split_referenced(["gs://b/all/run"], ["gs://b/all"]) == ([], ["gs://b/all/run"])
 
 

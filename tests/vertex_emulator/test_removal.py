@@ -63,7 +63,7 @@ def test_what_cannot_be_removed_keeps_nothing_else(tmp_path: Path, monkeypatch: 
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["folder", "a", "b", "closed"]
 
 
-def test_a_folder_that_is_moved_away_leads_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moved_folders_lead_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inner, other = tmp_path / "folder" / "a" / "b", tmp_path / "other"
     for folder in (inner, other / "kept"):
         folder.mkdir(parents=True)
@@ -81,7 +81,7 @@ def test_a_folder_that_is_moved_away_leads_nowhere_else(tmp_path: Path, monkeypa
     ],
     ids=["job", "reset"],
 )
-def test_the_folder_of_a_trial_may_nest_without_end(tmp_path: Path, remove: Callable[[DataFolder], object]) -> None:
+def test_trial_folders_may_nest_without_end(tmp_path: Path, remove: Callable[[DataFolder], object]) -> None:
     data = DataFolder.open(tmp_path / "data")
     nest_folders(data.create_metric_folder("1"))
     remove(data)

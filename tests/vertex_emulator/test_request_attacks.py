@@ -194,7 +194,7 @@ def test_no_request_has_another_method(
     assert shared.get(name)["displayName"] == "kept"
 
 
-def test_a_part_of_a_batch_has_the_batch_s_rights_only(shared: RunningEmulator) -> None:
+def test_parts_have_their_batchs_rights_only(shared: RunningEmulator) -> None:
     """Its Host, lengths and line ends are text; what they would say elsewhere, nobody reads."""
     headers = (
         "Host: evil.example\r\nHost: localhost\r\nContent-Length: 999999\r\nTransfer-Encoding: chunked\r\n"

@@ -12,7 +12,7 @@ from vertex_emulator.resources import job_json, pipeline_json
 SECOND = 10**9
 
 
-def test_int64_fields_are_strings_and_int32_fields_numbers() -> None:
+def test_int64_is_text_and_int32_a_number() -> None:
     shown = job_json(custom_job())
     assert shown["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
     study = job_json(tuning_job())
@@ -37,7 +37,7 @@ def test_only_ended_unsuccessful_jobs_have_an_error() -> None:
     assert "error" not in job_json(custom_job(state=SUCCEEDED, ending=Ending(SUCCEEDED, 0, "", 5)))
 
 
-def test_a_trial_shows_parameters_and_its_result_only() -> None:
+def test_trials_show_parameters_and_result_only() -> None:
     final = {"stepCount": 3, "elapsedDuration": "1.500000s", "metrics": [{"metricId": "acc", "value": 0.5}]}
     trial = Trial("7", 1, "SUCCEEDED", {"n": 3, "kind": "a"}, "99", 10**9, 2 * 10**9, (final,), final)
     shown = job_json(tuning_job(), [trial])["trials"][0]
@@ -81,7 +81,7 @@ def test_jobs_start_and_end_at_whole_seconds(fields: dict[str, Any], times: list
     assert known == sorted(known)
 
 
-def test_a_pipeline_names_its_best_trial_s_job() -> None:
+def test_pipelines_name_the_best_trials_job() -> None:
     inputs = {**tuning_job_spec(), "displayName": ""}
     spec = {"displayName": "p", "trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": inputs}
     pipeline = replace(custom_job(), kind=TRAINING_PIPELINE, spec=spec)

@@ -69,7 +69,7 @@ def listed_page(database: Database) -> int:
 
 
 @pytest.mark.parametrize("work", [api_page, listed_page, lambda database: api_page(database, filter="displayName:*")])
-def test_a_page_costs_the_same_among_many_jobs(
+def test_pages_cost_the_same_among_many(
     few_and_many: tuple[Database, Database], work: Callable[[Database], object]
 ) -> None:
     few, many = (instructions(database, work) for database in few_and_many)
@@ -77,7 +77,7 @@ def test_a_page_costs_the_same_among_many_jobs(
 
 
 @pytest.mark.parametrize("text", ['labels.number="n5"', 'state="JOB_STATE_FAILED"'])
-def test_a_search_parses_only_jobs_that_may_match(
+def test_searches_parse_only_possible_matches(
     few_and_many: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     parsed = count_calls(monkeypatch, "_parse")
@@ -104,7 +104,7 @@ class SlowFirstTrial(Machine):
 
 @pytest.mark.parametrize("rule", [{}, {"medianAutomatedStoppingSpec": {}}])
 @pytest.mark.parametrize("machine", [Machine, SlowFirstTrial])
-def test_a_study_reads_each_trial_a_few_times(
+def test_studies_read_each_trial_rarely(
     machine: type[Machine], rule: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []

@@ -154,7 +154,7 @@ def test_a_malformed_call_is_a_clients_error(shared: RunningEmulator, method: st
         assert set(reply.json()["error"]) >= {"code", "message", "status"}
 
 
-def test_the_request_of_the_page_creates_a_schedule(shared: RunningEmulator) -> None:
+def test_the_documented_request_creates_a_schedule(shared: RunningEmulator) -> None:
     page = (Path(__file__).parents[2] / "docs" / "emulator.md").read_text()
     (block,) = re.findall(r"```sh\n(URL=.*?)```", page, re.DOTALL)
     environment = {**os.environ, "VERTEX_EMULATOR_DATA": str(shared.data), "NO_PROXY": "*"}

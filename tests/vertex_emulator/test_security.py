@@ -238,7 +238,7 @@ def test_metric_file_neither_blocks_nor_discloses_anything(tmp_path: Path) -> No
     assert len(data.read_metrics("huge")) <= 4 << 20
 
 
-def test_pipe_as_metric_file_delays_no_other_trial(shared: RunningEmulator) -> None:
+def test_a_metric_pipe_delays_no_trial(shared: RunningEmulator) -> None:
     script = "import os; os.mkfifo(os.environ['CLOUD_ML_HP_METRIC_FILE'])\n"
     bad = shared.create(study(script, trials=1, parallel=1), "hyperparameterTuningJobs")
     good = shared.create(study(REPORT, trials=1, parallel=1), "hyperparameterTuningJobs")

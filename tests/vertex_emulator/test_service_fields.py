@@ -34,9 +34,7 @@ def tuning_job(script: str) -> dict[str, Any]:
     ("collection", "body"),
     [("customJobs", custom_job(pool("pass"))), ("hyperparameterTuningJobs", tuning_job(REPORT))],
 )
-def test_ended_job_has_only_fields_the_emulator_provides(
-    shared: RunningEmulator, collection: str, body: dict[str, Any]
-) -> None:
+def test_ended_jobs_have_only_provided_fields(shared: RunningEmulator, collection: str, body: dict[str, Any]) -> None:
     ended = shared.ended(shared.create(body, collection))
     assert re.fullmatch(rf"projects/\d+/locations/us-central1/{collection}/\d{{19}}", ended["name"])
     assert ended["state"] == "JOB_STATE_SUCCEEDED"
@@ -46,7 +44,7 @@ def test_ended_job_has_only_fields_the_emulator_provides(
     assert "error" not in ended
 
 
-def test_failed_study_error_has_code_and_last_reason(shared: RunningEmulator) -> None:
+def test_failed_studies_tell_the_last_reason(shared: RunningEmulator) -> None:
     ended = shared.ended(shared.create(tuning_job("raise SystemExit(1)"), "hyperparameterTuningJobs"))
     assert ended["state"] == "JOB_STATE_FAILED"
     assert ended["error"]["code"] == 9

@@ -116,7 +116,7 @@ def test_bodies_of_too_many_values_are_rejected(shared: RunningEmulator, body: d
     assert error["message"] == "Invalid JSON payload received. It holds more than 100000 values."
 
 
-def test_huge_keys_and_values_are_quoted_in_part(shared: RunningEmulator) -> None:
+def test_huge_texts_are_quoted_in_part(shared: RunningEmulator) -> None:
     for body in ({"k" * 4_000_000: 1}, {"displayName": {"x": "v" * 4_000_000}}, {"labels": {"K" * 4_000_000: "v"}}):
         reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", json={**absent("x"), **body}, timeout=30)
         assert reply.status_code == 400
@@ -142,7 +142,7 @@ def test_a_stop_is_heeded_during_heavy_requests(own: RunningEmulator) -> None:
     assert taken[-1] - taken[0] < 5
 
 
-def test_an_endless_line_is_a_log_of_many_entries(shared: RunningEmulator) -> None:
+def test_an_endless_line_becomes_many_entries(shared: RunningEmulator) -> None:
     script = "import sys\nfor _ in range(128): sys.stdout.write('x' * 65536)\nprint('{\"a\":' * 400 + '1' + '}' * 400)"
     name = shared.create(custom_job(pool(script)))
     shared.ended(name)

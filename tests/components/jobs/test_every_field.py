@@ -15,8 +15,7 @@ from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
 from tests.components.projects import INCLUDING, load
 from tests.vertex_api.test_client import Api, server
-from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
-from tests.vertex_emulator.api.input_fields import is_set
+from tests.vertex_emulator.api.requests import GOOD, L4, fields_of, is_set, of_spec, pool
 from vertex_api.client import Client, Endpoint
 from vertex_api.job import parse_job, stored_job
 from vertex_api.machines import MACHINES

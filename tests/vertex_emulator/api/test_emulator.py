@@ -37,7 +37,7 @@ def test_only_running_replicas_have_containers(emulator: Emulator, machine: Mach
     assert containers(emulator, job) == [(None, "workerpool0-0", True), (None, "workerpool1-0", False)]
 
 
-def test_a_study_has_the_replicas_of_its_running_trials(emulator: Emulator, machine: Machine) -> None:
+def test_studies_show_replicas_of_running_trials(emulator: Emulator, machine: Machine) -> None:
     study = submit_study(emulator, trials=3, parallel=2)
     assert containers(emulator, study) == [(1, "workerpool0-0", True), (2, "workerpool0-0", True)]
     ended = machine.finish_one()
@@ -46,14 +46,14 @@ def test_a_study_has_the_replicas_of_its_running_trials(emulator: Emulator, mach
     assert containers(emulator, study)[0][0] == 2
 
 
-def test_a_pipeline_has_the_replicas_of_its_job(emulator: Emulator) -> None:
+def test_pipelines_show_replicas_of_their_jobs(emulator: Emulator) -> None:
     task = {key: value for key, value in tuning_job_spec().items() if key != "displayName"}
     body = {"displayName": "p", "trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": task}
     pipeline = str(emulator.jobs.create(TRAINING_PIPELINE, LOCATION, body)["name"]).rpartition("/")[2]
     assert containers(emulator, pipeline) == [(1, "workerpool0-0", True), (2, "workerpool0-0", True)]
 
 
-def test_a_docker_that_is_down_or_an_unknown_job_is_an_error(emulator: Emulator, machine: Machine) -> None:
+def test_unknown_replicas_are_an_error(emulator: Emulator, machine: Machine) -> None:
     job = submit(emulator)
     machine.is_down = True
     for job_id, status in ((job, "UNAVAILABLE"), ("99", "NOT_FOUND")):

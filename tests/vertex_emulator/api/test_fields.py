@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex_emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
-from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
+from tests.vertex_emulator.api.requests import GOOD, MODEL, PARENT_MODEL, Names, fields_of, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
 from vertex_api import pipelines
 from vertex_api.jobspec import with_boot_disks as spec_with_boot_disks

@@ -30,7 +30,7 @@ def test_both_versions_accept_project_id_and_number(shared: RunningEmulator) -> 
         assert shared.call("GET", path)["name"] == name
 
 
-def test_field_case_and_enum_form_make_no_difference(shared: RunningEmulator) -> None:
+def test_case_and_enum_form_make_no_difference(shared: RunningEmulator) -> None:
     bodies = [
         {
             "display_name": "snake",
@@ -72,7 +72,7 @@ def test_field_case_and_enum_form_make_no_difference(shared: RunningEmulator) ->
     assert specs[0]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_T4"
 
 
-def test_all_violations_are_reported_with_snake_case_paths(shared: RunningEmulator) -> None:
+def test_all_violations_have_snake_case_paths(shared: RunningEmulator) -> None:
     body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [{"replicaCount": "many", "bogus": 1}]}}
     error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
     assert error["status"] == "INVALID_ARGUMENT"
@@ -85,7 +85,7 @@ def test_all_violations_are_reported_with_snake_case_paths(shared: RunningEmulat
 
 
 @pytest.mark.parametrize("nothing", ["", [], {}, None])
-def test_unknown_field_is_rejected_as_it_is_spelt(shared: RunningEmulator, nothing: object) -> None:
+def test_unknown_fields_are_rejected_as_spelt(shared: RunningEmulator, nothing: object) -> None:
     body = custom_job(pool("pass", imageURI=nothing, env=None), scheduling=None)
     error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
     (violation,) = error["details"][0]["fieldViolations"]
@@ -125,7 +125,7 @@ def test_unsupported_field_is_rejected_by_name(shared: RunningEmulator) -> None:
     assert "job_spec.models" in error["message"]
 
 
-def test_an_output_directory_outside_every_bucket_is_refused(shared: RunningEmulator) -> None:
+def test_outputs_outside_buckets_are_refused(shared: RunningEmulator) -> None:
     body = custom_job(pool("pass"), baseOutputDirectory={"outputUriPrefix": "gs://bucket/../../etc"})
     error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
     assert "job_spec.base_output_directory.output_uri_prefix" in error["message"]
@@ -180,7 +180,7 @@ def test_request_over_four_mebibytes_is_rejected(shared: RunningEmulator) -> Non
     assert reply.status_code == 413
 
 
-def test_list_pages_contain_each_job_once_newest_first(shared: RunningEmulator) -> None:
+def test_pages_contain_each_job_once(shared: RunningEmulator) -> None:
     parent = "projects/paging/locations/us-central1"
     names = [shared.call("POST", f"v1/{parent}/customJobs", absent(f"page {i}"))["name"] for i in range(7)]
     seen: list[str] = []
@@ -211,13 +211,13 @@ def test_list_filters_by_label_name_and_state(shared: RunningEmulator) -> None:
     assert found('labels.team="none"') == []
 
 
-def test_list_without_jobs_in_region_is_empty_object(shared: RunningEmulator) -> None:
+def test_an_empty_list_is_an_empty_object(shared: RunningEmulator) -> None:
     assert shared.call("GET", "v1/projects/nobody/locations/us-central1/customJobs") == {}
     shared.call("POST", "v1/projects/elsewhere/locations/europe-west1/customJobs", absent("there"))
     assert shared.call("GET", "v1/projects/elsewhere/locations/us-central1/customJobs") == {}
 
 
-def test_a_read_mask_leaves_only_what_it_names(shared: RunningEmulator) -> None:
+def test_masks_leave_only_what_they_name(shared: RunningEmulator) -> None:
     parent = "projects/masking/locations/us-central1"
     shared.call("POST", f"v1/{parent}/customJobs", absent("masked"))
     jobs = shared.call("GET", f"v1/{parent}/customJobs", params={"readMask": "name,displayName"})["customJobs"]
@@ -238,7 +238,7 @@ def test_pages_of_other_hosts_are_refused(shared: RunningEmulator, headers: dict
 
 
 @pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]"}])
-def test_this_machine_s_own_names_are_let_in(shared: RunningEmulator, headers: dict[str, str]) -> None:
+def test_own_names_are_let_in(shared: RunningEmulator, headers: dict[str, str]) -> None:
     assert shared.http.get(f"{shared.url}/healthz", headers=headers, timeout=30).status_code == 200
 
 
@@ -246,13 +246,13 @@ SPEC = jobs.custom_job_spec(jobs.pool(), jobs.pool(2), enableWebAccess=True)
 PAGE = "http://here/jobs/customJobs/42/shell"
 
 
-def test_a_running_job_has_a_uri_for_each_task() -> None:
+def test_running_jobs_have_uris_by_task() -> None:
     tasks = ("workerpool0-0", "workerpool1-0", "workerpool1-1")
     uris = {task: f"{PAGE}/{task}" for task in tasks}
     assert web_access(jobs.custom_job(SPEC), "http://here") == {"webAccessUris": uris}
 
 
-def test_jobs_without_access_or_replicas_have_no_uris() -> None:
+def test_other_jobs_have_no_uris() -> None:
     assert web_access(jobs.custom_job(), "http://here") == {}
     for state in (PENDING, SUCCEEDED):
         assert web_access(jobs.custom_job(SPEC, state=state), "http://here") == {}

@@ -65,11 +65,11 @@ def found(emulator: RunningEmulator, collection: str = "trainingPipelines", **qu
         ('create_time<"2021-05-18T00:00:00Z"', []),
     ],
 )
-def test_pipelines_are_filtered_by_the_service_s_grammar(listed: RunningEmulator, text: str, names: list[str]) -> None:
+def test_pipelines_are_filtered_by_the_grammar(listed: RunningEmulator, text: str, names: list[str]) -> None:
     assert [each["displayName"] for each in found(listed, filter=text)] == names
 
 
-def test_jobs_are_listed_from_the_second_of_one_on(listed: RunningEmulator) -> None:
+def test_jobs_are_listed_from_a_time_on(listed: RunningEmulator) -> None:
     second, first = found(listed)
     since = f'labels.n:* AND create_time>="{first["createTime"].partition(".")[0].removesuffix("Z")}Z"'
     assert found(listed, filter=since) == [second, first]
@@ -128,7 +128,7 @@ def test_trials_appear_only_if_mask_names_them(listed: RunningEmulator) -> None:
     assert [set(each) for each in found(listed, "hyperparameterTuningJobs", readMask="trials")] == [{"trials"}]
 
 
-def test_page_token_belongs_to_its_list_and_filter(listed: RunningEmulator) -> None:
+def test_page_tokens_belong_to_one_filter(listed: RunningEmulator) -> None:
     path = f"v1/{PARENT}/trainingPipelines"
     token = listed.call("GET", path, params={"pageSize": 1})["nextPageToken"]
     assert len(listed.call("GET", path, params={"page_size": 1, "page_token": token})["trainingPipelines"]) == 1
@@ -159,7 +159,7 @@ def test_a_forged_page_token_is_refused(listed: RunningEmulator, path: str) -> N
         assert status in ((200, 400, 404) if path.startswith("storage") else (400, 404)), (token[:40], status)
 
 
-def test_a_forged_token_of_log_entries_is_refused(listed: RunningEmulator) -> None:
+def test_forged_tokens_of_logs_are_refused(listed: RunningEmulator) -> None:
     text = 'resource.labels.job_id="1"'
     tokens: list[object] = [*RAW_TOKENS[:3], 5, [], {"a": 1}, base64.b64encode(b"[" * 7000).decode()]
     for at, insert_id in [*((at, "x") for at in POSITIONS if at != "x"), (1, None), (1, 5), (1, [])]:
@@ -203,5 +203,5 @@ def test_last_page_has_no_token() -> None:
 
 
 @pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])
-def test_a_minus_is_another_way_to_write_not(text: str, same: str) -> None:
+def test_a_minus_means_not(text: str, same: str) -> None:
     assert parse(text) == parse(same)

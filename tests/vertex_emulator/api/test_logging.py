@@ -132,7 +132,7 @@ def test_simultaneous_lines_of_different_trials_stay_distinct(log: Log) -> None:
     assert len(set(ids)) == len(ids) == 30
 
 
-def test_gcloud_stream_logs_filters_find_each_line_once(log: Log) -> None:
+def test_filters_of_gcloud_find_each_line_once(log: Log) -> None:
     """As it asks (recorded from gcloud 528.0.0): from a time on, then from the last entry that it has shown."""
     log.add("1", log.lines(40, same=3))
     base = 'resource.type="ml_job" AND resource.labels.job_id="1" AND resource.labels.task_name="workerpool0-0"'
@@ -234,7 +234,7 @@ def test_container_lines_have_a_tagged_message(log: Log) -> None:
         ('resource.labels.task_name=~"workerpool[0-9]+-0$" AND jsonPayload.message=~"(?i)LINE 5"', ["line 5"]),
     ],
 )
-def test_payloads_are_found_by_field_and_regular_expression(log: Log, condition: str, found: list[str]) -> None:
+def test_payloads_match_fields_and_patterns(log: Log, condition: str, found: list[str]) -> None:
     log.add("1", log.lines(12))
     assert log.pages(f"{CONTAINERS} AND {condition}", pageSize=100) == [found]
 
@@ -248,7 +248,7 @@ def test_impossible_regular_expressions_are_rejected(log: Log, condition: str) -
     assert error.value.status == "INVALID_ARGUMENT"
 
 
-def test_a_page_token_of_another_request_is_refused(log: Log) -> None:
+def test_tokens_of_other_requests_are_refused(log: Log) -> None:
     log.add("1", log.lines(10))
     text = 'resource.labels.job_id="1"'
     token = log.entries.list_entries({"filter": text, "pageSize": 2})["nextPageToken"]

@@ -74,7 +74,7 @@ def test_model_is_stored_in_canonical_form(shared: RunningEmulator) -> None:
     assert kept["createTime"] == kept["updateTime"] == kept["versionCreateTime"] == kept["versionUpdateTime"]
 
 
-def test_model_versions_are_found_by_number_and_alias(shared: RunningEmulator) -> None:
+def test_versions_are_found_by_number_and_alias(shared: RunningEmulator) -> None:
     first = upload(shared, model("one", versionAliases=["blue"]), modelId="versioned")["response"]["model"]
     second = upload(shared, model("two", versionAliases=["green", "blue"]), parentModel=first)["response"]
     assert (second["model"], second["modelVersionId"]) == (first, "2")
@@ -115,7 +115,7 @@ def test_model_versions_are_found_by_number_and_alias(shared: RunningEmulator) -
         ({"model": model(), "bogus": 1}, 400, "bogus"),
     ],
 )
-def test_bad_upload_is_rejected_and_leaves_no_model(
+def test_rejected_uploads_leave_no_model(
     shared: RunningEmulator, request_: dict[str, Any], code: int, text: str
 ) -> None:
     parent = "projects/refused/locations/us-central1"
@@ -162,7 +162,7 @@ def test_models_are_listed_filtered_ordered_and_paged(shared: RunningEmulator) -
         shared.call("GET", f"v1/{parent}/models", params=bad, expect=400)
 
 
-def test_a_deleted_model_is_gone_with_its_versions(shared: RunningEmulator) -> None:
+def test_deletion_removes_all_versions(shared: RunningEmulator) -> None:
     name = upload(shared, model(), modelId="gone")["response"]["model"]
     upload(shared, model(), parentModel=name)
     operation = shared.call("DELETE", f"v1/{name}")
@@ -182,7 +182,7 @@ def test_models_and_their_operations_outlive_a_kill(own: RunningEmulator) -> Non
     assert own.get(operation["name"]) == operation
 
 
-def test_operations_are_found_listed_waited_for_and_forgotten(shared: RunningEmulator) -> None:
+def test_operations_live_until_deleted(shared: RunningEmulator) -> None:
     parent = "projects/acting/locations/us-central1"
     names = [upload(shared, model(), parent=parent)["name"] for _ in range(3)]
     below = names[0].rpartition("/operations/")[0]
@@ -231,7 +231,7 @@ NEVER = (
 )
 
 
-def test_model_keeps_inert_fields_and_omits_unsupported_ones(
+def test_inert_fields_are_kept_as_sent(
     shared: RunningEmulator,
 ) -> None:
     operation = upload(shared, model(**SENT), serviceAccount="trainer@p.iam.gserviceaccount.com")
@@ -241,7 +241,7 @@ def test_model_keeps_inert_fields_and_omits_unsupported_ones(
     assert kept["modelSourceInfo"] == {"sourceType": "CUSTOM"}
 
 
-def test_etag_changes_with_version_and_is_not_compared(shared: RunningEmulator) -> None:
+def test_etag_changes_with_each_version(shared: RunningEmulator) -> None:
     first = upload(shared, model(etag="any"), modelId="tagged")["response"]["model"]
     before = shared.get(first)["etag"]
     upload(shared, model(etag="any"), parentModel=first)
@@ -299,7 +299,7 @@ def test_a_patch_changes_the_masked_fields_only(shared: RunningEmulator, version
         ("@9", "version_description", {}, "NOT_FOUND", '@9" does not exist'),
     ],
 )
-def test_a_patch_that_cannot_be_is_refused_by_field(
+def test_impossible_patches_are_refused_by_field(
     shared: RunningEmulator, versioned: str, version: str, mask: str, body: Any, status: str, message: str
 ) -> None:
     before = shared.get(versioned)
@@ -334,7 +334,7 @@ def test_impossible_aliases_are_refused(
     assert (found[0], message in found[1]) == (status, True), found
 
 
-def test_all_versions_but_the_default_can_be_deleted(shared: RunningEmulator, versioned: str) -> None:
+def test_only_the_default_version_stays(shared: RunningEmulator, versioned: str) -> None:
     assert refused(shared, "DELETE", f"{versioned}@1:deleteVersion") == (
         "FAILED_PRECONDITION",
         f'{versioned}@1 is the default version: give the alias "default" to another one first.',
@@ -365,7 +365,7 @@ def test_a_copy_names_its_original(shared: RunningEmulator, versioned: str) -> N
     assert "is no model of this project" in refused(shared, "POST", elsewhere, {"sourceModel": versioned})[1]
 
 
-def test_an_export_copies_the_files_of_the_model(shared: RunningEmulator, versioned: str) -> None:
+def test_exports_copy_the_model_files(shared: RunningEmulator, versioned: str) -> None:
     folder = shared.data / "gcs/model-files/one"
     (folder / "variables").mkdir(exist_ok=True)
     (folder / "variables/0").write_bytes(b"weights")
@@ -402,7 +402,7 @@ def test_an_impossible_export_is_refused_by_field(
     assert (found[0], message in found[1]) == (status, True), found
 
 
-def test_an_export_beyond_the_disk_or_of_nothing_is_refused(shared: RunningEmulator) -> None:
+def test_exports_need_files_and_room(shared: RunningEmulator) -> None:
     folder = shared.data / "gcs/model-files/endless"
     folder.mkdir(parents=True)
     (folder / "zeros").touch()

@@ -57,7 +57,7 @@ def test_unknown_paths_are_not_found(path: str, shared: RunningEmulator) -> None
     assert shared.call("GET", f"v1/{path}", expect=404)["error"]["status"] == "NOT_FOUND"
 
 
-def test_methods_that_vertex_ai_lacks_are_not_found(shared: RunningEmulator) -> None:
+def test_methods_vertex_ai_lacks_are_not_found(shared: RunningEmulator) -> None:
     job = "v1/projects/p/locations/r/customJobs/1"
     for method, path in (("PATCH", job), ("PUT", job), ("POST", f"{job}:pause"), ("DELETE", job.rpartition("/")[0])):
         error = shared.call(method, path, expect=404)["error"]

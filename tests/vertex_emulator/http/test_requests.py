@@ -23,12 +23,12 @@ def request(*parts: bytes, stalls: bool = False) -> Request:
     return Request({"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}, receive)
 
 
-def test_body_is_read_from_any_number_of_parts() -> None:
+def test_bodies_are_read_in_parts() -> None:
     assert asyncio.run(requests.read_json(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
     assert asyncio.run(requests.read_json(request())) == {}
 
 
-def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_body_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "MAX_SECONDS", 0.05)
     with pytest.raises(ApiError) as refused:
         asyncio.run(requests.read_json(request(b"{", stalls=True)))

@@ -44,14 +44,14 @@ def _append(path: Path) -> Callable[[], object]:
     return lambda: path.write_bytes(_CONTENT + b"more" * 100_000)
 
 
-def test_what_is_added_while_sending_is_not_sent(tmp_path: Path) -> None:
+def test_later_additions_are_not_sent(tmp_path: Path) -> None:
     path = tmp_path / "file"
     headers, body, is_complete = _send_file(path, _append(path))
     assert (headers["content-length"], body, is_complete) == (str(len(_CONTENT)), _CONTENT, True)
 
 
 @pytest.mark.parametrize("byte_range", ["bytes=5-150000", "bytes=5-", "bytes=-150000"])
-def test_a_range_has_its_length_whatever_is_added(tmp_path: Path, byte_range: str) -> None:
+def test_ranges_keep_their_length(tmp_path: Path, byte_range: str) -> None:
     path = tmp_path / "file"
     headers, body, is_complete = _send_file(path, _append(path), (b"range", byte_range.encode()))
     assert len(body) == int(headers["content-length"])
@@ -60,7 +60,7 @@ def test_a_range_has_its_length_whatever_is_added(tmp_path: Path, byte_range: st
 
 
 @pytest.mark.parametrize("header", [None, (b"range", b"bytes=5-150000")])
-def test_a_file_cut_while_sending_is_seen_as_incomplete(
+def test_a_file_cut_meanwhile_is_seen_incomplete(
     tmp_path: Path, header: tuple[bytes, bytes] | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "file"

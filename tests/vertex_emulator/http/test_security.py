@@ -37,7 +37,7 @@ def test_what_is_no_host_is_none(url: str) -> None:
 
 
 @pytest.mark.parametrize("begins", [False, True])
-def test_a_request_that_a_stop_cuts_off_is_unavailable(begins: bool) -> None:
+def test_requests_cut_by_a_stop_are_unavailable(begins: bool) -> None:
     """Clients repeat a request that is answered 503; what has begun has a status already."""
     sent: list[Any] = []
 

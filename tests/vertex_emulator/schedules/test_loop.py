@@ -55,7 +55,7 @@ def test_a_thread_starts_with_the_first_schedule(threaded: SchedulingEmulator) -
     assert not has_thread()
 
 
-def test_the_thread_runs_what_is_due_and_what_follows(threaded: SchedulingEmulator) -> None:
+def test_the_thread_runs_what_is_due(threaded: SchedulingEmulator) -> None:
     threaded.move_clock("2026-11-22T00:00:00Z")
     threaded.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
     threaded.move_clock("2026-11-22T02:00:00Z")
@@ -67,9 +67,7 @@ def test_the_thread_runs_what_is_due_and_what_follows(threaded: SchedulingEmulat
     until(lambda: len(threaded.all_jobs()) == 3)
 
 
-def test_the_thread_wakes_at_the_next_time_by_itself(
-    threaded: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_thread_wakes_at_times(threaded: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_795_312_799_900_000_000]  # a tenth of a second before 02:00
     for module in ("runs", "loop"):
         monkeypatch.setattr(f"vertex_emulator.schedules.{module}.now_ns", lambda: now[0])
@@ -79,7 +77,7 @@ def test_the_thread_wakes_at_the_next_time_by_itself(
     until(lambda: threaded.runs() == [("2026-11-22T02:00:00Z", "RUNNING")])
 
 
-def test_jobs_that_no_run_waits_for_wake_nothing(threaded: SchedulingEmulator) -> None:
+def test_other_jobs_wake_nothing(threaded: SchedulingEmulator) -> None:
     threaded.move_clock("2026-11-22T00:00:00Z")
     threaded.put()
     sleeps: list[str] = []
@@ -107,7 +105,7 @@ def test_jobs_that_no_run_waits_for_wake_nothing(threaded: SchedulingEmulator) -
     assert (len(sleeps), threaded.loop._changed.is_set()) == (before, False)
 
 
-def test_an_emulator_without_schedules_loads_no_rules_of_cron() -> None:
+def test_cron_loads_only_with_schedules() -> None:
     program = "import sys, vertex_emulator.server; print({'cronsim', 'vertex_api.cron'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
@@ -132,7 +130,7 @@ def last_run(emulator: SchedulingEmulator) -> Any:
     return emulator.get()["runs"][0]
 
 
-def test_a_job_of_a_run_equals_a_clients(emulator: SchedulingEmulator) -> None:
+def test_scheduled_jobs_equal_those_of_clients(emulator: SchedulingEmulator) -> None:
     jobs = [scheduled_job("train"), scheduled_search("tune")]
     emulator.machine.program = reports_if_trial
     emulator.put(jobs=jobs)
@@ -198,7 +196,7 @@ def test_a_pipelines_results_are_filled_in(emulator: SchedulingEmulator) -> None
     assert run["modelDirs"]["pipeline"].endswith(f"/search/{best}/model/")
 
 
-def test_a_failed_job_ends_its_run_with_the_reason(emulator: SchedulingEmulator) -> None:
+def test_a_failed_job_ends_its_run(emulator: SchedulingEmulator) -> None:
     emulator.machine.program = lambda _spec: 1
     emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
     emulator.move_clock(NIGHT)
@@ -208,7 +206,7 @@ def test_a_failed_job_ends_its_run_with_the_reason(emulator: SchedulingEmulator)
     assert run["reason"].startswith("prepare is FAILED: The replica workerpool0-0 exited with a non-zero status of 1")
 
 
-def test_a_rejected_job_ends_its_run_with_the_reason(emulator: SchedulingEmulator) -> None:
+def test_a_rejected_job_ends_its_run(emulator: SchedulingEmulator) -> None:
     emulator.put(jobs=[scheduled_job("train")])
     inject(emulator, "quota")
     emulator.move_clock(NIGHT)
@@ -231,9 +229,7 @@ def test_deleting_a_schedule_leaves_its_jobs(emulator: SchedulingEmulator) -> No
     assert [job.state for job in emulator.all_jobs()] == ["JOB_STATE_SUCCEEDED"]
 
 
-def test_a_job_for_a_deleted_schedule_is_not_stored(
-    emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_schedules_submit_no_job(emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody deletes the schedule while its loop submits a job."""
     emulator.put()
     emulator.move_clock(NIGHT)
@@ -259,7 +255,7 @@ def test_a_run_whose_job_is_deleted_fails(emulator: SchedulingEmulator) -> None:
     assert (last_run(emulator)["state"], last_run(emulator)["reason"]) == ("FAILED", "train was deleted")
 
 
-def test_an_edit_leaves_a_run_under_way_as_it_began(emulator: SchedulingEmulator) -> None:
+def test_an_edit_leaves_current_runs_unchanged(emulator: SchedulingEmulator) -> None:
     emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
     emulator.move_clock(NIGHT)
     emulator.loop.advance()
@@ -268,9 +264,7 @@ def test_an_edit_leaves_a_run_under_way_as_it_began(emulator: SchedulingEmulator
     assert list(last_run(emulator)["jobs"]) == ["prepare", "train"]
 
 
-def test_one_run_that_cannot_go_on_stops_no_other(
-    emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stuck_run_stops_no_other(emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator.put("broken")
     emulator.put()
     emulator.move_clock(NIGHT)
@@ -302,7 +296,7 @@ class OneNight(SchedulingEmulator):
             self.finish_runs()
 
 
-def test_a_kill_at_any_step_neither_doubles_nor_loses_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kills_neither_double_nor_lose_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     use_clock(clock, monkeypatch)
 
@@ -324,7 +318,7 @@ def test_a_kill_at_any_step_neither_doubles_nor_loses_a_run(tmp_path: Path, monk
     assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 
-def test_a_time_has_one_run_whatever_asks_for_it_again(emulator: SchedulingEmulator) -> None:
+def test_a_time_has_one_run(emulator: SchedulingEmulator) -> None:
     emulator.put(overlap="allow")
     emulator.move_clock("2026-11-24T02:00:00Z")
     before = emulator.get()["runs"]

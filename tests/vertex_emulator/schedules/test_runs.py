@@ -26,9 +26,7 @@ def test_an_overlapping_run_is_skipped_unless_allowed(emulator: SchedulingEmulat
     assert emulator.runs("allowing") == nights(22, 23)
 
 
-def test_times_missed_while_down_are_one_skipped_run(
-    emulator: SchedulingEmulator, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missed_times_are_one_skipped_run(emulator: SchedulingEmulator, caplog: pytest.LogCaptureFixture) -> None:
     emulator.put()
     emulator.put("paused", paused=True)
     emulator.let_clock_pass_while_down("2026-11-24T02:00:59Z")
@@ -44,7 +42,7 @@ def test_times_missed_while_down_are_one_skipped_run(
     assert emulator.runs("paused") == []
 
 
-def test_years_of_missed_minutes_are_not_counted_out(emulator: SchedulingEmulator) -> None:
+def test_missed_times_are_counted_to_a_limit(emulator: SchedulingEmulator) -> None:
     emulator.put(cron="* * * * *")
     emulator.let_clock_pass_while_down("2046-11-22T00:00:30Z")
     emulator.loop.advance()
@@ -53,7 +51,7 @@ def test_years_of_missed_minutes_are_not_counted_out(emulator: SchedulingEmulato
     assert "missed at least 1000 times" in emulator.get()["runs"][1]["reason"]
 
 
-def test_a_paused_schedule_has_runs_only_if_fired(emulator: SchedulingEmulator) -> None:
+def test_paused_schedules_run_only_when_fired(emulator: SchedulingEmulator) -> None:
     emulator.put()
     assert emulator.schedules.pause(LOCATION, "nightly")["nextTimes"] == []
     emulator.move_clock("2026-11-23T12:00:00Z")
@@ -71,7 +69,7 @@ def test_a_paused_schedule_has_runs_only_if_fired(emulator: SchedulingEmulator) 
     assert resumed["nextTimes"][0] == "2026-11-24T02:00:00Z"
 
 
-def test_an_edited_schedule_keeps_runs_and_begins_anew(emulator: SchedulingEmulator) -> None:
+def test_an_edit_keeps_earlier_runs(emulator: SchedulingEmulator) -> None:
     emulator.put()
     emulator.move_clock("2026-11-22T12:00:00Z")
     emulator.finish_runs()
@@ -80,7 +78,7 @@ def test_an_edited_schedule_keeps_runs_and_begins_anew(emulator: SchedulingEmula
     assert emulator.runs() == nights(22, 22)
 
 
-def test_only_the_last_hundred_ended_runs_are_kept(emulator: SchedulingEmulator) -> None:
+def test_a_hundred_ended_runs_are_kept(emulator: SchedulingEmulator) -> None:
     emulator.put(cron="* * * * *")
     emulator.move_clock("2026-11-22T02:30:00Z")
     with emulator.database.read() as transaction:
@@ -100,7 +98,7 @@ def test_the_loop_waits_for_the_next_time(emulator: SchedulingEmulator) -> None:
     assert emulator.loop.advance() == parse_time(min(next_times))
 
 
-def test_a_moved_clock_begins_the_runs_that_it_passes(emulator: SchedulingEmulator) -> None:
+def test_a_moved_clock_begins_passed_runs(emulator: SchedulingEmulator) -> None:
     schedule = emulator.put()
     assert schedule["nextTimes"] == [f"2026-11-{day}T02:00:00Z" for day in (22, 23, 24)]
     emulator.move_clock("2026-11-22T01:59:59Z")
@@ -113,7 +111,7 @@ def test_a_moved_clock_begins_the_runs_that_it_passes(emulator: SchedulingEmulat
     assert emulator.get()["nextTimes"][0] == "2026-11-24T02:00:00Z"
 
 
-def test_the_clock_does_not_go_behind_a_run(emulator: SchedulingEmulator) -> None:
+def test_the_clock_never_passes_back_a_run(emulator: SchedulingEmulator) -> None:
     emulator.put()
     emulator.move_clock("2026-11-22T12:00:00Z")
     with pytest.raises(ApiError, match=r"time is before the run 2026-11-22T02-00-00-\w+ of nightly; move"):
@@ -125,9 +123,7 @@ def test_the_clock_does_not_go_behind_a_run(emulator: SchedulingEmulator) -> Non
     assert emulator.runs() == nights(22, 23)
 
 
-def test_a_clock_that_is_given_back_repeats_no_run(
-    emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unset_clock_repeats_no_run(emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vertex_emulator.schedules.runs.now_ns", lambda: 1_795_312_800 * 10**9)
     emulator.put()
     for day in (22, 23):
@@ -139,14 +135,14 @@ def test_a_clock_that_is_given_back_repeats_no_run(
     assert emulator.runs() == nights(22, 24)
 
 
-def test_a_clock_passes_a_thousand_times_at_most(emulator: SchedulingEmulator) -> None:
+def test_the_clock_passes_limited_times(emulator: SchedulingEmulator) -> None:
     emulator.put(cron="* * * * *", overlap="allow")
     with pytest.raises(ApiError, match="more than 1000 times until then; move the clock in smaller steps"):
         emulator.move_clock("2026-11-22T16:41:00Z")
     assert emulator.runs() == []
 
 
-def test_a_prune_keeps_schedules_and_what_they_refer_to(emulator: SchedulingEmulator) -> None:
+def test_pruning_keeps_outputs_schedules_need(emulator: SchedulingEmulator) -> None:
     emulator.put()
     for day in (22, 23):
         emulator.move_clock(f"2026-11-{day}T02:00:00Z")
@@ -162,7 +158,7 @@ def test_a_prune_keeps_schedules_and_what_they_refer_to(emulator: SchedulingEmul
     assert emulator.runs("evaluate") == [("2026-11-23T02:00:00Z", "SUCCEEDED")]
 
 
-def test_an_archive_has_no_schedules_and_replaces_none(emulator: SchedulingEmulator, tmp_path: Path) -> None:
+def test_archives_have_no_schedules(emulator: SchedulingEmulator, tmp_path: Path) -> None:
     emulator.put()
     emulator.database.close()
     archive = tmp_path / "archive.tar.gz"

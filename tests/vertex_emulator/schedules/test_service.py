@@ -103,7 +103,7 @@ def test_ids_of_other_characters_are_refused(emulator: SchedulingEmulator, sched
         service.put(LOCATION, schedule, GOOD)
 
 
-def test_a_schedule_that_does_not_exist_is_not_found(emulator: SchedulingEmulator) -> None:
+def test_unknown_schedules_are_not_found(emulator: SchedulingEmulator) -> None:
     service = emulator.schedules
     for call in (service.get, service.delete, service.fire, service.pause, service.resume):
         with pytest.raises(ApiError, match=r'The Schedule "projects/.*/schedules/gone" does not exist') as refused:
@@ -120,7 +120,7 @@ def test_a_clock_needs_a_time(emulator: SchedulingEmulator, time: object) -> Non
     assert refused.value.http == 400
 
 
-def test_a_list_is_of_one_location_or_all(tmp_path: Path) -> None:
+def test_lists_are_by_location(tmp_path: Path) -> None:
     emulator = create_emulator(tmp_path)
     emulator.put("b")
     emulator.put("a")
