@@ -62,7 +62,7 @@ class PythonPackageProvider(Provider):
         return self.read_result(id_, props)
 
 
-class PythonPackage(DynamicResource, module="vertex", name="PythonPackage"):
+class PythonPackage(DynamicResource):
     """A source distribution in the staging folder, for a job's `packageUris`.
 
     `args` have either `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with

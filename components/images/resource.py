@@ -52,7 +52,7 @@ class TrainingImageProvider(Provider):
         return self.read_result(id_, props, digest=digest)
 
 
-class TrainingImage(DynamicResource, module="vertex", name="TrainingImage"):
+class TrainingImage(DynamicResource):
     """An image built from a folder of the project, by its Dockerfile or as a `package`.
 
     `args` have the fields `context` (relative to the program's folder), and optionally `dockerfile` (relative to the

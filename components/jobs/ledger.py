@@ -33,10 +33,12 @@ from .identity import MARK_LABEL
 from .removal import remove_orphans
 from .submission import LedgerRecord
 
+LEDGER_NAME = "job-names"
+"""The name of the ledger of a stack, as `pulumi up` shows it."""
 _FOR_PLANS = ("declarations", "packageVersion")
 
 
-class Ledger(DynamicResource, module="vertex", name="Ledger"):
+class Ledger(DynamicResource):
     """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(

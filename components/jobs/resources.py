@@ -144,25 +144,25 @@ def _uses_tensorboard(spec: Job) -> bool:
     return bool(spec.job_spec.get("tensorboard") == interpolation.TENSORBOARD_NAME)
 
 
-class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
+class CustomJob(_Job[CustomJobArgs]):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types.CustomJob`."""
 
     kind, provider = CUSTOM_JOB, providers.CustomJob
 
 
-class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex", name="HyperparameterTuningJob"):
+class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs]):
     """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types`."""
 
     kind, provider = HYPERPARAMETER_TUNING_JOB, providers.HyperparameterTuningJob
 
 
-class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
+class TrainingPipeline(_Job[TrainingPipelineArgs]):
     """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `TrainingPipelineArgs`."""
 
     kind, provider = TRAINING_PIPELINE, providers.TrainingPipeline
 
 
-class Completion(DynamicResource, module="vertex", name="Completion"):
+class Completion(DynamicResource):
     """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results`).
 
     `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..runtime import DYNAMIC_TYPE
 from .input_changes import InputChange, find_input_changes
 from .preview_document import Step
 
-IMAGE_TYPE = "pulumi-python:dynamic/vertex:TrainingImage"
-PACKAGE_TYPE = "pulumi-python:dynamic/vertex:PythonPackage"
+IMAGE_TYPE = f"{DYNAMIC_TYPE}TrainingImage"
+PACKAGE_TYPE = f"{DYNAMIC_TYPE}PythonPackage"
 _NOUNS = {IMAGE_TYPE: "image", PACKAGE_TYPE: "package"}
 _CONTENT_FIELDS = ("uri", "files")
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from vertex_api.names import KINDS, Kind
 
+from ..runtime import DYNAMIC_TYPE
 from ..schema.declared_job import get_deletion_policy
 from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, format_short_value_or_none
 from .preview_document import Step
 
-KINDS_BY_TYPE: Mapping[str, Kind] = {f"pulumi-python:dynamic/vertex:{kind.type}": kind for kind in KINDS.values()}
+KINDS_BY_TYPE: Mapping[str, Kind] = {f"{DYNAMIC_TYPE}{kind.type}": kind for kind in KINDS.values()}
 """The kinds of job by the types of their resources."""
 _IMAGE_FIELDS = ("imageUri", "executorImageUri")
 _OUTPUT_FOLDER = ("baseOutputDirectory", "outputUriPrefix")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..runtime import DYNAMIC_TYPE
 from .grant_changes import is_grant
 from .image_and_package_changes import IMAGE_TYPE, PACKAGE_TYPE
 from .input_changes import find_input_changes
@@ -10,7 +11,7 @@ from .job_changes import KINDS_BY_TYPE
 from .preview_document import Step
 from .schedule_changes import is_part_of_schedule
 
-_BOOKKEEPING_TYPES = {f"pulumi-python:dynamic/vertex:{name}" for name in ("Completion", "Ledger")}
+_BOOKKEEPING_TYPES = {f"{DYNAMIC_TYPE}{name}" for name in ("Completion", "Ledger")}
 _OWN_TYPES = {IMAGE_TYPE, PACKAGE_TYPE, *KINDS_BY_TYPE, *_BOOKKEEPING_TYPES}
 _OPERATIONS_WITHOUT_CHANGE = ("same", "read", "refresh")
 

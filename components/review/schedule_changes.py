@@ -5,19 +5,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..runtime import DYNAMIC_TYPE
 from ..schedules.lines import is_next_times, parse_costs
 from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_short_value_or_none
 from .job_changes import Cause, find_causes
 from .preview_document import Diagnostic, Step
 
-_EMULATOR_SCHEDULE = "pulumi-python:dynamic/vertex:EmulatorSchedule"
+_EMULATOR_SCHEDULE = f"{DYNAMIC_TYPE}EmulatorSchedule"
 _SCHEDULER_JOB = "gcp:cloudscheduler/job:Job"
 _WORKFLOW = "gcp:workflows/workflow:Workflow"
-_STATUS = "pulumi-python:dynamic/vertex:ScheduleStatus"
+_STATUS = f"{DYNAMIC_TYPE}ScheduleStatus"
 _SUFFIXES = {_EMULATOR_SCHEDULE: "", _SCHEDULER_JOB: "-scheduler", _WORKFLOW: "-workflow", _STATUS: ""}
 """The types of a schedule's resources, and what their names have after the schedule's."""
-_COMPONENT = "vertex:schedules:Schedule$"
+_COMPONENT = "vertex-training:index:Schedule$"
 _FIELDS = {"schedule": "cron", "jobs": "requests"}
 """What declarations, and this review, call inputs of these resources."""
 _BODY = "body"

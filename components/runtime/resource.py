@@ -7,7 +7,10 @@ from typing import Any, ClassVar, TypeVar
 import pulumi
 from pulumi import dynamic
 
+from . import DYNAMIC_TYPE
+
 Result = TypeVar("Result")
+_MODULE = DYNAMIC_TYPE.partition("/")[2].rstrip(":")
 
 
 class DynamicResource(dynamic.Resource):
@@ -18,6 +21,9 @@ class DynamicResource(dynamic.Resource):
     program ends with a traceback. Here the URN is known and the outputs are unknown, as with later SDKs. So those
     resources are registered, and the engine skips them and keeps what its state has of them.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(module=_MODULE, name=cls.__name__, **options)
 
     output_names: ClassVar[tuple[str, ...]] = ()
     """The outputs that other resources or a program may use, beside `urn` and `id`."""

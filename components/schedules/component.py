@@ -83,7 +83,7 @@ class Schedule(pulumi.ComponentResource):
         overlap: Overlap = "skip",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("vertex:schedules:Schedule", name, None, opts)
+        super().__init__("vertex-training:index:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _argument_violations(name, fields, jobs)
         if violations:

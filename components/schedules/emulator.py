@@ -49,7 +49,7 @@ class EmulatorScheduleProvider(Provider):
         request("DELETE", _path(props), None, f"{id_}: not deleted")
 
 
-class EmulatorSchedule(DynamicResource, module="vertex", name="EmulatorSchedule"):
+class EmulatorSchedule(DynamicResource):
     """A schedule of the emulator in `parent`, `//local/projects/P/locations/R`. `status` is that of `Schedule`."""
 
     output_names = ("status",)

@@ -44,7 +44,7 @@ class ScheduleStatusProvider(Provider):
         return self.read_result(id_, props, status=_status(props))
 
 
-class ScheduleStatus(DynamicResource, module="vertex", name="ScheduleStatus"):
+class ScheduleStatus(DynamicResource):
     """The `status` of a schedule, as `Schedule` describes it. `parent` is the full name of its jobs' location."""
 
     output_names = ("status",)

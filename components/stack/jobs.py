@@ -56,10 +56,12 @@ class Jobs:
                 if declaration.name in upstream_jobs:
                     waited_jobs[declaration.name] = job
             if waited_jobs:
-                stage_completions.append(self._completions.create_completion(f"stage-{depth + 1}", waited_jobs))
+                stage_completions.append(
+                    self._completions.create_completion(f"wait-for-upstream-{depth + 1}", waited_jobs)
+                )
         last_names = [job.name for job in settings.jobs if job.lifecycle.get("wait") and job.name not in upstream_jobs]
         if last_names:
-            self._completions.create_completion("completion", {name: self.resources[name] for name in last_names})
+            self._completions.create_completion("wait-for-jobs", {name: self.resources[name] for name in last_names})
 
     @property
     def results_of_succeeded_waited_jobs(self) -> Results:

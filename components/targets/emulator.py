@@ -44,7 +44,7 @@ class EmulatorProvider(Provider):
         emulator.stop(only_if_idle=True)
 
 
-class Emulator(DynamicResource, module="vertex", name="Emulator"):
+class Emulator(DynamicResource):
     """The emulator's process. Without a `port` it chooses one and keeps it across restarts.
 
     It serves the `secrets` of `settings` as those of a Google Cloud `project`.

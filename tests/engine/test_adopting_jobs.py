@@ -138,7 +138,9 @@ class TestAdoption:
         stack.job["displayName"] = "another"
         stack.declare()
         shown = {step["name"]: step for step in stack.steps()}
-        assert {name: step["op"] for name, step in shown.items()} == dict.fromkeys(("ledger", "own", "train"), "update")
+        assert {name: step["op"] for name, step in shown.items()} == dict.fromkeys(
+            ("job-names", "own", "train"), "update"
+        )
         assert shown["own"]["changed"][0] == "adopt"
         assert shown["train"]["changed"] == ["spec.displayName"]
 

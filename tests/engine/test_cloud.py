@@ -72,11 +72,11 @@ class TestFirstUp:
         assert services == list(range(len(services))), kinds
         assert [line["operation"] for line in made].count("refuse") == 4  # once for each account
         resources = cloud.resources()
-        needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
+        needed = {urn.rpartition("::")[2] for urn in resources["job-names"]["dependencies"]}
         assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write", "secrets-hf-token", "alerts"} <= needed
         for name, resource in resources.items():
             if resource["type"].endswith("vertex:CustomJob"):
-                assert any(urn.endswith("::ledger") for urn in resource["dependencies"]), name
+                assert any(urn.endswith("::job-names") for urn in resource["dependencies"]), name
         outputs = cloud.outputs()["jobs"]["train"]
         assert outputs["state"] == "JOB_STATE_SUCCEEDED"
         board = cloud.vertex.get(outputs["name"])["jobSpec"]["tensorboard"]

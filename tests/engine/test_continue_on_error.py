@@ -53,7 +53,7 @@ def test_independent_jobs_and_exports_go_through(project: Project) -> None:
     assert now["refused"]["pendingReplacement"]
     assert now["train"]["id"] == before["train"]["id"] and now["after-refused"]["id"] == before["after-refused"]["id"]
     assert now["good"]["id"] != before["good"]["id"]
-    assert outputs["results"] == {"good": now["stage-1"]["outputs"]["results"]["good"]}
+    assert outputs["results"] == {"good": now["wait-for-upstream-1"]["outputs"]["results"]["good"]}
     assert outputs["jobs"]["failing"]["state"] == "JOB_STATE_FAILED"
     assert outputs["jobs"]["good"]["state"] == "JOB_STATE_SUCCEEDED"
     assert [name for name, run in outputs["jobs"].items() if run is None] == ["after-refused", "refused", "train"]

@@ -167,7 +167,14 @@ class TestOneStack:
     def test_a_provider_takes_under_200_bytes_of_state(self, stack: Project, first: Run) -> None:
         inputs = {name: item.get("inputs", {}) for name, item in stack.resources().items()}
         providers = {name: given["__provider"] for name, given in inputs.items() if "__provider" in given}
-        assert providers.keys() == {"emulator", "ledger", "trainer", "completion", "search", *first.jobs}
+        assert providers.keys() == {
+            "emulator",
+            "job-names",
+            "trainer",
+            "wait-for-jobs",
+            "search",
+            *first.jobs,
+        }
         assert all(len(text) < 200 for text in providers.values()), providers
 
     def test_a_second_up_changes_nothing_and_builds_nothing(self, stack: Project, first: Run) -> None:

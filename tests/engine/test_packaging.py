@@ -85,5 +85,5 @@ def test_a_package_is_uploaded_after_its_bucket_exists(tmp_path: Path, vertex: R
     assert re.fullmatch(r"vertex-training/dev/packages/script-[0-9a-f]{16}\.tar\.gz", name)
     assert f"script: uploaded {name.rpartition('/')[2]}" in output
     recorded = project.resources()
-    assert any(urn.endswith("::ledger") for urn in recorded["script"]["dependencies"])
-    assert any(urn.endswith("::bucket") for urn in recorded["ledger"]["dependencies"])
+    assert any(urn.endswith("::job-names") for urn in recorded["script"]["dependencies"])
+    assert any(urn.endswith("::bucket") for urn in recorded["job-names"]["dependencies"])

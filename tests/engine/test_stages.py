@@ -112,4 +112,7 @@ def test_downstream_jobs_wait_until_a_failure_is_fixed(project: Project) -> None
     # Order alone: another run of the first is the only change.
     jobs["first"]["lifecycle"] = {"rerun": 1}
     project.declare()
-    assert [(step["op"], step["name"]) for step in project.steps()] == [("update", "stage-1"), ("replace", "first")]
+    assert [(step["op"], step["name"]) for step in project.steps()] == [
+        ("update", "wait-for-upstream-1"),
+        ("replace", "first"),
+    ]

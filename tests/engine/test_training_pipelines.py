@@ -118,9 +118,9 @@ class TestPipelines:
         (running,) = (job["name"] for job in stack.list_jobs() if job["displayName"] == "running")
         changes = {step["name"]: step["op"] for step in stack.steps()}
         assert changes == {
-            "completion": "update",
+            "wait-for-jobs": "update",
             "edited": "replace",
-            "ledger": "update",
+            "job-names": "update",
             "removed": "delete",
             "removed-job": "delete",
         }

@@ -10,12 +10,12 @@ from vertex_training.review.preview_review import Review, build_review
 
 from tests.components.review.recorded_previews import parse
 
-URN = "urn:pulumi:dev::team::vertex:schedules:Schedule$"
-LOCAL = ("pulumi-python:dynamic/vertex:EmulatorSchedule", "")
+URN = "urn:pulumi:dev::team::vertex-training:index:Schedule$"
+LOCAL = ("pulumi-python:dynamic/vertex-training:EmulatorSchedule", "")
 WORKFLOW = ("gcp:workflows/workflow:Workflow", "-workflow")
 SCHEDULER = ("gcp:cloudscheduler/job:Job", "-scheduler")
-STATUS = ("pulumi-python:dynamic/vertex:ScheduleStatus", "")
-IMAGE = "urn:pulumi:dev::team::pulumi-python:dynamic/vertex:TrainingImage::trainer"
+STATUS = ("pulumi-python:dynamic/vertex-training:ScheduleStatus", "")
+IMAGE = "urn:pulumi:dev::team::pulumi-python:dynamic/vertex-training:TrainingImage::trainer"
 
 
 def body(image: str = "r/trainer:1", args: str = "--epochs=1") -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_a_workflow_s_source_is_compared_by_its_parts() -> None:
 
 def test_a_workflow_of_somebody_else_is_another_resource() -> None:
     other = step("create", WORKFLOW, None, {})
-    other["urn"] = other["urn"].replace("vertex:schedules:Schedule$", "")
+    other["urn"] = other["urn"].replace("vertex-training:index:Schedule$", "")
     review = reviewed(other)
     assert (review.schedules, [change.name for change in review.other_changes]) == ((), ["nightly-workflow"])
 

@@ -44,12 +44,12 @@ def test_jobs_are_submitted_after_those_they_use(tmp_path: Path) -> None:
     text = jobs('"${jobs.tune.bestTrial.id}"', last='"${jobs.train.name}", "${jobs.tune.name}"', alone="")
     found = made(tmp_path, text)
     completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
-    assert completions == {"Completion/stage-1": {"tune"}, "Completion/stage-2": {"train"}}
+    assert completions == {"Completion/wait-for-upstream-1": {"tune"}, "Completion/wait-for-upstream-2": {"train"}}
     assert found.needs("CustomJob/alone") == found.needs("HyperparameterTuningJob/tune") == set()
-    assert found.needs("CustomJob/train") == {"Completion/stage-1", "HyperparameterTuningJob/tune"}
+    assert found.needs("CustomJob/train") == {"Completion/wait-for-upstream-1", "HyperparameterTuningJob/tune"}
     assert found.needs("CustomJob/last") == {
-        "Completion/stage-1",
-        "Completion/stage-2",
+        "Completion/wait-for-upstream-1",
+        "Completion/wait-for-upstream-2",
         "CustomJob/train",
         "HyperparameterTuningJob/tune",
     }
@@ -60,9 +60,9 @@ def test_last_jobs_are_awaited_in_one_completion(tmp_path: Path) -> None:
     waited = f"  waited: {{{CUSTOM.replace('ARGS', '')}, lifecycle: {{wait: true}}}}\n"
     found = made(tmp_path, after(a="", b="a").replace("after: []", "wait: true") + waited)
     completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
-    assert completions == {"Completion/stage-1": {"a"}, "Completion/completion": {"waited"}}
-    assert found.needs("CustomJob/b") == {"Completion/stage-1", "CustomJob/a"}
-    assert found.needs("Completion/completion") == {"CustomJob/waited"}
+    assert completions == {"Completion/wait-for-upstream-1": {"a"}, "Completion/wait-for-jobs": {"waited"}}
+    assert found.needs("CustomJob/b") == {"Completion/wait-for-upstream-1", "CustomJob/a"}
+    assert found.needs("Completion/wait-for-jobs") == {"CustomJob/waited"}
 
 
 def test_independent_jobs_need_no_stage(tmp_path: Path) -> None:
@@ -125,6 +125,6 @@ def test_an_adopted_job_keeps_undeclared_fields(tmp_path: Path) -> None:
     assert job["spec"].keys() == {"jobSpec"} and job["spec"]["jobSpec"].keys() == {POOL}
     assert job["lifecycle"] == {"deadline": "60s"}
     assert args(found, "CustomJob/b") == ["${jobs.a.modelDir}"]
-    assert found.inputs["Completion/stage-1"]["deadlines"] == {"a": "60s"}
+    assert found.inputs["Completion/wait-for-upstream-1"]["deadlines"] == {"a": "60s"}
     folders = [graph.inputs["CustomJob/b"]["spec"]["jobSpec"]["baseOutputDirectory"] for graph in (found, other)]
     assert folders[0] != folders[1]

@@ -108,9 +108,9 @@ PARTS = {
 }
 """Each component of a foundation that is asked for all there is, and what it makes."""
 MADE = set.union(*PARTS.values())
-LEDGER = "Ledger/ledger"
+LEDGER = "Ledger/job-names"
 """Stands between the foundation and its jobs."""
-ABOVE = {"TrainingImage/trainer", "PythonPackage/script", "CustomJob/train", "Completion/completion"}
+ABOVE = {"TrainingImage/trainer", "PythonPackage/script", "CustomJob/train", "Completion/wait-for-jobs"}
 """What stands on it."""
 KNOWN_LATER = {
     "TrainingImage": {"digest": "sha256:1"},
@@ -155,7 +155,7 @@ def build_foundation_graph(known: Settings, *schedules: ScheduleRequest, are_out
     def program() -> None:
         ground = GcpFoundation("gcp", known)
         for number, schedule in enumerate(schedules):
-            above = pulumi.ComponentResource("vertex:schedules:Schedule", f"nightly{number or ''}")
+            above = pulumi.ComponentResource("vertex-training:index:Schedule", f"nightly{number or ''}")
             options = pulumi.ResourceOptions(parent=above, depends_on=[*ground.job_dependencies])
             request = pulumi.Output.from_input(schedule) if are_outputs else schedule
             ground.create_schedule(f"nightly{number or ''}", request, options)
@@ -181,7 +181,7 @@ def test_tokens_are_those_that_states_have_recorded(whole: Graph) -> None:
     for part in PARTS:
         assert whole.requests[part].type == f"vertex-training:index:{part.partition('/')[0]}"
     for name in ABOVE:
-        assert whole.requests[name].type == f"pulumi-python:dynamic/vertex:{name.partition('/')[0]}"
+        assert whole.requests[name].type == f"pulumi-python:dynamic/vertex-training:{name.partition('/')[0]}"
 
 
 def test_services_are_enabled_first(whole: Graph) -> None:
@@ -195,7 +195,7 @@ def test_services_are_enabled_first(whole: Graph) -> None:
 def test_a_job_waits_for_grants_image_and_package(whole: Graph) -> None:
     assert whole.needs("CustomJob/train") >= {LEDGER, "TrainingImage/trainer", "PythonPackage/script"}
     assert whole.needs(LEDGER) >= MADE
-    assert "CustomJob/train" in whole.needs("Completion/completion")
+    assert "CustomJob/train" in whole.needs("Completion/wait-for-jobs")
 
 
 def test_jobs_refer_to_a_new_tensorboard(whole: Graph) -> None:
@@ -244,7 +244,7 @@ def test_the_real_provider_has_every_property(tmp_path: Path, stack: dict[str, A
 
 
 def short_module(token: str) -> str:
-    """`projects` of `gcp:projects/service:Service`, `vertex` of `pulumi-python:dynamic/vertex:CustomJob`."""
+    """`projects` of `gcp:projects/service:Service`, `vertex` of `pulumi-python:dynamic/vertex-training:CustomJob`."""
     module, _, last = token.split(":")[1].partition("/")
     return last if module == "dynamic" else module
 
@@ -253,7 +253,9 @@ def test_the_deployers_roles_are_documented_for_all_resources(whole: Graph, tmp_
     schedule = request("team_dev_nightly", scheduled("team_dev_nightly", "train", {"jobSpec": {}}))
     graphs = [whole, *(build_foundation_graph(settings(tmp_path, **stack), schedule) for stack in STACKS)]
     tokens = {request.type for made in graphs for request in made.requests.values() if request.custom}
-    tokens |= {f"pulumi-python:dynamic/vertex:{name}" for name in ("HyperparameterTuningJob", "TrainingPipeline")}
+    tokens |= {
+        f"pulumi-python:dynamic/vertex-training:{name}" for name in ("HyperparameterTuningJob", "TrainingPipeline")
+    }
     types = {f"{short_module(token)}.{token.rpartition(':')[2]}" for token in tokens}
     assert types == {name for _, name, _ in access_page.deployer_roles()}
 

@@ -115,7 +115,7 @@ def test_a_stack_without_schedules_has_no_alerts_of_runs(tmp_path: Path) -> None
 def test_a_schedule_comes_after_its_accounts_and_all_that_jobs_need(tmp_path: Path) -> None:
     made = resources(tmp_path, schedule())
     needed = list_upstream(made, WORKFLOW)
-    assert needed >= MADE - {WORKFLOW, STARTER, ACCOUNTS} | {"Ledger/ledger", "Bucket/bucket"}
+    assert needed >= MADE - {WORKFLOW, STARTER, ACCOUNTS} | {"Ledger/job-names", "Bucket/bucket"}
     assert WORKFLOW in made.needs(STARTER)
     services = {name for name in MADE if name.startswith("Service/")}
     for name in MADE - services - {ACCOUNTS, "Services/schedules-services"}:
