@@ -44,9 +44,7 @@ class UnclearPricesError(Exception):
     """The catalog does not give clear prices; each line of the message is one of them."""
 
 
-def refresh_rows(
-    rows: Sequence[Row], vertex_skus: Sequence[Sku], compute_skus: Sequence[Sku], today: date
-) -> list[Row]:
+def refresh(rows: Sequence[Row], vertex_skus: Sequence[Sku], compute_skus: Sequence[Sku], today: date) -> list[Row]:
     """Return the rows with today's prices. The SKUs are those of the two services, in the API's form.
 
     Raises UnclearPricesError with every row that no SKU or several match, or whose price is implausible.
@@ -54,13 +52,13 @@ def refresh_rows(
     refreshed, problems = [], []
     for row in rows:
         kind, name, region = row[:3]
-        pattern = _get_sku_description_pattern_or_none(kind, name)
+        pattern = _pattern(kind, name)
         if pattern is None:
             refreshed.append(row)
             continue
         try:
-            usd = _parse_usd_per_unit(_require_single_sku(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
-            base = _parse_usd_per_unit(_require_single_sku(compute_skus, pattern, region), kind)
+            usd = _usd(_single(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
+            base = _usd(_single(compute_skus, pattern, region), kind)
             if abs(usd / base / RATIO - 1) > TOLERANCE:
                 raise UnclearPricesError(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
             refreshed.append((kind, name, region, usd, today.isoformat(), SOURCE))
@@ -71,7 +69,7 @@ def refresh_rows(
     return refreshed
 
 
-def render_price_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
+def render(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """Return the file's text: one price a line, so that a change of one is a change of one line."""
     used = {row[-1] for row in rows}
     sources = {name: text for name, text in {**table["sources"], SOURCE: SOURCE_TEXT}.items() if name in used}
@@ -80,7 +78,7 @@ def render_price_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
     return f'{{\n  "currency": "USD",\n  "sources": {{\n{source_lines}\n  }},\n  "prices": [\n{prices}\n  ]\n}}\n'
 
 
-def _get_sku_description_pattern_or_none(kind: str, price_name: str) -> str | None:
+def _pattern(kind: str, price_name: str) -> str | None:
     """Return a pattern of the description of a SKU after its prefix; `None` if it is unknown."""
     if kind in _PARTS:
         family = _FAMILIES.get(price_name, re.escape(price_name))
@@ -94,22 +92,22 @@ def _get_sku_description_pattern_or_none(kind: str, price_name: str) -> str | No
     return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB)"
 
 
-def _require_single_sku(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
-    matching = [sku for sku in skus if _is_on_demand_match(sku, pattern, region)]
+def _single(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
+    matching = [sku for sku in skus if _matches(sku, pattern, region)]
     if len(matching) != 1:
         listing = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
         raise UnclearPricesError(f"exactly one on-demand SKU must match /{pattern}/; found: {listing}")
     return matching[0]
 
 
-def _is_on_demand_match(sku: Sku, pattern: str, region: str) -> bool:
+def _matches(sku: Sku, pattern: str, region: str) -> bool:
     text = sku["description"]
     is_other = re.search("management fee|prediction|reserved|commitment|spot|preemptible", text, re.IGNORECASE)
     is_on_demand = sku["category"]["usageType"] == "OnDemand" and region in sku["serviceRegions"]
     return is_on_demand and not is_other and bool(re.match(pattern, text, re.IGNORECASE))
 
 
-def _parse_usd_per_unit(sku: Sku, kind: str) -> float:
+def _usd(sku: Sku, kind: str) -> float:
     """Return USD per unit: the only rate of the newest price. `units` is int64 as text, `nanos` billionths."""
     expression = sku["pricingInfo"][-1]["pricingExpression"]
     if expression["usageUnit"] != _UNITS[kind]:
@@ -120,7 +118,7 @@ def _parse_usd_per_unit(sku: Sku, kind: str) -> float:
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 
-def _iterate_fetched_skus(service: str, api_key: str) -> Iterator[Sku]:
+def _fetch(service: str, api_key: str) -> Iterator[Sku]:
     """Yield all SKUs of a service, over the network: the only part that no test runs."""
     token = ""
     while True:
@@ -143,16 +141,14 @@ def main() -> int:
     table = json.loads(FILE.read_text(encoding="utf-8"))
     old = [tuple(row) for row in table["prices"]]
     try:
-        new = refresh_rows(
-            old, [*_iterate_fetched_skus(VERTEX, key)], [*_iterate_fetched_skus(COMPUTE, key)], date.today()
-        )
+        new = refresh(old, [*_fetch(VERTEX, key)], [*_fetch(COMPUTE, key)], date.today())
     except OSError as error:
         print(f"the Cloud Billing Catalog API does not answer: {error}", file=sys.stderr)
         return 1
     except UnclearPricesError as problem:
         print(f"nothing is written:\n{problem}", file=sys.stderr)
         return 1
-    FILE.write_text(render_price_file(table, new), encoding="utf-8")
+    FILE.write_text(render(table, new), encoding="utf-8")
     changed = sum(before[3] != after[3] for before, after in zip(old, new, strict=True))
     print(f"{len(new)} prices, {changed} of them changed: {FILE.name}")
     return 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools import refresh_prices
-from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, render_price_file
+from tools.refresh_prices import Row, UnclearPricesError, refresh, render
 from vertex_api.estimates.prices import FILE, Prices
 
 TODAY = date(2026, 11, 21)
@@ -59,13 +59,13 @@ CORE_SKUS = (
 
 
 def test_a_price_has_its_sku_and_today() -> None:
-    (row,) = refresh_rows([CORE], *CORE_SKUS, TODAY)
+    (row,) = refresh([CORE], *CORE_SKUS, TODAY)
     assert row == ("vcpu", "N1", "us-central1", 0.03635265, "2026-11-21", "catalog-api")
 
 
 def test_whole_dollars_and_billionths_add_up() -> None:
     skus = [sku(f"{ON_VERTEX}NVIDIA H100 80GB in Americas", 266033200, units="11")]
-    (row,) = refresh_rows([H100], skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")], TODAY)
+    (row,) = refresh([H100], skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")], TODAY)
     assert row[3] == pytest.approx(11.2660332)
 
 
@@ -78,7 +78,7 @@ def test_other_skus_of_the_machine_are_ignored() -> None:
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Belgium", 1, regions=["europe-west1"]),
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas", 1, usage="Preemptible"),
     ]
-    assert refresh_rows([CORE], [*others, *vertex], compute, TODAY) == refresh_rows([CORE], vertex, compute, TODAY)
+    assert refresh([CORE], [*others, *vertex], compute, TODAY) == refresh([CORE], vertex, compute, TODAY)
 
 
 def test_the_two_a100_sizes_are_told_apart() -> None:
@@ -90,7 +90,7 @@ def test_the_two_a100_sizes_are_told_apart() -> None:
         sku("Nvidia Tesla A100 GPU running in Americas", 933908000, units="2"),
         sku("Nvidia Tesla A100 80GB GPU running in Americas", 928080000, units="3"),
     ]
-    found = refresh_rows([A100, A100_80GB], vertex, compute, TODAY)
+    found = refresh([A100, A100_80GB], vertex, compute, TODAY)
     assert [row[3] for row in found] == pytest.approx([3.3739942, 4.517292])
 
 
@@ -106,23 +106,23 @@ def test_the_two_a100_sizes_are_told_apart() -> None:
 )
 def test_unclear_catalog_prices_are_rejected(row: Row, vertex: list[Any], compute: list[Any], problem: str) -> None:
     with pytest.raises(UnclearPricesError, match=problem):
-        refresh_rows([row], vertex, compute, TODAY)
+        refresh([row], vertex, compute, TODAY)
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
     with pytest.raises(UnclearPricesError) as refused:
-        refresh_rows([CORE, RAM, H100], [], [], TODAY)
+        refresh([CORE, RAM, H100], [], [], TODAY)
     assert len(str(refused.value).splitlines()) == 3
 
 
 def test_tpus_keep_their_price_and_their_day() -> None:
-    assert refresh_rows([TPU], [], [], TODAY) == [TPU]
+    assert refresh([TPU], [], [], TODAY) == [TPU]
 
 
 def test_written_prices_are_read_with_sources() -> None:
     table = json.loads(FILE.read_text())
-    new = refresh_rows([CORE], *CORE_SKUS, TODAY)
-    price = Prices.parse(render_price_file(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
+    new = refresh([CORE], *CORE_SKUS, TODAY)
+    price = Prices.parse(render(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source
@@ -130,7 +130,7 @@ def test_written_prices_are_read_with_sources() -> None:
 
 def test_the_file_is_as_the_tool_writes_it() -> None:
     table = json.loads(FILE.read_text())
-    assert render_price_file(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
+    assert render(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
 
 
 def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -276,7 +276,7 @@ def test_a_limit_a_minute_is_waited_for(refusal: Any, api: Api, client: Client, 
 
 
 @pytest.mark.parametrize("metrics", [[L4], [L4, CPUS]], ids=len)
-def test_a_quota_that_is_too_small_names_its_metrics(metrics: list[str], api: Api, client: Client) -> None:
+def test_a_small_quota_names_its_metrics(metrics: list[str], api: Api, client: Client) -> None:
     api.first = [too_many(CAPACITY + ", ".join(metrics))]
     with pytest.raises(errors.QuotaExceeded) as failure:
         create(client, CUSTOM_JOB, job_of(CUSTOM_JOB))
@@ -481,7 +481,7 @@ def test_executions_come_with_errors_and_results(api: Api, client: Client) -> No
     assert api.asked == [("GET", f"/v1/{WORKFLOW}/executions", query, None)]
 
 
-def test_a_workflow_that_is_not_there_has_no_executions(api: Api, client: Client) -> None:
+def test_a_missing_workflow_has_no_executions(api: Api, client: Client) -> None:
     api.fails(404, "no such workflow")
     assert client.list_executions(WORKFLOW) == []
     api.fails(403, "workflows.executions.list denied")

@@ -76,7 +76,7 @@ def test_a_job_says_what_it_takes(kind: Kind, body: Any, trials: tuple[int, int]
     assert [metric.id for metric in job.metrics] == (["accuracy"] if trials[0] > 1 else [])
 
 
-def test_a_job_on_a_persistent_resource_takes_no_machines() -> None:
+def test_persistent_resources_have_the_machines() -> None:
     body = edited(custom_job(), "jobSpec", "persistentResourceId", to="pool")
     job = canonical(CUSTOM_JOB, edited(body, "jobSpec", "scheduling", to={"timeout": "60s"}))
     assert (job.persistent_resource, job.pools) == ("pool", [])

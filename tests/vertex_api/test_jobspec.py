@@ -25,7 +25,7 @@ def test_boot_disks_have_a_default_size_and_type() -> None:
     assert boot_disk(newest) == ("hyperdisk-balanced", 200)
 
 
-def test_boot_disks_are_filled_in_for_pools_with_machines() -> None:
+def test_pools_with_machines_get_boot_disks() -> None:
     small, large = {"machineType": "n1-standard-4"}, {"machineType": "a3-ultragpu-8g"}
     pools = [
         {"machineSpec": small},

@@ -115,7 +115,7 @@ def test_a_new_grant_is_waited_for_at_creation(refusal: str, reason: str, remedy
 
 
 @pytest.mark.parametrize("text", [DISABLED, "Permission denied. (SERVICE_DISABLED)"])
-def test_a_new_api_is_waited_for_in_all_calls(text: str) -> None:
+def test_all_calls_wait_for_new_apis(text: str) -> None:
     waited = {verb for verb in VERBS if rule_for(verb, PermissionDenied(text)) == NEW_GRANT}
     assert waited == {*VERBS} - {"read_log"}
 
@@ -291,7 +291,7 @@ def test_an_outage_of_long_ago_is_forgotten(clock: Clock) -> None:
     assert caller.call("get", failing(OUT)) == "done"
 
 
-def test_a_submission_is_looked_for_after_its_answer_was_lost(clock: Clock) -> None:
+def test_a_lost_submission_is_looked_for(clock: Clock) -> None:
     sent: list[float] = []
 
     def attempt() -> str:
@@ -302,7 +302,7 @@ def test_a_submission_is_looked_for_after_its_answer_was_lost(clock: Clock) -> N
     assert len(sent) == 1
 
 
-def test_a_submission_that_was_refused_is_not_looked_for(clock: Clock) -> None:
+def test_a_refused_submission_is_not_looked_for(clock: Clock) -> None:
     looks: list[str] = []
     Caller().call("create", failing(LIMITED, TOO_NEW), find_earlier_result=lambda: looks.append("look"))
     assert not looks
@@ -316,7 +316,7 @@ def test_a_lost_answer_is_looked_for_twice(clock: Clock) -> None:
     assert len(looks) == 4, "and once before each later attempt"
 
 
-def test_a_lost_answer_is_looked_for_before_giving_up(clock: Clock) -> None:
+def test_giving_up_looks_once_more(clock: Clock) -> None:
     posts: list[float] = []
 
     def attempt() -> str:
@@ -341,7 +341,7 @@ def test_a_failed_look_does_not_hide_the_failure(clock: Clock) -> None:
         Caller().call("create", always(OUT), find_earlier_result=find)
 
 
-def test_a_refusal_after_a_lost_answer_is_looked_behind(clock: Clock) -> None:
+def test_a_late_refusal_is_looked_behind(clock: Clock) -> None:
     sent: list[str] = []
 
     def attempt() -> str:
@@ -367,7 +367,7 @@ def test_a_second_create_keeps_the_first_result(clock: Clock) -> None:
     assert len(kept) == 1, "there is nothing to remove after a refusal, or a single request"
 
 
-def test_a_server_that_lists_at_once_is_not_waited_for(clock: Clock) -> None:
+def test_servers_without_lag_are_not_awaited(clock: Clock) -> None:
     looks: list[str] = []
     caller = Caller(lost_answer_seconds=0.0)
     caller.call("create", failing(OUT), find_earlier_result=lambda: looks.append("look"))
@@ -404,12 +404,12 @@ def test_a_new_grant_is_told_each_minute(clock: Clock) -> None:
     assert all(line.startswith("an account, a grant or an API may be too new") for line in told)
 
 
-def test_an_answer_that_asks_for_no_wait_gets_none(clock: Clock) -> None:
+def test_no_wait_is_asked_for_and_made(clock: Clock) -> None:
     Caller().call("create", failing(), keep_first=always(OUT))
     assert not clock.naps
 
 
-def test_each_attempt_is_checked_after_the_wait_for_its_turn(clock: Clock) -> None:
+def test_attempts_are_checked_after_their_wait(clock: Clock) -> None:
     checks: list[float] = []
     caller = Caller(Pace(1))
     for _ in range(2):

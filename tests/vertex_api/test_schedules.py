@@ -48,7 +48,7 @@ def test_results_are_looked_up_as_a_whole() -> None:
     assert fill_results(BODY, {}) == BODY
 
 
-def test_a_request_as_json_has_all_but_its_id() -> None:
+def test_a_request_as_json_lacks_its_id() -> None:
     request = ScheduleRequest("p-s-n", "0 2 * * *", "UTC", False, "skip", (ScheduledJob("a", "customJobs", {}),))
     assert request.to_json() == {
         "cron": "0 2 * * *",

@@ -132,13 +132,13 @@ def test_a_job_above_the_grant_is_named() -> None:
     assert find_shortages(NEEDED, {"cpus": 2200, "l4": 4}) == [Shortage("l4", 4, 12, {"large": 8}, True)]
 
 
-def test_jobs_that_fit_only_one_by_one_are_told_apart() -> None:
+def test_jobs_that_fit_singly_are_told_apart() -> None:
     (shortage,) = find_shortages(NEEDED, {"cpus": 100, "l4": UNLIMITED})
     assert shortage == Shortage("cpus", 100, 148, {"large": 96, "search": 48, "small": 4}, False)
     assert list(shortage.needed_by_job) == ["large", "search", "small"]
 
 
-def test_a_grant_of_zero_is_a_shortage_for_all() -> None:
+def test_no_grant_is_short_for_all() -> None:
     (shortage,) = find_shortages(NEEDED, {"l4": 0})
     assert (shortage.needed_by_job, shortage.is_by_job) == ({"large": 8, "search": 4}, True)
 
@@ -170,7 +170,7 @@ def test_the_table_shows_needed_beside_granted() -> None:
     ]
 
 
-def test_the_mark_is_explained_only_where_it_is_shown() -> None:
+def test_the_mark_is_explained_where_shown() -> None:
     assert not any("?" in line for line in quota_table("p", "r", {"a": {"cpus": 4}}, {"cpus": 4.0}))
 
 
