@@ -8,6 +8,8 @@ from vertex_api.machines import machine_of
 
 DEFAULT_TIMEOUT = "604800s"
 """Seven days: how long a run without a timeout may take (discovery document, Scheduling)."""
+DEFAULT_MAX_WAIT = "86400s"
+"""A day: for how long a FLEX_START job waits for machines if it does not say (discovery document, Scheduling)."""
 _BOOT_DISK_GB = 100
 
 

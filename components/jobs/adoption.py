@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.job import JobJson, stored_job
 from vertex_api.messages import KeyPath, show_path
-from vertex_api.names import Kind, ResourceName
+from vertex_api.names import Kind, ResourceName, location_name
 from vertex_api.scalars import quote
 
 from ..errors import SubmitFailed
@@ -36,7 +36,7 @@ def adoption_violations(
 ) -> Iterator[str]:
     """Yield why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
     try:
-        name = ResourceName.parse(resource_name(kind, f"projects/{project}/locations/{region}", name_or_id))
+        name = ResourceName.parse(resource_name(kind, location_name(project, region), name_or_id))
     except ValueError:
         yield f'"{name_or_id}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
         return

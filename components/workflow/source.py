@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from vertex_api.job import Job
-from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder
+from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, model_folder
 from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, location_name
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import (
@@ -29,8 +29,6 @@ from .steps import MAX_LOOKS, MIN_LAST_PAUSE_SECONDS, Steps, read_step, wait_ste
 MAX_REDELIVERY_WINDOW = timedelta(minutes=10)
 """Longer than Cloud Scheduler delivers one time again, with the retries that the stack asks for."""
 _DAY_SECONDS = 86400
-_DEFAULT_MAX_WAIT = "86400s"
-"""For how long a FLEX_START job waits for machines (discovery document, Scheduling)."""
 MAX_EXPRESSION_LENGTH = 400
 """Characters of an expression (Google's page "Quotas and limits" of Workflows)."""
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
@@ -111,11 +109,10 @@ def max_hours(job: ScheduledJob) -> int:
     machines with a `maxWaitDuration` of 0, which counts as a week.
     """
     spec = _job(job)
-    fields, scheduling = spec.backing.fields, spec.job_spec.get("scheduling", {})
-    seconds = to_seconds(explicit_timeout(spec.job_spec) or DEFAULT_TIMEOUT)
+    scheduling, seconds = spec.job_spec.get("scheduling", {}), spec.max_seconds
     if scheduling.get("strategy") == "FLEX_START":
-        seconds += to_seconds(scheduling.get("maxWaitDuration", _DEFAULT_MAX_WAIT)) or to_seconds(DEFAULT_TIMEOUT)
-    rounds: int = -(-fields.get("maxTrialCount", 1) // fields.get("parallelTrialCount", 1))
+        seconds += to_seconds(scheduling.get("maxWaitDuration", DEFAULT_MAX_WAIT)) or to_seconds(DEFAULT_TIMEOUT)
+    rounds = -(-spec.trials // spec.parallel_trials)
     return math.ceil((rounds * seconds + _DAY_SECONDS) / 3600)
 
 

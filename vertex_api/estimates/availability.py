@@ -6,6 +6,7 @@ from typing import Any
 
 from vertex_api.estimates.prices import TPU_PRICE_NAMES
 from vertex_api.job import Job
+from vertex_api.jobspec import DEFAULT_MAX_WAIT
 from vertex_api.machines import MACHINES, Machine, machine_of
 from vertex_api.validation.pools import check_scheduling
 
@@ -120,11 +121,11 @@ def _strategies(job_spec: Mapping[str, Any]) -> Iterator[str]:
     scheduling = job_spec.get("scheduling", {})
     current = scheduling.get("strategy", "STANDARD")
     if current == "FLEX_START":
-        wait = scheduling.get("maxWaitDuration", "86400s")
+        wait = scheduling.get("maxWaitDuration", DEFAULT_MAX_WAIT)
         yield f'a longer scheduling.maxWaitDuration than "{wait}"; "0s" waits without limit'
     elif _is_allowed(job_spec, "FLEX_START"):
         yield (
-            "scheduling: {strategy: FLEX_START, maxWaitDuration: 86400s}: the job waits for machines, here for at most "
+            f"scheduling: {{strategy: FLEX_START, maxWaitDuration: {DEFAULT_MAX_WAIT}}}: the job waits for machines, here for at most "
             "a day, and starts when all are there; it takes preemptible quota"
         )
     if current == "SPOT":

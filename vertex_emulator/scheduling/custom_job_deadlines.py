@@ -1,11 +1,10 @@
 """The deadlines of a custom job: its timeout with the ending that it causes, and until when a queued job waits."""
 
-from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout
+from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, explicit_timeout
 from vertex_api.scalars import to_seconds
 from vertex_emulator.database.records import FAILED, Ending, Job
 from vertex_emulator.times import now_ns
 
-_DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
 _CODE_DEADLINE_EXCEEDED = 4
 
 
@@ -30,5 +29,5 @@ def compute_queue_deadline_or_none(job: Job) -> int | None:
     """
     if job.scheduling.get("strategy") != "FLEX_START":
         return None
-    wait = to_seconds(job.scheduling.get("maxWaitDuration", _DEFAULT_QUEUE_WAIT))
+    wait = to_seconds(job.scheduling.get("maxWaitDuration", DEFAULT_MAX_WAIT))
     return job.created + int(wait * 10**9) if wait else None
