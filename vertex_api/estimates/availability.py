@@ -125,8 +125,8 @@ def _strategies(job_spec: Mapping[str, Any]) -> Iterator[str]:
         yield f'a longer scheduling.maxWaitDuration than "{wait}"; "0s" waits without limit'
     elif _is_allowed(job_spec, "FLEX_START"):
         yield (
-            f"scheduling: {{strategy: FLEX_START, maxWaitDuration: {DEFAULT_MAX_WAIT}}}: the job waits for machines, here for at most "
-            "a day, and starts when all are there; it takes preemptible quota"
+            f"scheduling: {{strategy: FLEX_START, maxWaitDuration: {DEFAULT_MAX_WAIT}}}: the job waits for machines, "
+            "here for at most a day, and starts when all are there; it takes preemptible quota"
         )
     if current == "SPOT":
         yield "scheduling: {strategy: STANDARD}: machines on demand, which are not taken back"
