@@ -33,7 +33,7 @@ destroy: setup  ## remove all that `make up` made
 
 template:  ## the template with a wheel of this checkout beside it, for: pulumi new "$(make -s template)"
 	@$(SETUP) python >&2
-	@.venv/bin/python -m tools.copy_template_with_wheel
+	@.venv/bin/python -m tools.template
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
 test: setup  ## run all tests
@@ -49,7 +49,7 @@ bench: setup  ## measure against other tools
 	@$(IN_ENV) python -m benchmarks
 
 lock: venv  ## pin what pyproject.toml requires in requirements.lock, keeping the versions that still fit
-	@.venv/bin/python -m tools.lock_requirements
+	@.venv/bin/python -m tools.lock
 
 types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors
 	@.venv/bin/python -m tools.discovery

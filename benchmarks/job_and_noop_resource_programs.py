@@ -11,8 +11,7 @@ from typing import Any, Self
 import yaml
 
 from benchmarks.measurements import Cost, run_and_measure_command
-from tools.setup import shell_exports
-from tools.setup.checkout_folders import CHECKOUT, VENV
+from tools.setup import CHECKOUT, VENV, exports
 
 PARENT = "projects/local/locations/us-central1"
 _NOOP_PROGRAM = """\
@@ -62,7 +61,7 @@ class Program:
         # Python keeps what it has compiled, as it does by default.
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         backend = {"PULUMI_BACKEND_URL": f"file://{self.root}/state", "PULUMI_CONFIG_PASSPHRASE": ""}
-        return {**inherited, **shell_exports.DEFAULTS, **backend}
+        return {**inherited, **exports.DEFAULTS, **backend}
 
 
 def create_our_program(folder: Path, job_count: int) -> Program:

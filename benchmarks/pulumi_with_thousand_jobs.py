@@ -14,7 +14,7 @@ from benchmarks.emulator_process import run_temporary_emulator_without_free_capa
 from benchmarks.job_and_noop_resource_programs import build_short_job_spec, create_noop_program, create_our_program
 from benchmarks.measurements import Cost, run_and_measure_command
 from benchmarks.result_rows import yield_cost_rows
-from tools.setup.checkout_folders import CHECKOUT
+from tools.setup import CHECKOUT
 
 JOBS = 1_000
 ROUNDS = 3

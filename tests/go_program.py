@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.checkout_folders import get_shared_cache_folder
+from tools.setup import cache_folder
 
 
 def built(package: str, version: str) -> Path:
@@ -17,9 +17,9 @@ def built(package: str, version: str) -> Path:
     `package` is the program's path, such as `github.com/docker/buildx/cmd/buildx`.
     """
     name = package.rpartition("/")[2]
-    found = get_shared_cache_folder() / f"{name}-{version.removeprefix('v')}" / name
-    get_shared_cache_folder().mkdir(parents=True, exist_ok=True)
-    with (get_shared_cache_folder() / f"{name}.lock").open("w") as lock:
+    found = cache_folder() / f"{name}-{version.removeprefix('v')}" / name
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / f"{name}.lock").open("w") as lock:
         # Another process may be building it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not found.exists():

@@ -10,7 +10,7 @@ from vertex_training.settings.settings import Settings
 
 from tests import git_server
 from tests.engine.environment import link_environment
-from tools.copy_template_with_wheel import copy_checkout
+from tools.template import copy_checkout
 
 NAMES = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.engine.project import CHECKOUT
-from tools.setup import installation
+from tools.setup import commands
 
 
 def link_environment(project: Path) -> None:
@@ -19,12 +19,12 @@ def link_environment(project: Path) -> None:
     (site,) = made.glob("lib/python*/site-packages")
     (folder / site.relative_to(made)).mkdir(parents=True)
     # Set-up writes these itself, into its own environment rather than through a link.
-    written = {"setup.json", "bin", "lib", "vertex-emulator", "vertex-training", *installation.PACKAGES}
+    written = {"setup.json", "bin", "lib", "vertex-emulator", "vertex-training", *commands.PACKAGES}
     for entry in [*made.iterdir(), *(made / "bin").iterdir(), *site.iterdir()]:
         if entry.name not in written:
             (folder / entry.relative_to(made)).symlink_to(entry)
-    for name, room in installation.PACKAGES.items():
+    for name, room in commands.PACKAGES.items():
         (folder / site.relative_to(made) / name).symlink_to(project / room)
-    stamp = "import json; from tools.setup import python_environment as p; "
-    stamp += "p.STAMP.write_text(json.dumps({**p.build_environment_stamp_fields(), 'packages': 1}))"
+    stamp = "import json; from tools.setup import python as p; "
+    stamp += "p.STAMP.write_text(json.dumps({**p.stamp(), 'packages': 1}))"
     subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)

@@ -18,18 +18,18 @@ from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 from tests.standins.gcp import server
-from tools.copy_template_with_wheel import TEMPLATE, list_unignored_files
+from tools.template import TEMPLATE, tracked_files
 from vertex_api import __version__
 
 MAX_FILES = 10
 MAX_PROVIDER_BYTES = 200
-FILES = {str(Path(file).relative_to("template")) for file in list_unignored_files() if file.startswith("template/")}
+FILES = {str(Path(file).relative_to("template")) for file in tracked_files() if file.startswith("template/")}
 
 
 @pytest.fixture(scope="module")
 def template() -> Path:
     """Return the folder that `make -s template` prints: the template with a wheel beside it."""
-    command = [sys.executable, "-m", "tools.copy_template_with_wheel"]
+    command = [sys.executable, "-m", "tools.template"]
     printed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     return Path(printed.stdout.strip())
 

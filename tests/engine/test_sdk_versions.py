@@ -7,13 +7,13 @@ import pytest
 from tests.engine import preloaded_python
 from tests.engine.project import Project
 from tests.engine.test_continue_on_error import job
-from tools.setup.checkout_folders import CHECKOUT
-from tools.setup.oldest_and_newest_pulumi_sdk import SHA256_BY_VERSION, get_sdk_folder
+from tools.setup import CHECKOUT
+from tools.setup.sdks import SHA256, folder_of
 
 
-@pytest.mark.parametrize("version", SHA256_BY_VERSION)
+@pytest.mark.parametrize("version", SHA256)
 def test_failures_are_one_line_and_other_jobs_run(project: Project, version: str) -> None:
-    sdk = str(get_sdk_folder(version))
+    sdk = str(folder_of(version))
     project.environment = preloaded_python.remove_variables(project.environment) | {"PYTHONPATH": sdk}
     program = project.root / "__main__.py"
     program.write_text(f"import pulumi\nassert pulumi.__file__.startswith({sdk!r})\n{program.read_text()}")
@@ -35,4 +35,4 @@ def test_failures_are_one_line_and_other_jobs_run(project: Project, version: str
 
 def test_the_oldest_sdk_is_the_lower_bound() -> None:
     requirements = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert f"pulumi>={next(iter(SHA256_BY_VERSION)).removesuffix('.0')},<4" in requirements
+    assert f"pulumi>={next(iter(SHA256)).removesuffix('.0')},<4" in requirements

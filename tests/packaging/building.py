@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.copy_template_with_wheel import build_wheel
+from tools.template import build_wheel
 
 ROOMS = {"components": "vertex_training", "vertex_api": "vertex_api", "vertex_emulator": "vertex_emulator"}
 """The folders that the wheel holds, and the names that they are installed under."""

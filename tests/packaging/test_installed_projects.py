@@ -17,7 +17,7 @@ from tests.engine.project import DECLARATIONS, TRAINER
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
-from tools.copy_template_with_wheel import CHECKOUT, TEMPLATE
+from tools.template import CHECKOUT, TEMPLATE
 
 
 @pytest.fixture

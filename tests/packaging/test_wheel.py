@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from tests import git_server
 from tests.packaging.building import OFFLINE, PIP, ROOMS, wheel
-from tools.copy_template_with_wheel import CHECKOUT, copy_checkout, list_unignored_files
+from tools.template import CHECKOUT, copy_checkout, tracked_files
 from vertex_api import __version__
 
 MAX_BYTES = 970_000
@@ -48,7 +48,7 @@ def requirement_closure(extra: str) -> set[str]:
 
 
 def test_the_wheel_holds_the_three_rooms_only() -> None:
-    files = [Path(file) for file in list_unignored_files()]
+    files = [Path(file) for file in tracked_files()]
     expected = {str(Path(ROOMS[file.parts[0]], *file.parts[1:])) for file in files if file.parts[0] in ROOMS}
     with zipfile.ZipFile(wheel()) as archive:
         names = {name for name in archive.namelist() if not name.startswith(INFO)}
@@ -88,7 +88,7 @@ def test_only_the_extra_brings_the_emulator_s_packages() -> None:
 
 def test_the_version_stands_in_one_file() -> None:
     assert "version" not in tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    tracked = [file for file in list_unignored_files() if file.endswith((".py", ".toml"))]
+    tracked = [file for file in tracked_files() if file.endswith((".py", ".toml"))]
     assert [file for file in tracked if f'version__ = "{__version__}"' in (CHECKOUT / file).read_text()] == [
         "vertex_api/__init__.py"
     ]

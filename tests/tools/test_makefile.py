@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import oldest_and_newest_pulumi_sdk, programs_for_tests, python_environment
-from tools.setup.checkout_folders import CHECKOUT
+from tools.setup import CHECKOUT, python, sdks, testing
 
 STAMP_SCRIPT = """
 import json
-from tools.setup import python_environment as p
-p.STAMP.write_text(json.dumps({**p.build_environment_stamp_fields(), "packages": 1}))
+from tools.setup import python as p
+p.STAMP.write_text(json.dumps({**p.stamp(), "packages": 1}))
 """
 
 
@@ -41,14 +40,14 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
         "pulumi": f'[ "$1" = version ] && echo v3.259.0 && exit; {note}; [ "$1" != "$FAILS" ]',
         "pulumi-language-python": "",
         "docker": '[ "$1" = image ] && echo null || echo 28.2.2',
-        **dict.fromkeys((*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS), ""),
+        **dict.fromkeys((*testing.PACKAGES, *testing.INSTALL_HINTS), ""),
     }
-    for version in oldest_and_newest_pulumi_sdk.SHA256_BY_VERSION:
+    for version in sdks.SHA256:
         (tmp_path / "cache" / "vertex-training" / f"pulumi-sdk-{version}").mkdir(parents=True)
     # Nor may make split the interpreter's path, which is in the checkout once the environment is set.
     programs = tmp_path / "it's in a $HOME"
     programs.mkdir()
-    (programs / "python3").symlink_to(python_environment.get_base_python())
+    (programs / "python3").symlink_to(python.base_python())
     for name, script in scripts.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
@@ -91,7 +90,7 @@ def test_make_test_fails_when_pytest_fails(make: Callable) -> None:
 def test_make_template_prints_nothing_but_the_folder(make: Callable) -> None:
     result = make("-s", "template")
     assert (result.returncode, result.stdout) == (0, "")  # the script in Python's place prints no folder
-    assert result.asked == ["python -m tools.copy_template_with_wheel"]
+    assert result.asked == ["python -m tools.template"]
 
 
 def test_make_without_a_target_explains_itself(make: Callable) -> None:
@@ -105,8 +104,8 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
     exports = make("-s", "env").stdout
     script = f'{exports}\ncommand -v python; echo "$PULUMI_BACKEND_URL"'
     shell = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
-    python, backend = shell.stdout.splitlines()
-    assert python == str(tmp_path / "a checkout/.venv/bin/python")
+    found, backend = shell.stdout.splitlines()
+    assert found == str(tmp_path / "a checkout/.venv/bin/python")
     assert backend == f"file://{tmp_path}/a%20checkout/.pulumi-state?metadata=skip"
 
 

@@ -14,40 +14,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from tools.setup import (
-    base_image,
-    docker_daemon,
-    installation,
-    oldest_and_newest_pulumi_sdk,
-    programs_for_tests,
-    pulumi_engine,
-    python_environment,
-    shell_exports,
-    state_backend,
-)
-from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocess_runner import SetupError
+from tools.setup import cache_folder, commands, docker, engine, exports, image, python, sdks, testing
+from tools.setup.programs import Output, SetupError
 
 
 class Step(Protocol):
     """A module that sets up one thing. Both functions return one line of text about it."""
 
-    def describe_if_ready(self) -> str | None:
+    def find(self) -> str | None:
         """Describe what is installed; return `None` if something is missing."""
 
-    def set_up_and_describe(self, output: ProgressOutput) -> str:
+    def make(self, output: Output) -> str:
         """Install what is missing. Raises SetupError."""
 
 
 STEPS: dict[str, Step] = {
-    "python": python_environment,
-    "commands": installation,
-    "pulumi": pulumi_engine,
-    "docker": docker_daemon,
-    "image": base_image,
-    "test": programs_for_tests,
-    "sdks": oldest_and_newest_pulumi_sdk,
+    "python": python,
+    "commands": commands,
+    "pulumi": engine,
+    "docker": docker,
+    "image": image,
+    "test": testing,
+    "sdks": sdks,
 }
 USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"
@@ -64,10 +52,10 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"the steps are {', '.join(STEPS)}; {ENV} stands alone")
     try:
         if names == [ENV]:
-            run_steps(ENV_STEPS, ProgressOutput(sys.stderr), report_found=False)
-            print(shell_exports.render_shell_exports(state_backend.create_local_backend_unless_chosen()), end="")
+            run_steps(ENV_STEPS, Output(sys.stderr), report_found=False)
+            print(exports.render(exports.local_backend()), end="")
         else:
-            run_steps(names or USER_STEPS, ProgressOutput(sys.stdout), report_found=True)
+            run_steps(names or USER_STEPS, Output(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user
         print(f"\n{error}", file=sys.stderr)
         return 1
@@ -77,23 +65,23 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def run_steps(names: Sequence[str], output: ProgressOutput, report_found: bool) -> None:
+def run_steps(names: Sequence[str], output: Output, report_found: bool) -> None:
     """Run the steps in their order; `report_found` also prints what needs no work. Raises SetupError."""
     for step in (STEPS[name] for name in names):
-        if (line := step.describe_if_ready()) is None:
-            with lock_setup(output):
-                output.write_line(step.describe_if_ready() or step.set_up_and_describe(output))
+        if (line := step.find()) is None:
+            with lock(output):
+                output.say(step.find() or step.make(output))
         elif report_found:
-            output.write_line(line)
+            output.say(line)
 
 
 @contextmanager
-def lock_setup(output: ProgressOutput) -> Iterator[None]:
+def lock(output: Output) -> Iterator[None]:
     """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
-    show_progress = output.create_seconds_callback("waiting for another set-up")
+    show_progress = output.progress("waiting for another set-up")
     started = time.monotonic()
-    get_shared_cache_folder().mkdir(parents=True, exist_ok=True)
-    with (get_shared_cache_folder() / "setup.lock").open("w") as file:
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / "setup.lock").open("w") as file:
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

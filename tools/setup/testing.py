@@ -2,9 +2,8 @@
 
 import shutil
 
-from tools.setup import debian_packages
-from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocess_runner import CommandFailed
+from tools.setup import programs
+from tools.setup.programs import CommandFailed, Output
 
 # Debian's package of each program.
 PACKAGES = {
@@ -22,30 +21,30 @@ INSTALL_HINTS = {
 PROGRAMS = (*PACKAGES, *INSTALL_HINTS)
 
 
-def describe_if_ready() -> str | None:
+def find() -> str | None:
     """Describe the programs; return `None` if one is missing."""
-    return None if _list_missing_programs() else f"Programs for tests: {', '.join(PROGRAMS)}"
+    return None if _missing() else f"Programs for tests: {', '.join(PROGRAMS)}"
 
 
-def set_up_and_describe(output: ProgressOutput) -> str:
+def make(output: Output) -> str:
     """Install Debian's packages if this user may, and return a line that names what is still missing.
 
     It does not raise: tests whose programs are missing are skipped, and pytest names them.
     """
     reason = ""
-    if packages := [PACKAGES[program] for program in _list_missing_programs() if program in PACKAGES]:
-        if debian_packages.can_install():
+    if packages := [PACKAGES[program] for program in _missing() if program in PACKAGES]:
+        if programs.can_install():
             try:
-                debian_packages.install_packages(output, *packages)
+                programs.install_packages(output, *packages)
             except CommandFailed as error:
                 reason = f"\n  {error}"
         else:
             reason = f"\n  on Debian and Ubuntu: `sudo apt-get install {' '.join(packages)}`"
-    missing = _list_missing_programs()
+    missing = _missing()
     reason += "".join(f"\n  {program}: {hint}" for program, hint in INSTALL_HINTS.items() if program in missing)
     line = f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
-    return describe_if_ready() or line
+    return find() or line
 
 
-def _list_missing_programs() -> list[str]:
+def _missing() -> list[str]:
     return [program for program in PROGRAMS if shutil.which(program) is None]

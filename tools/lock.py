@@ -1,6 +1,6 @@
 """Pin the requirements of pyproject.toml, and theirs, in requirements.lock: for every platform, with hashes.
 
-    python -m tools.lock_requirements
+    python -m tools.lock
 
 Versions that still fit do not change. To take the newest of everything, remove requirements.lock first.
 """
@@ -11,7 +11,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from tools.setup.checkout_folders import CHECKOUT
+from tools.setup import CHECKOUT
 
 UV = "uv==0.13.*"
 MIN_PYTHON = "3.11"

@@ -1,14 +1,15 @@
 """What `make env` prints, as a shell understands it."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tools.setup import shell_exports, state_backend
-from tools.setup.pulumi_engine import ENGINE_VERSION, get_cached_engine_bin_folder
-from tools.setup.shell_exports import prepend_to_path
+from tools.setup import exports
+from tools.setup.engine import ENGINE_VERSION, cached_bin
+from tools.setup.exports import backend_variables, has_backend, prepend
 
 ODD = "it's a $HOME `folder`"
 VARIABLES = (
@@ -29,19 +30,19 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ODD))
-    program(get_cached_engine_bin_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
+    program(cached_bin() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(cached_bin() / "pulumi-language-python", "")
     folder = tmp_path / "checkouts" / ODD
     folder.mkdir(parents=True)
-    monkeypatch.setattr(state_backend, "CHECKOUT", folder)
-    monkeypatch.setattr(shell_exports, "VENV", folder / ".venv")
-    monkeypatch.setattr(state_backend, "LOCAL_STATE", folder / ".pulumi-state")
+    monkeypatch.setattr(exports, "CHECKOUT", folder)
+    monkeypatch.setattr(exports, "VENV", folder / ".venv")
+    monkeypatch.setattr(exports, "LOCAL_STATE", folder / ".pulumi-state")
     return folder
 
 
 def test_exports_survive_odd_folder_names(checkout: Path) -> None:
     seen = _evaluate(_render_exports())
-    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{get_cached_engine_bin_folder()}:")
+    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{cached_bin()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
     assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
     assert seen["PULUMI_SKIP_UPDATE_CHECK"] == "true"
@@ -70,17 +71,38 @@ def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_path_is_prepended_without_repetition() -> None:
-    assert (
-        prepend_to_path([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin")
-        == "/venv/bin:/engine:/usr/bin:/bin"
-    )
+    assert prepend([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin") == "/venv/bin:/engine:/usr/bin:/bin"
 
 
 def _render_exports() -> str:
-    return shell_exports.render_shell_exports(state_backend.create_local_backend_unless_chosen())
+    return exports.render(exports.local_backend())
 
 
 def _evaluate(code: str) -> dict[str, str]:
     script = 'eval "$1"; /usr/bin/env -0'
     result = subprocess.run(["/bin/sh", "-c", script, "sh", code], capture_output=True, text=True, check=True)
     return dict(entry.split("=", 1) for entry in result.stdout.split("\0") if entry)
+
+
+def test_a_backend_is_recognised_where_pulumi_itself_looks(tmp_path: Path) -> None:
+    project, home = tmp_path / "Pulumi.yaml", {"PULUMI_HOME": str(tmp_path)}
+    assert not has_backend(home, project)
+    assert has_backend(home | {"PULUMI_BACKEND_URL": "s3://ours"}, project)
+    assert has_backend(home | {"PULUMI_ACCESS_TOKEN": "pul-1"}, project)
+    project.write_text("name: x\nbackend:\n  url: gs://ours\n")
+    assert has_backend(home, project)
+    project.write_text("name: x\ndescription: a backend: of sorts\n")
+    assert not has_backend(home, project)
+    (tmp_path / "credentials.json").write_text(json.dumps({"current": "gs://ours"}))
+    assert has_backend(home, project)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"current": ""}', "[]", "not JSON"])
+def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> None:
+    (tmp_path / "credentials.json").write_text(content)
+    assert not has_backend({"PULUMI_CREDENTIALS_PATH": str(tmp_path)}, tmp_path / "Pulumi.yaml")
+
+
+@pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
+def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
+    assert backend_variables({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state?metadata=skip"}

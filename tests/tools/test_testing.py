@@ -6,23 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import debian_packages, programs_for_tests
-from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocess_runner import CommandFailed
+from tools.setup import programs, testing
+from tools.setup.programs import CommandFailed, Output
 
 Program = Callable[[str | Path, str], Path]
-ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS]
+ALL = [*testing.PACKAGES, *testing.INSTALL_HINTS]
 
 
 def make() -> str:
-    return programs_for_tests.set_up_and_describe(ProgressOutput(io.StringIO()))
+    return testing.make(Output(io.StringIO()))
 
 
 def test_installed_programs_are_found(program: Program) -> None:
     for name in ALL:
-        assert programs_for_tests.describe_if_ready() is None
+        assert testing.find() is None
         program(name, "")
-    assert programs_for_tests.describe_if_ready() == f"Programs for tests: {', '.join(ALL)}"
+    assert testing.find() == f"Programs for tests: {', '.join(ALL)}"
 
 
 def test_packages_of_missing_programs_are_installed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,20 +30,20 @@ def test_packages_of_missing_programs_are_installed(program: Program, monkeypatc
             program(name, "")
     installed: list[str] = []
 
-    def install(_output: ProgressOutput, *packages: str) -> None:
+    def install(_output: Output, *packages: str) -> None:
         installed.extend(packages)
         program("htpasswd", "")
         program("docker-registry", "")
 
-    monkeypatch.setattr(debian_packages, "can_install", lambda: True)
-    monkeypatch.setattr(debian_packages, "install_packages", install)
-    assert make() == programs_for_tests.describe_if_ready() is not None
+    monkeypatch.setattr(programs, "can_install", lambda: True)
+    monkeypatch.setattr(programs, "install_packages", install)
+    assert make() == testing.find() is not None
     assert installed == ["docker-registry", "apache2-utils"]
 
 
 @pytest.mark.usefixtures("program")
 def test_who_may_not_install_is_told_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debian_packages, "can_install", lambda: False)
+    monkeypatch.setattr(programs, "can_install", lambda: False)
     lines = make().splitlines()
     assert lines[0] == f"Programs for tests: {', '.join(ALL)} missing; tests that need them are skipped"
     packages = "chromium docker-registry git apache2-utils openssl"
@@ -59,9 +58,9 @@ def test_a_failed_installation_does_not_fail_setup(program: Program, monkeypatch
     for name in ALL[1:]:
         program(name, "")
 
-    def fail(_output: ProgressOutput, *packages: str) -> None:
+    def fail(_output: Output, *packages: str) -> None:
         raise CommandFailed(f"no {packages[0]} today")
 
-    monkeypatch.setattr(debian_packages, "can_install", lambda: True)
-    monkeypatch.setattr(debian_packages, "install_packages", fail)
+    monkeypatch.setattr(programs, "can_install", lambda: True)
+    monkeypatch.setattr(programs, "install_packages", fail)
     assert make() == "Programs for tests: chromium missing; tests that need them are skipped\n  no chromium today"

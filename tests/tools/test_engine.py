@@ -8,31 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.checkout_folders import REQUIREMENTS
-from tools.setup.progress_output import ProgressOutput
-from tools.setup.pulumi_engine import (
-    ENGINE_VERSION,
-    Engine,
-    describe_if_ready,
-    find_usable_engine_or_none,
-    get_cached_engine_bin_folder,
-    install_and_get_installer_name_and_engine,
-    parse_version_or_none,
-)
-from tools.setup.pulumi_engine_build import (
+from tools.setup import REQUIREMENTS
+from tools.setup.engine import (
     ENGINE_MODULE,
+    ENGINE_VERSION,
     PKG,
     SDK,
-    build_engine,
-    build_go_environment,
-    parse_required_version,
-    read_min_go_version,
-    replace_language_host_with_wrapper_script,
+    Engine,
+    build,
+    cached_bin,
+    find,
+    find_engine,
+    go_environment,
+    install,
+    min_go_version,
+    parse_version,
+    required_version,
+    wrap_host,
 )
-from tools.setup.subprocess_runner import CommandFailed, SetupError
+from tools.setup.programs import CommandFailed, Output, SetupError
 
 Program = Callable[[str | Path, str], Path]
-OUTPUT = ProgressOutput(io.StringIO())
+OUTPUT = Output(io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -47,117 +44,115 @@ OUTPUT = ProgressOutput(io.StringIO())
     ],
 )
 def test_version_numbers_are_read_as_pulumi_prints_them(text: str, version: tuple[int, int, int] | None) -> None:
-    assert parse_version_or_none(text) == version
+    assert parse_version(text) == version
 
 
 def test_versions_compare_by_number_not_by_letter() -> None:
-    assert parse_version_or_none("3.99.0") < parse_version_or_none("3.216.0") < parse_version_or_none("10.0.0")  # type: ignore[operator]
+    assert parse_version("3.99.0") < parse_version("3.216.0") < parse_version("10.0.0")  # type: ignore[operator]
 
 
 def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
     on_path = program("pulumi", "echo v3.216.0")
     program("pulumi-language-python", "")
     _cache_engine(program)
-    assert find_usable_engine_or_none() == Engine("3.216.0", on_path.parent)
-    assert describe_if_ready() == f"Pulumi: 3.216.0 from {on_path.parent}"
+    assert find_engine() == Engine("3.216.0", on_path.parent)
+    assert find() == f"Pulumi: 3.216.0 from {on_path.parent}"
 
 
 @pytest.mark.parametrize("script", ["echo v3.215.9", "echo", "exit 1", "echo v3.260.0; exit 1"])
 def test_an_old_or_broken_engine_is_ignored(program: Program, script: str) -> None:
     program("pulumi", script)
     program("pulumi-language-python", "")
-    assert find_usable_engine_or_none() is None
+    assert find_engine() is None
     _cache_engine(program)
-    assert find_usable_engine_or_none() == Engine(ENGINE_VERSION, get_cached_engine_bin_folder())
+    assert find_engine() == Engine(ENGINE_VERSION, cached_bin())
 
 
 def test_an_engine_without_its_language_host_is_ignored(program: Program) -> None:
     program("pulumi", "echo v3.260.0")
-    assert find_usable_engine_or_none() is None
+    assert find_engine() is None
 
 
 def test_the_language_host_is_found_through_a_link(program: Program, tmp_path: Path) -> None:
     program(tmp_path / "opt/pulumi", "echo v3.260.0")
     program(tmp_path / "opt/pulumi-language-python", "")
     (tmp_path / "bin/pulumi").symlink_to(tmp_path / "opt/pulumi")
-    assert find_usable_engine_or_none() == Engine("3.260.0", tmp_path / "bin")
+    assert find_engine() == Engine("3.260.0", tmp_path / "bin")
 
 
 def test_a_version_query_skips_the_update_check(program: Program) -> None:
     program("pulumi", '[ "$PULUMI_SKIP_UPDATE_CHECK" = true ] && echo v3.260.0')
     program("pulumi-language-python", "")
-    assert find_usable_engine_or_none() is not None
+    assert find_engine() is not None
 
 
 def test_only_installers_before_the_first_success_run(program: Program) -> None:
-    def fill(folder: Path, output: ProgressOutput) -> None:
+    def fill(folder: Path, output: Output) -> None:
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
-    def untouched(folder: Path, output: ProgressOutput) -> None:
+    def untouched(folder: Path, output: Output) -> None:
         raise AssertionError("tried although an earlier way worked")
 
-    way, engine = install_and_get_installer_name_and_engine([("a", _refuse), ("b", fill), ("c", untouched)], OUTPUT)
-    assert (way, engine) == ("b", Engine(ENGINE_VERSION, get_cached_engine_bin_folder()))
-    assert [entry.name for entry in get_cached_engine_bin_folder().parent.parent.iterdir()] == [
-        f"engine-{ENGINE_VERSION}"
-    ]
+    way, engine = install([("a", _refuse), ("b", fill), ("c", untouched)], OUTPUT)
+    assert (way, engine) == ("b", Engine(ENGINE_VERSION, cached_bin()))
+    assert [entry.name for entry in cached_bin().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
 
 
 def test_an_engine_of_another_version_is_not_cached(program: Program) -> None:
-    def fill(folder: Path, output: ProgressOutput) -> None:
+    def fill(folder: Path, output: Output) -> None:
         program(folder / "bin/pulumi", "echo v3.258.0")
 
     with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
-        install_and_get_installer_name_and_engine([("a", fill)], OUTPUT)
-    assert list(get_cached_engine_bin_folder().parent.parent.iterdir()) == []
+        install([("a", fill)], OUTPUT)
+    assert list(cached_bin().parent.parent.iterdir()) == []
 
 
 def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> None:
-    left_over = get_cached_engine_bin_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
+    left_over = cached_bin().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
     program(left_over / "bin/pulumi", "half done")
-    program(get_cached_engine_bin_folder() / "pulumi", "broken")
+    program(cached_bin() / "pulumi", "broken")
 
-    def fill(folder: Path, output: ProgressOutput) -> None:
+    def fill(folder: Path, output: Output) -> None:
         assert not list(folder.iterdir())
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
-    install_and_get_installer_name_and_engine([("a", fill)], OUTPUT)
+    install([("a", fill)], OUTPUT)
     assert not left_over.exists()
-    assert f"echo v{ENGINE_VERSION}" in (get_cached_engine_bin_folder() / "pulumi").read_text()
+    assert f"echo v{ENGINE_VERSION}" in (cached_bin() / "pulumi").read_text()
 
 
 @pytest.mark.usefixtures("program")
 def test_failed_installers_are_all_reported() -> None:
     with pytest.raises(SetupError) as failure:
-        install_and_get_installer_name_and_engine([("the installer", _refuse), ("a build", build_engine)], OUTPUT)
+        install([("the installer", _refuse), ("a build", build)], OUTPUT)
     lines = str(failure.value).splitlines()
     assert lines[1:3] == ["  the installer: no network", "  a build: there is no `go` on PATH"]
     assert "Install Pulumi 3.216.0 or later" in lines[-1]
-    assert f"Go {read_min_go_version()} or later" in lines[-1]
+    assert f"Go {min_go_version()} or later" in lines[-1]
 
 
 def test_engine_modules_and_package_have_one_version() -> None:
     locked = re.search(r"^pulumi==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE)
     assert locked
     go_mod = (ENGINE_MODULE / "go.mod").read_text()
-    assert {locked[1], parse_required_version(go_mod, PKG), parse_required_version(go_mod, SDK)} == {ENGINE_VERSION}
+    assert {locked[1], required_version(go_mod, PKG), required_version(go_mod, SDK)} == {ENGINE_VERSION}
 
 
 def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOFLAGS", "-mod=mod")
     monkeypatch.setenv("GOWORK", "/elsewhere/go.work")
     monkeypatch.setenv("GOPROXY", "a proxy of the user's")
-    environment = build_go_environment()
+    environment = go_environment()
     assert (environment["GOFLAGS"], environment["GOWORK"]) == ("-mod=readonly", "off")
     assert environment["GOPROXY"] == "a proxy of the user's"
 
 
 def _cache_engine(program: Program) -> None:
-    program(get_cached_engine_bin_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
+    program(cached_bin() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(cached_bin() / "pulumi-language-python", "")
 
 
-def _refuse(folder: Path, output: ProgressOutput) -> None:
+def _refuse(folder: Path, output: Output) -> None:
     raise CommandFailed("no network")
 
 
@@ -169,7 +164,7 @@ def test_the_built_host_is_told_the_virtual_environment(tmp_path: Path, describe
     host.parent.mkdir()
     host.write_text('#!/bin/sh\necho "$@"\n')
     host.chmod(0o755)
-    replace_language_host_with_wrapper_script(host.parent)
+    wrap_host(host.parent)
     (tmp_path / "Pulumi.yaml").write_text(described)
     done = subprocess.run([host, "127.0.0.1:1"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == f"-root={tmp_path}{options} 127.0.0.1:1\n"

@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.setup import debian_packages
-from tools.setup.checkout_folders import REQUIREMENTS, VENV
-from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocess_runner import CommandFailed, SetupError, run_program
+from tools.setup import REQUIREMENTS, VENV, programs
+from tools.setup.programs import CommandFailed, Output, SetupError, run
 
 STAMP = VENV / "setup.json"
 PYTHON = VENV / "bin" / "python"
@@ -24,45 +22,45 @@ INSTALL_LIMIT_SECONDS = 1200
 BASE_PACKAGES = {"pip", "setuptools", "wheel", "packaging"}
 
 
-def describe_if_ready() -> str | None:
+def find() -> str | None:
     """Describe `.venv`; return `None` if it is missing, incomplete or out of date."""
     try:
-        stamp = json.loads(STAMP.read_text())
-        count = stamp.pop("packages")
+        found = json.loads(STAMP.read_text())
+        count = found.pop("packages")
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
-    if stamp != build_environment_stamp_fields() or not PYTHON.exists():
+    if found != stamp() or not PYTHON.exists():
         return None
     return f"Python environment: {VENV.name}, Python {platform.python_version()}, {count} packages"
 
 
-def set_up_and_describe(output: ProgressOutput) -> str:
+def make(output: Output) -> str:
     """Make `.venv` anew with the locked packages, unless a `.venv` is somebody else's. Raises SetupError."""
-    if not can_replace_environment(VENV):
+    if not can_replace(VENV):
         raise SetupError(
             f"Python environment: {VENV} is there, but this set-up did not make it, so it is left as it is.\n"
             "Move or remove it, then run `make setup` again."
         )
     if importlib.util.find_spec("ensurepip") is None:
-        _install_debian_venv_package(output)
+        _install_ensurepip(output)
     locked = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
-    progress = output.create_seconds_callback(f"installing some {locked} packages into .venv, a minute or two, once")
+    progress = output.progress(f"installing some {locked} packages into .venv, a minute or two, once")
     try:
-        run_program(get_base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
+        run(base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
         # The lock is complete, so pip need not resolve versions; hashes verify each file.
         options = ("--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps", "-r", REQUIREMENTS)
-        run_program(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
+        run(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as error:
         raise SetupError(
             f"Python environment: the packages of requirements.lock could not be installed. {error}\n"
             "Check the network and pip's settings (`python3 -m pip config list`), then run `make setup` again."
         ) from error
     count = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
-    STAMP.write_text(json.dumps({**build_environment_stamp_fields(), "packages": count}))
-    return describe_if_ready() or ""
+    STAMP.write_text(json.dumps({**stamp(), "packages": count}))
+    return find() or ""
 
 
-def can_replace_environment(folder: Path) -> bool:
+def can_replace(folder: Path) -> bool:
     """Return whether `folder` may be emptied: it is missing, empty, ours, or an environment without anyone's packages.
 
     `venv --clear` follows links, so a link is somebody else's.
@@ -79,34 +77,34 @@ def can_replace_environment(folder: Path) -> bool:
     return bool(packages) and packages <= BASE_PACKAGES
 
 
-def build_environment_stamp_fields() -> dict[str, Any]:
+def stamp() -> dict[str, Any]:
     """Return all that makes a `.venv` out of date when it changes: the lock, the interpreter, and the place.
 
     The place counts because a copied or moved virtual environment still runs the one it was copied from.
     """
     return {
         "requirements": hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest(),
-        "python": str(get_base_python()),
+        "python": str(base_python()),
         "version": platform.python_version(),
         "folder": str(VENV),
     }
 
 
-def get_base_python() -> Path:
+def base_python() -> Path:
     """Return the interpreter outside any virtual environment, the same one after `eval "$(make -s env)"`."""
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
-def _install_debian_venv_package(output: ProgressOutput) -> None:
+def _install_ensurepip(output: Output) -> None:
     """Install Debian's package of `ensurepip`, which venv needs and Debian's Python lacks. Raises SetupError."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-    problem = f"Python environment: {get_base_python()} has no `ensurepip`"
-    if not debian_packages.can_install():
+    problem = f"Python environment: {base_python()} has no `ensurepip`"
+    if not programs.can_install():
         raise SetupError(
             f"{problem}, which `python3 -m venv` needs.\n"
             f"On Debian and Ubuntu: `sudo apt-get install {package}`, then run `make setup` again."
         )
     try:
-        debian_packages.install_packages(output, package)
+        programs.install_packages(output, package)
     except CommandFailed as error:
         raise SetupError(f"{problem}, and {package} could not be installed. {error}") from error

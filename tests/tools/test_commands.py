@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import installation
-from tools.setup.checkout_folders import CHECKOUT
-from tools.setup.progress_output import ProgressOutput
+from tools.setup import CHECKOUT, commands
+from tools.setup.programs import Output
 
-OUTPUT = ProgressOutput(io.StringIO())
+OUTPUT = Output(io.StringIO())
 
 
 @pytest.fixture
@@ -21,37 +20,37 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "bin").mkdir(parents=True)
     (folder / "lib" / "python3" / "site-packages").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
-    monkeypatch.setattr(installation, "VENV", folder)
+    monkeypatch.setattr(commands, "VENV", folder)
     return folder
 
 
 def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
-    assert installation.describe_if_ready() is None
-    line = installation.set_up_and_describe(OUTPUT)
-    assert line == installation.describe_if_ready() == "Commands: vertex-emulator, vertex-training in .venv/bin"
+    assert commands.find() is None
+    line = commands.make(OUTPUT)
+    assert line == commands.find() == "Commands: vertex-emulator, vertex-training in .venv/bin"
 
 
 def test_another_checkout_s_script_is_outdated(venv: Path) -> None:
-    installation.set_up_and_describe(OUTPUT)
+    commands.make(OUTPUT)
     (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
-    assert installation.describe_if_ready() is None
+    assert commands.find() is None
 
 
 def test_another_checkout_s_packages_are_outdated(venv: Path, tmp_path: Path) -> None:
-    installation.set_up_and_describe(OUTPUT)
+    commands.make(OUTPUT)
     link = venv / "lib" / "python3" / "site-packages" / "vertex_training"
     assert link.resolve() == CHECKOUT / "components"
     link.unlink()
-    assert installation.describe_if_ready() is None
+    assert commands.find() is None
     link.symlink_to(tmp_path)
-    assert installation.describe_if_ready() is None
-    installation.set_up_and_describe(OUTPUT)
+    assert commands.find() is None
+    commands.make(OUTPUT)
     assert link.resolve() == CHECKOUT / "components"
 
 
 @pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])
 def test_a_script_runs_this_checkout_from_anywhere(venv: Path, tmp_path: Path, name: str) -> None:
-    installation.set_up_and_describe(OUTPUT)
+    commands.make(OUTPUT)
     text = (venv / "bin" / name).read_text().replace(str(venv / "bin" / "python"), sys.executable)
     (venv / "bin" / name).write_text(text)
     command = [str(venv / "bin" / name), "--help"]

@@ -7,8 +7,8 @@
 import tomllib
 from pathlib import Path
 
-from tools.setup.checkout_folders import CHECKOUT, VENV
-from tools.setup.progress_output import ProgressOutput
+from tools.setup import CHECKOUT, VENV
+from tools.setup.programs import Output
 
 PACKAGES = {"vertex_training": "components", "vertex_api": "vertex_api", "vertex_emulator": "vertex_emulator"}
 """By the name that a package is imported by: its folder, as in setup.py."""
@@ -23,7 +23,7 @@ sys.exit({function}())
 """
 
 
-def describe_if_ready() -> str | None:
+def find() -> str | None:
     """Describe the links and commands; return `None` if one is missing or belongs to another checkout."""
     texts = scripts()
     try:
@@ -35,7 +35,7 @@ def describe_if_ready() -> str | None:
     return f"Commands: {', '.join(sorted(texts))} in {VENV.name}/bin" if is_current else None
 
 
-def set_up_and_describe(output: ProgressOutput) -> str:  # noqa: ARG001
+def make(output: Output) -> str:  # noqa: ARG001
     """Link the packages and write the commands."""
     for link, target in links().items():
         new = link.with_name(f".{link.name}.new")
@@ -46,7 +46,7 @@ def set_up_and_describe(output: ProgressOutput) -> str:  # noqa: ARG001
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
-    return describe_if_ready() or ""
+    return find() or ""
 
 
 def links() -> dict[Path, Path]:

@@ -1,6 +1,6 @@
 """Write the template with the wheel of this checkout beside it, for teams that have no package index.
 
-    python -m tools.copy_template_with_wheel [DIR]
+    python -m tools.template [DIR]
 
 Prints the folder, for `pulumi new "$(make -s template)"`.
 """
@@ -11,13 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.setup.checkout_folders import CHECKOUT
+from tools.setup import CHECKOUT
 
 TEMPLATE = CHECKOUT / "template"
 REQUIREMENT = "./{wheel}[emulator]\n"
 
 
-def list_unignored_files() -> list[str]:
+def tracked_files() -> list[str]:
     """Return the files of this checkout that git tracks or would track, relative to it."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
@@ -25,8 +25,8 @@ def list_unignored_files() -> list[str]:
 
 
 def copy_checkout(target_folder: Path) -> None:
-    """Copy the files that `list_unignored_files` returns into a new folder."""
-    for file in list_unignored_files():
+    """Copy the files that `tracked_files` returns into a new folder."""
+    for file in tracked_files():
         _copy_file(CHECKOUT / file, target_folder / file)
 
 
@@ -44,9 +44,9 @@ def build_wheel(wheel_folder: Path) -> Path:
     return wheel
 
 
-def copy_template_with_wheel(folder: Path) -> None:
+def write(folder: Path) -> None:
     """Write the template into an existing folder, with the wheel beside its `requirements.txt`, which names it."""
-    for file in list_unignored_files():
+    for file in tracked_files():
         if Path(file).parts[0] == TEMPLATE.name:
             _copy_file(CHECKOUT / file, folder / Path(file).relative_to(TEMPLATE.name))
     (folder / "requirements.txt").write_text(REQUIREMENT.format(wheel=build_wheel(folder).name))
@@ -62,7 +62,7 @@ def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="vertex-training-template-"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        copy_template_with_wheel(folder)
+        write(folder)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"template: {error}", file=sys.stderr)
         return 1

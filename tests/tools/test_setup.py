@@ -8,14 +8,13 @@ import pytest
 
 from tools.setup import __main__ as setup
 from tools.setup import (
-    base_image,
-    docker_daemon,
-    installation,
-    pulumi_engine,
-    python_environment,
+    commands,
+    docker,
+    engine,
+    image,
+    python,
 )
-from tools.setup.progress_output import ProgressOutput
-from tools.setup.subprocess_runner import SetupError
+from tools.setup.programs import Output, SetupError
 
 Program = Callable[[str | Path, str], Path]
 
@@ -26,10 +25,10 @@ class FakeStep:
     def __init__(self, name: str, asked: list[str], found: bool = True, fails: bool = False) -> None:
         self.name, self.asked, self.found, self.fails = name, asked, found, fails
 
-    def describe_if_ready(self) -> str | None:
+    def find(self) -> str | None:
         return f"{self.name}: found" if self.found else None
 
-    def set_up_and_describe(self, output: ProgressOutput) -> str:
+    def make(self, output: Output) -> str:
         self.asked.append(self.name)
         if self.fails:
             raise SetupError(f"{self.name}: cannot be made")
@@ -85,8 +84,8 @@ def test_an_unknown_step_lists_the_known_ones(
 def test_env_prints_only_shell_code_on_stdout(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup.state_backend, "create_local_backend_unless_chosen", lambda: {"A": "b"})
-    monkeypatch.setattr(setup.shell_exports, "render_shell_exports", lambda variables: f"export A={variables['A']}\n")
+    monkeypatch.setattr(setup.exports, "local_backend", lambda: {"A": "b"})
+    monkeypatch.setattr(setup.exports, "render", lambda variables: f"export A={variables['A']}\n")
     asked = steps(missing=("pulumi", "docker", "image"))
     assert setup.main(["env"]) == 0
     assert asked == ["pulumi"]
@@ -106,10 +105,10 @@ def test_a_concurrent_setup_s_work_is_reused(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answers = iter([None, "python: found"])
     step = FakeStep("python", asked := [])
-    monkeypatch.setattr(step, "describe_if_ready", lambda: next(answers))
+    monkeypatch.setattr(step, "find", lambda: next(answers))
     monkeypatch.setitem(setup.STEPS, "python", step)
     stream = io.StringIO()
-    setup.run_steps(["python"], ProgressOutput(stream), report_found=True)
+    setup.run_steps(["python"], Output(stream), report_found=True)
     assert (asked, stream.getvalue()) == ([], "python: found\n")
 
 
@@ -124,14 +123,14 @@ def test_a_finished_setup_uses_only_local_programs(
     for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
         program(name, note)
     for step in (
-        pulumi_engine,
-        docker_daemon,
-        base_image,
-        python_environment,
+        engine,
+        docker,
+        image,
+        python,
     ):
-        monkeypatch.setattr(step, "set_up_and_describe", lambda output: pytest.fail("made something"))
-    monkeypatch.setattr(python_environment, "describe_if_ready", lambda: "Python environment: found")
-    monkeypatch.setattr(installation, "describe_if_ready", lambda: "Commands: found")
+        monkeypatch.setattr(step, "make", lambda output: pytest.fail("made something"))
+    monkeypatch.setattr(python, "find", lambda: "Python environment: found")
+    monkeypatch.setattr(commands, "find", lambda: "Commands: found")
     assert setup.main([]) == 0
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["pulumi version", "docker version", "docker context", "docker image"]

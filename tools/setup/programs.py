@@ -1,0 +1,131 @@
+"""Running other programs: within a time limit, with progress on the terminal; and installing them with apt-get."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TextIO
+
+MAX_QUOTED_LINES = 8
+GRACE_SECONDS = 10
+Progress = Callable[[float], None]
+FIRST_PROGRESS_SECONDS = 3
+PROGRESS_INTERVAL_SECONDS = 30
+UPDATE_LIMIT_SECONDS = 180
+INSTALL_LIMIT_SECONDS = 600
+
+
+class CommandFailed(Exception):
+    """A program could not be started, failed, or took too long; the message ends with its last lines."""
+
+
+class SetupError(Exception):
+    """A step failed; the message says why and what the user can do about it."""
+
+
+def run(
+    *command: str | Path,
+    limit: float,
+    progress: Progress = lambda _: None,
+    env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Run `command` and return its standard output, stripped. Raises CommandFailed.
+
+    `limit` is in seconds; `progress` is called about twice a second with the seconds passed. At the limit, and on
+    Ctrl-C, the program and its children are ended.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, cwd=folder, start_new_session=True
+            )
+        except OSError as error:
+            raise CommandFailed(f"{command[0]}: {error.strerror}") from error
+        code = _await_exit(process, limit, progress)
+        for output in (out, err):
+            output.seek(0)
+        stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
+    if code != 0:
+        name = " ".join([Path(command[0]).name, *map(str, command[1:2])])
+        outcome = f"was stopped after {limit:g} s" if code is None else f"ended with exit code {code}"
+        raise CommandFailed(f"`{name}` {outcome}{last_lines(stdout + stderr)}")
+    return stdout.strip()
+
+
+def last_lines(program_output: str) -> str:
+    """Return the last lines of a program's output, each on an indented line of its own, to append to a message."""
+    lines = [line for line in program_output.splitlines() if line.strip()][-MAX_QUOTED_LINES:]
+    return "".join(f"\n    {line}" for line in lines)
+
+
+def _await_exit(process: subprocess.Popen[bytes], timeout: float, progress: Progress) -> int | None:
+    started = time.monotonic()
+    try:
+        while (passed := time.monotonic() - started) < timeout:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(timeout=min(0.5, timeout - passed))
+            progress(time.monotonic() - started)
+        return None
+    finally:
+        if process.poll() is None:
+            _terminate(process)
+
+
+def _terminate(process: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM first, so that a program can undo its mounts and temporary files."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+class Output:
+    """Writes lines to a stream; on a terminal, progress is one line that is overwritten."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+
+    def say(self, text: str) -> None:
+        """Write one line that stays, over the progress on a terminal."""
+        print(("\r\033[K" if self._is_terminal else "") + text, file=self._stream, flush=True)
+
+    def progress(self, label: str) -> Callable[[float], None]:
+        """Return a function to call again and again, with the seconds passed, while the work that `label` names runs.
+
+        On a terminal it shows every call. Elsewhere (a CI log) it writes a line after 3 s, then every 30 s.
+        """
+        next_seconds = float(FIRST_PROGRESS_SECONDS)
+
+        def show_progress(seconds: float) -> None:
+            nonlocal next_seconds
+            text = f"{label} ... {seconds:.0f} s"
+            if self._is_terminal:
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r\033[K{text[:width]}", end="", file=self._stream, flush=True)
+            elif seconds >= next_seconds:
+                next_seconds = (seconds // PROGRESS_INTERVAL_SECONDS + 1) * PROGRESS_INTERVAL_SECONDS
+                print(text, file=self._stream, flush=True)
+
+        return show_progress
+
+
+def can_install() -> bool:
+    """Return whether `apt-get` exists and this user may install with it."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install_packages(output: Output, *packages: str) -> None:
+    """Install Debian's packages with `apt-get`. Raises CommandFailed."""
+    progress = output.progress(f"installing {', '.join(packages)} with apt-get")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
+    run("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)
