@@ -12,8 +12,8 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
 from vertex_emulator.names import Location, new_id
-from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor_protocol import LogLine
+from vertex_emulator.replicas import logs
+from vertex_emulator.replicas.logs import LogLine
 from vertex_emulator.times import now_ns
 
 LINES = 100_000
@@ -56,6 +56,6 @@ def _add_job_with_log_and_get_id(data: Path) -> str:
         job = transaction.jobs.add(new_id(), CUSTOM_JOB, location, _JOB)
         transaction.jobs.end(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
-    logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
+    logs.SavedLog(folder.logs, job.id, Replica(0, 0)).save(lines)
     database.close()
     return job.id

@@ -16,7 +16,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import RUNNING, SUCCEEDED, Job, Trial
 from vertex_emulator.names import Location, new_id
-from vertex_emulator.scheduling.study_reconciler import StudyReconciler
+from vertex_emulator.scheduling.study import Reconciler
 
 JOBS = {CUSTOM_JOB: 10_000, HYPERPARAMETER_TUNING_JOB: 1_000, TRAINING_PIPELINE: 1_000}
 TRIALS = 10
@@ -106,11 +106,11 @@ def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
             job = transaction.jobs.add(new_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number)
             transaction.jobs.update(job, state=RUNNING, started=job.created)
             transaction.trials.add(Trial(study.id, number, "ACTIVE", {"x": 0.5}, job.id))
-    reconciler = StudyReconciler(database, data, wake=lambda _: None)
+    reconciler = Reconciler(database, data, wake=lambda _: None)
     times = []
     for _ in range(1 + REPEATS):
         begin = time.process_time()
-        reconciler.reconcile_and_get_delay(study)
+        reconciler.advance(study)
         times.append((time.process_time() - begin) * 1000)
     database.close()
     text = "the first step of a study with early stopping"

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.measurements import measure_call_seconds
 from benchmarks.result_rows import render_row
 from benchmarks.synthetic_studies import STUDIES, SyntheticStudy
-from vertex_emulator.search import Observation, require_next_parameters
+from vertex_emulator.search import Observation, suggest
 
 TRIALS = 50
 SEEDS = 20
@@ -50,7 +50,7 @@ def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: 
     observations: list[Observation] = []
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
-            observations.append(Observation(require_next_parameters(study_spec, observations, seed), "ACTIVE"))
+            observations.append(Observation(suggest(study_spec, observations, seed), "ACTIVE"))
         observations[ended] = _evaluate_and_build_observation(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
@@ -62,10 +62,10 @@ def _measure_median_suggestion_seconds() -> float:
     study_spec: Any = problem.build_study_spec("ALGORITHM_UNSPECIFIED")
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
-        point = require_next_parameters(random_spec, observations, 1)
+        point = suggest(random_spec, observations, 1)
         observations.append(_evaluate_and_build_observation(problem, Observation(point, "ACTIVE")))
     return statistics.median(
-        measure_call_seconds(partial(require_next_parameters, study_spec, observations, seed)) for seed in range(5)
+        measure_call_seconds(partial(suggest, study_spec, observations, seed)) for seed in range(5)
     )
 
 

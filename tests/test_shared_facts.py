@@ -23,8 +23,8 @@ from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock, requ
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import EmulatorNotRunning
 from vertex_emulator.http.security import VERSION_HEADER
-from vertex_emulator.replicas.service_environment import build_service_environment
-from vertex_emulator.scheduling.custom_job_deadlines import compute_timeout_deadline
+from vertex_emulator.replicas.environment import service_variables
+from vertex_emulator.scheduling import outcome
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
 def test_results_name_the_folder_that_the_trainer_gets() -> None:
     output = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/run"}}
     job = emulator_jobs.custom_job(emulator_jobs.custom_job_spec(**output))
-    environment = build_service_environment(job, Replica(0, 0))
+    environment = service_variables(job, Replica(0, 0))
     assert job_results({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
 
 
 def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
     cost = estimate_cost(Job(CUSTOM_JOB, custom_job()), "us-central1", bundled_prices())
-    assert (compute_timeout_deadline(job) - 1) / 1e9 == cost.max_seconds == to_seconds(DEFAULT_TIMEOUT)
+    assert (outcome.deadline(job) - 1) / 1e9 == cost.max_seconds == to_seconds(DEFAULT_TIMEOUT)
 
 
 def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ from vertex_emulator.database.records import RUNNING, Job, Replica
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.faults import DEFAULT_DEBUG_PORT
 from vertex_emulator.http.connection import can_identify_users, peer_user
-from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT, READY_SOCKET_NAME, list_debugged_replicas
-from vertex_emulator.replicas.executor_protocol import STDERR, ByteStream, Executor
+from vertex_emulator.replicas.debugger import CONTAINER_PORT, READY_SOCKET, debugged_replicas
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.streams import STDERR, ExecStream
 
 _HOST = "127.0.0.1"
 _MAX_PORT = 65535
@@ -51,7 +52,7 @@ class DebugPorts:
 
         Replica N gets the N-th port from that of the fault on, or the next free one.
         """
-        replicas = list_debugged_replicas(job)
+        replicas = debugged_replicas(job)
         if job.fault is None or not replicas:
             return
         with self._lock:
@@ -107,7 +108,7 @@ class DebugPorts:
             if not _is_debugger(client):
                 _log.warning("a client that is no debugger was refused at job %s", job_id)
                 return
-            relay(client, self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT, READY_SOCKET_NAME))
+            relay(client, self.executor.connect_to_port(job_id, listener.replica, CONTAINER_PORT, READY_SOCKET))
         except (EmulatorError, OSError) as error:
             _log.warning("the debugger of %s of job %s is not connected: %s", task, job_id, error)
         finally:
@@ -148,7 +149,7 @@ def _is_debugger(client: socket.socket) -> bool:
     return bool(begin) and _MESSAGE_BEGIN.startswith(begin)
 
 
-def relay(client: socket.socket, stream: ByteStream) -> None:
+def relay(client: socket.socket, stream: ExecStream) -> None:
     """Copy bytes in both directions until either end closes its connection; then both are closed."""
 
     def send() -> None:
@@ -160,7 +161,7 @@ def relay(client: socket.socket, stream: ByteStream) -> None:
     sender = _start(send, name="relay to container")
     try:
         with contextlib.suppress(OSError):
-            for kind, data in stream.iterate_output_with_stream_numbers():
+            for kind, data in stream.output():
                 if kind == STDERR:
                     _log.warning("%s", data.decode(errors="replace").strip())
                 else:

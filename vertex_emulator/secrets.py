@@ -23,7 +23,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS
 from vertex_emulator.http.responses import error_response
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.executor import Executor
 
 _ONLY_VERSION = "1"
 _LATEST = "latest"
@@ -100,11 +100,11 @@ class SecretServer:
         if not self.values.exist_for(number):
             return {}
         with self._lock:
-            self._address = self._address or self._serve(self.executor.find_gateway_address_or_none())
+            self._address = self._address or self._serve(self.executor.gateway())
             if self._address is None:
                 return {}
         host, port = self._address
-        self.executor.set_port_to_open_to_containers(host, port)
+        self.executor.open_port(host, port)
         return {_ADDRESS_VARIABLE: f"http://{host}:{port}", _KEY_VARIABLE: self._key(number)}
 
     def resume(self) -> None:
@@ -115,7 +115,7 @@ class SecretServer:
             with self._lock:
                 self._address = self._serve(address.rpartition(":")[0])
                 if self._address:
-                    self.executor.set_port_to_open_to_containers(*self._address)
+                    self.executor.open_port(*self._address)
 
     def _serve(self, host: str | None) -> tuple[str, int] | None:
         """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""

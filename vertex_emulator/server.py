@@ -35,11 +35,11 @@ from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS, IdentifiedConnec
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_token, is_loopback
 from vertex_emulator.page.routes import Page
-from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
-from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.replicas.pids_log_and_egress_settings import ContainerSettings
-from vertex_emulator.scheduling.scheduler import Scheduler
-from vertex_emulator.scheduling.work_queue import WorkQueue
+from vertex_emulator.replicas import daemon
+from vertex_emulator.replicas.containers import ContainerSettings
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.scheduling.custom_job import Helpers
+from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
 from vertex_emulator.secrets import SecretServer, SecretValues
 from vertex_emulator.times import format_time, now_ns
 
@@ -67,7 +67,7 @@ def serve(
             f"{host} can be reached from other machines, and whoever has the emulator's token can run containers here; "
             "add --allow-remote if that is what you want"
         )
-    raise_unless_docker_daemon_listens()
+    daemon.require()
     data = DataFolder.open(data_path)
     with acquire_lock(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
@@ -101,21 +101,13 @@ def _run(
     token_file = None if can_identify_users() and not allow_remote else str(data.token)
     endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__, token_file)
     queue = WorkQueue()
-    executor = DockerExecutor(_emulator_id(database), queue.add, settings)
+    executor = Executor(_emulator_id(database), queue.add, settings)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
     token = ensure_token(data.token)
     secrets = SecretServer(database, executor, SecretValues(data.secrets), token)
     debug_ports = DebugPorts(database, executor)
-    scheduler = Scheduler(
-        database,
-        executor,
-        data,
-        queue,
-        capacity,
-        secrets.variables,
-        debug_ports.open,
-        debug_ports.close,
-    )
+    helpers = Helpers(secrets.variables, debug_ports.open, debug_ports.close)
+    scheduler = Scheduler(database, executor, data, queue, capacity, helpers)
     api = Api(database, executor, data, capacity, scheduler.wake, endpoint.url)
 
     class Server(uvicorn.Server):
@@ -165,12 +157,12 @@ def _is_cut_off(log_record: logging.LogRecord) -> bool:
     return log_record.exc_info is not None and isinstance(log_record.exc_info[1], asyncio.CancelledError)
 
 
-def _remove_firewall_rules(executor: DockerExecutor) -> None:
+def _remove_firewall_rules(executor: Executor) -> None:
     """Leave no rules on the machine that no container needs, unless Docker takes long."""
 
     def remove() -> None:
         try:
-            executor.remove_firewall_rules_unless_containers_remain()
+            executor.release_firewall()
         except Exception as error:  # noqa: BLE001 - the next start uses them, and a reset removes them
             _log.warning("the rules of the firewall stay: %s", error)
 

@@ -16,16 +16,12 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction, jobs, models
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
-from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
-from vertex_emulator.scheduling import (
-    custom_job_deadlines,
-    custom_job_reconciler,
-    pipeline_reconciler,
-    stop_request_recording,
-    study_reconciler,
-)
-from vertex_emulator.scheduling.scheduler import Scheduler
-from vertex_emulator.scheduling.work_queue import WorkQueue
+from vertex_emulator.replicas.containers import ReplicaStatus
+from vertex_emulator.replicas.logs import LogLine
+from vertex_emulator.replicas.resources import Host
+from vertex_emulator.replicas.spec import ReplicaSpec
+from vertex_emulator.scheduling import custom_job, lifecycle, outcome, pipeline, study
+from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
 
 SECOND = 10**9
 
@@ -91,20 +87,20 @@ class Machine:
     def ping(self) -> None:
         self._reach()
 
-    def get_host_resources(self) -> HostResources:
+    def host(self) -> Host:
         self._reach()
-        return HostResources(cpus=8, memory=64 << 30)
+        return Host(cpus=8, memory=64 << 30)
 
-    def has_image_or_starts_pull(self, job: str, image: str) -> bool:
+    def ensure_image(self, job: str, image: str) -> bool:
         self._reach()
         if image not in self.images:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")
         return True
 
-    def is_image_missing_here_and_in_registry(self, image: str) -> bool:
+    def lacks_image(self, image: str) -> bool:
         return image not in self.images
 
-    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
+    def start(self, spec: ReplicaSpec) -> None:
         self._reach()
         place = (spec.job, spec.replica)
         if place not in self.containers:
@@ -117,7 +113,7 @@ class Machine:
             self.most_at_once = max(self.most_at_once, len(self._running()))
         self.fuse.step()
 
-    def try_to_start_exited_replica(self, job: str, replica: Replica) -> bool:
+    def restart(self, job: str, replica: Replica) -> bool:
         self._reach()
         container = self.containers.get((job, replica))
         if container is not None and container.status.phase == "exited":
@@ -126,14 +122,14 @@ class Machine:
         self.fuse.step()
         return container is not None
 
-    def get_container_name(self, job: str, replica: Replica) -> str:
+    def container_name(self, job: str, replica: Replica) -> str:
         return f"container-{job}-{replica.task_name}-{replica.attempt}"
 
-    def get_replica_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+    def statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         self._reach()
         return {place[1]: found.status for place, found in self.containers.items() if place[0] == job}
 
-    def signal_replica_if_running(self, job: str, replica: Replica, signal: str) -> None:
+    def signal(self, job: str, replica: Replica, signal: str) -> None:
         self._reach()
         self.signals.append(signal)
         container = self.containers.get((job, replica))
@@ -141,28 +137,28 @@ class Machine:
             self._exit(container, 143 if signal == "SIGTERM" else 137)
         self.fuse.step()
 
-    def iterate_log_lines_so_far(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         self._reach()
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task_name}")
         self.fuse.step()
 
-    def get_log_limit_bytes_or_none(self, job: str, replica: Replica) -> int | None:
+    def log_limit(self, job: str, replica: Replica) -> int | None:
         return None
 
-    def describe_reachable_networks(self) -> str:
+    def describe_networks(self) -> str:
         return "nothing"
 
-    def remove_containers_and_network(self, job: str) -> None:
+    def remove(self, job: str) -> None:
         self._reach()
         for place in [place for place in self.containers if place[0] == job]:
             del self.containers[place]
             self.fuse.step()
 
-    def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
+    def job_ids(self) -> set[str]:
         self._reach()
         return {job for job, _ in self.containers}
 
-    def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
+    def watch(self, on_begin: Callable[[], None]) -> Iterator[str]:
         raise NotImplementedError("tests wake jobs themselves")
 
     def finish_one(self) -> str | None:
@@ -257,7 +253,7 @@ class Emulator:
 
     def run_ready_steps(self) -> None:
         """Take every step that can be taken now."""
-        while self.scheduler.try_to_process_next_key(timeout=0):
+        while self.scheduler.step(timeout=0):
             pass
 
     def run(self, until: "Callable[[Emulator], bool] | None" = None) -> None:
@@ -284,11 +280,11 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        stop_request_recording,
-        custom_job_reconciler,
-        pipeline_reconciler,
-        study_reconciler,
-        custom_job_deadlines,
+        lifecycle,
+        custom_job,
+        pipeline,
+        study,
+        outcome,
         jobs,
         jobs,
         models,

@@ -8,8 +8,10 @@ from typing import Any
 
 from vertex_emulator import server
 from vertex_emulator.database.records import Replica
-from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.replicas.executor_protocol import LogLine, ReplicaSpec, ReplicaStatus
+from vertex_emulator.replicas.containers import ReplicaStatus
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.logs import LogLine
+from vertex_emulator.replicas.spec import ReplicaSpec
 
 _SECOND = 10**9
 
@@ -18,15 +20,15 @@ def use_instant_containers(folder: Path) -> None:
     """Let the emulator of this process run replicas as files of a folder."""
     folder.mkdir(exist_ok=True)
 
-    class InstantContainers(DockerExecutor):
+    class InstantContainers(Executor):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self._exited: SimpleQueue[str] = SimpleQueue()
 
-        def has_image_or_starts_pull(self, _job_id: str, _image: str) -> bool:
+        def ensure_image(self, _job_id: str, _image: str) -> bool:
             return True
 
-        def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
+        def start(self, spec: ReplicaSpec) -> None:
             path = folder / f"{spec.job}.{spec.replica.pool}.{spec.replica.index}.{spec.replica.attempt}"
             with path.open("a") as file:
                 if file.tell() == 0:
@@ -35,26 +37,26 @@ def use_instant_containers(folder: Path) -> None:
                     os.fsync(file.fileno())
             self._exited.put(spec.job)
 
-        def get_replica_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
+        def statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
             ended = ReplicaStatus("exited", started=_SECOND, finished=2 * _SECOND)
             return {Replica(*map(int, path.name.split(".")[1:])): ended for path in folder.glob(f"{job_id}.*")}
 
-        def iterate_log_lines_so_far(self, _job_id: str, _replica: Replica, _since_ns: int = 0) -> Iterator[LogLine]:
+        def read_log(self, _job_id: str, _replica: Replica, _since_ns: int = 0) -> Iterator[LogLine]:
             return iter(())
 
-        def get_log_limit_bytes_or_none(self, _job_id: str, _replica: Replica) -> int | None:
+        def log_limit(self, _job_id: str, _replica: Replica) -> int | None:
             return None
 
-        def remove_containers_and_network(self, job_id: str) -> None:
+        def remove(self, job_id: str) -> None:
             for path in folder.glob(f"{job_id}.*"):
                 path.rename(folder / f"removed.{path.name}")
 
-        def list_ids_of_jobs_with_containers_or_network(self) -> set[str]:
+        def job_ids(self) -> set[str]:
             return {path.name.split(".")[0] for path in folder.iterdir() if not path.name.startswith("removed.")}
 
-        def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
+        def watch(self, on_begin: Callable[[], None]) -> Iterator[str]:
             on_begin()
             while True:
                 yield self._exited.get()
 
-    server.DockerExecutor = InstantContainers  # type: ignore[misc]
+    server.Executor = InstantContainers  # type: ignore[misc]

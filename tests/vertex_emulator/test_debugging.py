@@ -35,8 +35,8 @@ from vertex_emulator import debugging
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Replica
 from vertex_emulator.debugging import DebugPorts
-from vertex_emulator.replicas.debugpy_injection import CONTAINER_PORT
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.debugger import CONTAINER_PORT
+from vertex_emulator.replicas.executor import Executor
 
 TRAIN = """\
 import os, subprocess, sys
@@ -214,7 +214,7 @@ class ConnectionInMemory:
     def close_input(self) -> None:
         self._ended.set()
 
-    def iterate_output_with_stream_numbers(self) -> Iterator[tuple[int, bytes]]:
+    def output(self) -> Iterator[tuple[int, bytes]]:
         assert self._ended.wait(PATIENCE_SECONDS)
         yield from ()
 

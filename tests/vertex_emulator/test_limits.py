@@ -12,10 +12,9 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.names import Location, new_id
-from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.replicas.executor_protocol import HostResources
-from vertex_emulator.scheduling.scheduler import Scheduler
-from vertex_emulator.scheduling.work_queue import WorkQueue
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.resources import Host
+from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
 
 GREEDY = "x = bytearray(b'x') * (1 << 28)"
 
@@ -30,20 +29,20 @@ def service_warnings(emulator: RunningEmulator, name: str) -> list[str]:
     return [entry["textPayload"] for entry in emulator.entries(name, condition)]
 
 
-class SmallMachine(DockerExecutor):
+class SmallMachine(Executor):
     """The real Docker on a machine that says it has little memory: the smallest machine type has 4 GB."""
 
-    def get_host_resources(self) -> HostResources:
-        return HostResources(cpus=2, memory=128 << 20)
+    def host(self) -> Host:
+        return Host(cpus=2, memory=128 << 20)
 
 
 @pytest.fixture
 def docker_on_a_small_machine() -> Iterator[SmallMachine]:
     executor = SmallMachine(token_hex(6), on_pulled=lambda _: None)
     yield executor
-    for job in executor.list_ids_of_jobs_with_containers_or_network():
-        executor.remove_containers_and_network(job)
-    executor.remove_firewall_rules_unless_containers_remain()
+    for job in executor.job_ids():
+        executor.remove(job)
+    executor.release_firewall()
 
 
 def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: Smal
 
     def ended() -> Job | None:
         scheduler.wake(job_id)
-        while scheduler.try_to_process_next_key(timeout=0):
+        while scheduler.step(timeout=0):
             pass
         with database.read() as transaction:
             job = transaction.jobs.get(job_id)

@@ -18,7 +18,7 @@ from vertex_emulator.database import Database, jobs
 from vertex_emulator.database import trials as trial_table
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.page import jobs as page_jobs
-from vertex_emulator.scheduling import study_and_trial_stopping
+from vertex_emulator.scheduling import study as study_module
 
 FEW, MANY = 300, 3000
 
@@ -114,7 +114,7 @@ def test_studies_read_each_trial_rarely(
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
             parsed = count_calls(patch, "_parse", trial_table)
-            curves = count_calls(patch, "build_learning_curves_of_trial", study_and_trial_stopping)
+            curves = count_calls(patch, "_curves", study_module)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED

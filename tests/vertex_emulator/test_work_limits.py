@@ -22,7 +22,7 @@ from tests.vertex_emulator.running import (
     until,
 )
 from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
-from vertex_emulator.replicas.size_limited_variable_expansion import MAX_TEXT_BYTES
+from vertex_emulator.replicas.environment import MAX_TEXT_BYTES
 
 COUNT = 20_000
 MEMORY_BYTES = 300 << 20

@@ -16,8 +16,8 @@ from vertex_emulator.errors import ApiError, DebuggerUnavailable, ExecutorUnavai
 from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.pruning import prune_jobs
-from vertex_emulator.replicas.debugpy_injection import require_debugpy_folder
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas import debugger
+from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.schedules.runs import is_clock_set, read_clock
 from vertex_emulator.times import now_ns, short_time
 
@@ -50,7 +50,7 @@ class EmulatorService:
             "jobs": counts,
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
-            "network": self.executor.describe_reachable_networks(),
+            "network": self.executor.describe_networks(),
             "schedules": {"active": schedules.get(False, 0), "paused": schedules.get(True, 0), "clock": clock},
             "faults": [{"remaining": count, "fault": fault.to_json()} for count, fault in faults],
         }
@@ -78,7 +78,7 @@ class EmulatorService:
         try:
             fault = InjectedFault.parse(body)
             if fault.kind == "debug":
-                require_debugpy_folder()
+                debugger.require_debugpy()
         except InvalidFault as error:
             raise ApiError("INVALID_ARGUMENT", str(error)) from error
         except DebuggerUnavailable as error:
@@ -139,11 +139,11 @@ class EmulatorService:
         return {"name": job.name, "state": job.state, "replicas": replicas}
 
     def _containers(self, job: Job) -> Iterator[dict[str, Any]]:
-        statuses = {} if job.is_terminal else self.executor.get_replica_statuses(job.id)
+        statuses = {} if job.is_terminal else self.executor.statuses(job.id)
         for replica in job.current_replicas:
             status = statuses.get(replica)
             is_running = status is not None and status.phase == "running"
-            container = self.executor.get_container_name(job.id, replica) if is_running else None
+            container = self.executor.container_name(job.id, replica) if is_running else None
             yield {"job": job.id, "trial": job.trial, "task": replica.task_name, "container": container}
 
     def log_folders(self, job_id: str) -> dict[str, Any]:

@@ -15,10 +15,9 @@ from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.filters import Filter
 from vertex_emulator.http.responses import malformed_name, not_found
 from vertex_emulator.names import Location, new_id
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resources import api_state, job_json, job_times, operation_json, pipeline_json
-from vertex_emulator.scheduling import stop_request_recording
-from vertex_emulator.scheduling.enqueuing_and_admission import admit_jobs_and_get_ids, enqueue_job
+from vertex_emulator.scheduling import lifecycle
 from vertex_emulator.times import parse_time
 
 _CODE_RESOURCE_EXHAUSTED = 8
@@ -83,12 +82,12 @@ class JobService:
             except ModelUploadRejected as error:  # as the pipeline's model would be when it ends
                 raise ApiError(error.status, str(error)) from error
             validation.check_shared_folders(transaction, kind, spec)
-            job = enqueue_job(transaction, job_id, kind, location, spec)
+            job = lifecycle.enqueue(transaction, job_id, kind, location, spec)
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
                 job = transaction.jobs.update(job, ending=ending)
             on_created(transaction, job)
-            admitted_ids = admit_jobs_and_get_ids(transaction, self.capacity)
+            admitted_ids = lifecycle.admit(transaction, self.capacity)
         for changed_id in dict.fromkeys([job_id, *admitted_ids]):
             self.wake(changed_id)
         return job_json(replace(job, state=PENDING))
@@ -120,7 +119,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write() as transaction:
             _require_outside_study(transaction, kind, location, job_id, "cancel")
-            stop_request_recording.request_cancellation_if_undecided(transaction, job_id)
+            lifecycle.cancel(transaction, job_id)
         self.wake(job_id)
         return {}
 

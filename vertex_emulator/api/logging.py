@@ -19,8 +19,9 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica, ServiceMessage
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.filters import PATTERN_OPERATORS, And, Comparison, Filter, Or
-from vertex_emulator.replicas import saved_logs
-from vertex_emulator.replicas.executor_protocol import Executor, LogLine
+from vertex_emulator.replicas import logs
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.logs import LogLine, SavedLog
 from vertex_emulator.times import format_time, parse_time
 
 MAX_PAGE_SIZE = 1000
@@ -95,8 +96,8 @@ class LogService:
                 yield key, entry
 
     def _oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[Keyed]:
-        read_saved = partial(saved_logs.iterate_saved_log_or_none, self.data.logs, job.id, replica)
-        saved = read_saved(since)
+        log = SavedLog(self.data.logs, job.id, replica)
+        saved = log.read(since)
         if saved is not None:
             yield from _replica_entries(job, replica, saved)
             return
@@ -104,28 +105,24 @@ class LogService:
         for last, entry in _replica_entries(job, replica, self._container_lines(job, replica, since)):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
-        saved = read_saved(max(since, last[0]))
+        saved = log.read(max(since, last[0]))
         yield from (keyed for keyed in _replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
     def _newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[Keyed]:
-        read_saved = partial(saved_logs.iterate_saved_log_reversed_or_none, self.data.logs, job.id, replica, until)
-        lines = read_saved()
+        log = SavedLog(self.data.logs, job.id, replica)
+        lines = log.read_back(until)
         if lines is None:
             live = self._container_lines(job, replica, 0)
             first = next(live, None)
             # Without a line, its container may have been removed meanwhile; its log was saved before.
-            lines = (
-                saved_logs.iterate_reversed_log_up_to(chain([first], live), until)
-                if first
-                else read_saved() or iter(())
-            )
+            lines = logs.reverse(chain([first], live), until) if first else log.read_back(until) or iter(())
         for _, simultaneous in groupby(lines, lambda line: line.at):
             # Lines of one time are numbered in the order in which they were written.
             yield from reversed(list(_replica_entries(job, replica, [*simultaneous][::-1])))
 
     def _container_lines(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
-            yield from self.executor.iterate_log_lines_so_far(job.id, replica, since)
+            yield from self.executor.read_log(job.id, replica, since)
         except ExecutorUnavailable:
             return
 

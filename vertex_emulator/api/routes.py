@@ -30,7 +30,7 @@ from vertex_emulator.errors import AnswerLost, ApiError
 from vertex_emulator.http.connection import ABORT
 from vertex_emulator.http.requests import read_json, read_query, run_in_thread
 from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resources import with_api_version
 from vertex_emulator.schedules.loop import ScheduleLoop
 from vertex_emulator.schedules.service import ScheduleService

@@ -17,14 +17,9 @@ from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.responses import invalid_argument
-from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.replicas.nfs_and_lustre_mounts import (
-    SharedFolder,
-    describe_nesting_problem,
-    iterate_shared_folder_field_problems,
-    list_shared_folders,
-)
-from vertex_emulator.scheduling import unsupported_fields
+from vertex_emulator.replicas import mounts
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.scheduling import unsupported
 
 
 def canonicalize(kind: Kind, region: str, body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
@@ -66,9 +61,9 @@ def _emulator_problems(kind: Kind, region: str, spec: Mapping[str, Any], tree: B
     )
     return [
         *(FieldProblem(path, message) for path, message in region_mismatches(Job(kind, spec), region)),
-        *unsupported_fields.find_rejected_field_problems(kind, spec),
-        *unsupported_fields.find_pool_size_problems(kind, spec),
-        *iterate_shared_folder_field_problems(kind, spec),
+        *unsupported.violations(kind, spec),
+        *unsupported.pool_size_violations(kind, spec),
+        *mounts.violations(kind, spec),
         *next(filter(None, output_problems), []),
         *_package_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), tree),
     ]
@@ -112,14 +107,14 @@ def check_images(executor: Executor, pipeline: Mapping[str, Any]) -> None:
         if pool and not is_reduction_server(pool):
             container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})
             image = container.get("imageUri") or package["executorImageUri"]
-            if executor.is_image_missing_here_and_in_registry(image):
+            if executor.lacks_image(image):
                 raise ApiError("NOT_FOUND", f"The image {image} does not exist.")
 
 
 def check_shared_folders(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Raise ApiError if a canonical job mounts a folder in or around one that an unfinished job mounts.
 
-    replicas/nfs_and_lustre_mounts.py says why.
+    replicas/mounts.py says why.
     """
     own = list(_shared_folders(kind, spec))
     if not own:
@@ -130,14 +125,14 @@ def check_shared_folders(transaction: Transaction, kind: Kind, spec: Mapping[str
             continue
         for other in _shared_folders(job.kind, job.spec):
             for share in own:
-                if share.is_ancestor_or_descendant_of(other):
+                if share.nests(other):
                     field = f"{share.kind}_mounts"
-                    text = f"{describe_nesting_problem(share, other)}; wait for the end of {job.name}"
+                    text = f"{mounts.describe_nesting(share, other)}; wait for the end of {job.name}"
                     raise ApiError("FAILED_PRECONDITION", f"{field}: {text}.", [(field, text)])
 
 
-def _shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[SharedFolder]:
+def _shared_folders(kind: Kind, spec: Mapping[str, Any]) -> Iterator[mounts.Share]:
     if kind == TRAINING_PIPELINE:
         kind, spec = backing_kind(spec), pipelines.job_of_pipeline(spec)
     for pool in spec[kind.spec_field]["workerPoolSpecs"]:
-        yield from list_shared_folders(pool)
+        yield from mounts.shares(pool)

@@ -13,7 +13,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError, ExecutorUnavailable
 from vertex_emulator.pruning import PruneReport, prune_jobs
 from vertex_emulator.removal import remove_tree
-from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
+from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.times import now_ns
 
 _PRUNE_SECONDS = 3600.0  # folders may have millions of files
@@ -67,11 +67,11 @@ def clear(root: Path) -> None:
     with acquire_lock(data.lock):
         emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
-            executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
+            executor = Executor(emulator_id, on_pulled=lambda _: None)
             try:
-                for job in executor.list_ids_of_jobs_with_containers_or_network():
-                    executor.remove_containers_and_network(job)
-                executor.remove_firewall_rules_unless_containers_remain()
+                for job in executor.job_ids():
+                    executor.remove(job)
+                executor.release_firewall()
             except ExecutorUnavailable as error:
                 raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
         for suffix in ("", "-wal", "-shm"):

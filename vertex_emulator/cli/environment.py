@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import vertex_emulator.python_startup.google_sdk_defaults
+from vertex_emulator import programs
 from vertex_emulator.cli import emulator
 from vertex_emulator.cli.output import note
 from vertex_emulator.data_folder import DataFolder, Endpoint, require_endpoint
@@ -102,7 +102,7 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
             raise CommandNotRun(f"{command[0]} is not executable", 126)
         raise CommandNotRun(f"{command[0]} is not found", 127)
     data = DataFolder(root.absolute())
-    (startup_folder,) = vertex_emulator.python_startup.google_sdk_defaults.__path__
+    startup_folder = str(programs.startup_folder("google_sdk"))
     with SignalForwarding() as signals, _running(data) as endpoint:
         environment = {
             **os.environ,

@@ -18,10 +18,8 @@ from vertex_api.names import TERMINAL_STATES
 from vertex_emulator.cli.emulator import job_path, send
 from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.errors import EmulatorError, ReplicaNotRunning
-from vertex_emulator.replicas.docker.daemon_connection_check import raise_unless_docker_daemon_listens
-from vertex_emulator.replicas.docker.docker_client_creation import create_docker_client
-from vertex_emulator.replicas.docker.exec_stream import ExecStream
-from vertex_emulator.replicas.executor_protocol import STDERR, STDOUT
+from vertex_emulator.replicas import daemon
+from vertex_emulator.replicas.streams import STDERR, STDOUT, ExecStream
 
 _FIRST_TASK = "workerpool0-0"
 _FIND_SHELL = ("/bin/sh", "-c", "command -v bash || command -v sh")
@@ -49,9 +47,9 @@ def run(root: Path, job: str, task: str | None = None, trial: int | None = None)
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)  # gets the number 0, which a connection would get otherwise
     endpoint = require_endpoint(root)
-    raise_unless_docker_daemon_listens()
+    daemon.require()
     container = choose_container(send(endpoint, job_path(job, "/replicas")), task, trial)
-    with contextlib.closing(create_docker_client(timeout_seconds=60)) as client:
+    with contextlib.closing(daemon.connect(timeout=60)) as client:
         shell = _find_shell(client, container)
         is_terminal = os.isatty(0) and os.isatty(1)
         session = {_SESSION: secrets.token_hex(8)}
@@ -104,8 +102,8 @@ def _output(client: Any, container: str, command: Sequence[str]) -> tuple[int, b
     stream = ExecStream(client, container, command)
     try:
         stream.close_input()
-        output = b"".join(data for kind, data in stream.iterate_output_with_stream_numbers() if kind == STDOUT)
-        return stream.wait_for_exit_code(), output
+        output = b"".join(data for kind, data in stream.output() if kind == STDOUT)
+        return stream.wait(), output
     finally:
         stream.close()
 
@@ -149,13 +147,13 @@ class _Session:
             output.join()
             if self._error:
                 raise self._error
-            return self._stream.wait_for_exit_code()
+            return self._stream.wait()
 
     def _copy_output(self) -> None:
         # A connection that is cut ends the copy as the program's end does.
         with contextlib.suppress(OSError):
             try:
-                for kind, data in self._stream.iterate_output_with_stream_numbers():
+                for kind, data in self._stream.output():
                     rest = data
                     while rest:
                         rest = rest[os.write(_STDERR_NUMBER if kind == STDERR else _STDOUT_NUMBER, rest) :]

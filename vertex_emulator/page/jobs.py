@@ -16,7 +16,7 @@ from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
 from vertex_emulator.errors import ApiError, ExecutorUnavailable
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.page import plots
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resources import api_state, job_json, pipeline_json, time_fields
 
 PAGE_SIZE = 100
@@ -176,7 +176,7 @@ class JobViews:
             latest = sorted(job.replica_outcomes, key=lambda outcome: int(outcome.get("attempt", 0)))
             return {f"workerpool{each['pool']}-{each['index']}": {"phase": "exited", **each} for each in latest}
         try:
-            statuses = self.executor.get_replica_statuses(job.id)
+            statuses = self.executor.statuses(job.id)
         except ExecutorUnavailable:
             return {}
         return {

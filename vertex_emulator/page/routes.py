@@ -24,7 +24,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.files import ROOT, BucketTree
 from vertex_emulator.http.responses import OpenFileResponse
 from vertex_emulator.page import files, jobs, plots
-from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.replicas.executor import Executor
 
 if TYPE_CHECKING:
     from vertex_emulator.curves import CurveCache

@@ -1,1 +1,1 @@
-"""Replicas as containers: their specs, environments, resource limits and logs, and the executor that runs them."""
+"""Replicas as Docker containers: what each is made of (`spec`), what runs them (`executor`), their logs (`logs`)."""

@@ -5,8 +5,8 @@ give the same answer in every process.
 """
 
 from vertex_emulator.errors import SearchSpaceExhausted
-from vertex_emulator.search.measurements_and_observations import Measurement, Observation
-from vertex_emulator.search.parameter_suggestion import require_next_parameters
-from vertex_emulator.search.study_stopping import EndedTrial
+from vertex_emulator.search.space import Observation
+from vertex_emulator.search.stopping import EndedTrial, Measurement
+from vertex_emulator.search.suggestion import suggest
 
-__all__ = ["EndedTrial", "Measurement", "Observation", "SearchSpaceExhausted", "require_next_parameters"]
+__all__ = ["EndedTrial", "Measurement", "Observation", "SearchSpaceExhausted", "suggest"]

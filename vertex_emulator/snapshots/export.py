@@ -18,7 +18,7 @@ from vertex_emulator.database.tables import SNAPSHOT
 from vertex_emulator.errors import EmulatorError, InvalidBucketUri
 from vertex_emulator.gcs.files import ROOT, BucketTree, NotRegularFile, is_utf8, split_uri
 from vertex_emulator.gcs.metadata import MetadataDatabase
-from vertex_emulator.replicas.saved_logs import is_log_saved
+from vertex_emulator.replicas.logs import SavedLog
 from vertex_emulator.snapshots import archive as archives
 from vertex_emulator.snapshots.archive import (
     BUCKETS_PREFIX,
@@ -90,7 +90,7 @@ def _require_ended(transaction: Transaction, data: DataFolder) -> None:
 
     def is_saved(job: Job) -> bool:
         replicas = (Replica(each["pool"], each["index"], each["attempt"]) for each in job.replica_outcomes)
-        return all(is_log_saved(data.logs, job.id, replica) for replica in replicas)
+        return all(SavedLog(data.logs, job.id, replica).exists for replica in replicas)
 
     ended = (transaction.jobs.get(row["id"]) for row in transaction.rows.read("jobs"))
     unsaved = [job.name for job in ended if job is not None and not is_saved(job)]

@@ -21,12 +21,12 @@ from tests.standins.workflows.faults import Faults
 from tests.standins.workflows.training_api import MemoryApi
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
-from tests.vertex_emulator.scheduling.steps import reports
+from tests.vertex_emulator.scheduling.steps import mounted, reports
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL, ScheduledJob
 from vertex_emulator.api.lists import ListRequest
-from vertex_emulator.replicas.executor_protocol import ReplicaSpec
+from vertex_emulator.replicas.spec import ReplicaSpec
 
 SEEDS, SHARES = 200, 8
 KINDS = (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE)
@@ -107,7 +107,7 @@ class World:
     def _exit_code(self, spec: ReplicaSpec) -> int:
         if self.fails and self.draw.random() < 0.4:
             return 1
-        return reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
+        return reports(spec) if mounted(spec, "/tmp/hypertune") else 0
 
     def _work(self) -> None:
         """Let containers end, one after another, as long as there is something to do."""

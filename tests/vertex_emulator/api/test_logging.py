@@ -16,8 +16,9 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
 from vertex_emulator.errors import ApiError
-from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor_protocol import LogLine, ReplicaSpec
+from vertex_emulator.replicas import logs
+from vertex_emulator.replicas.logs import LogLine
+from vertex_emulator.replicas.spec import ReplicaSpec
 from vertex_emulator.times import now_ns
 
 CHIEF = Replica(0, 0)
@@ -32,12 +33,12 @@ class Daemon(Machine):
         self.written: dict[str, list[LogLine]] = {}
         self.on_read = lambda: None
 
-    def iterate_log_lines_so_far(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         lines = [line for line in self.written.get(job, []) if line.at >= since_ns]
         self.on_read()
         yield from lines if job in self.written else []
 
-    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
+    def start(self, spec: ReplicaSpec) -> None:
         raise AssertionError("nothing runs here")
 
 
@@ -60,7 +61,7 @@ class Log:
                     job, state=SUCCEEDED, started=job.created, ended=self.begin + 10**15, ending=ending
                 )
         if saved:
-            logs.save_log(self.data.logs, job_id, CHIEF, lines)
+            logs.SavedLog(self.data.logs, job_id, CHIEF).save(lines)
         else:
             self.daemon.written[job_id] = lines
 
@@ -106,14 +107,14 @@ def test_pages_contain_every_line_once_in_order(log: Log, saved: bool, same: int
 def test_paging_reads_each_line_few_times(log: Log, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     log.add("1", log.lines(5_000))
     read = 0
-    parse = logs._decode_line
+    parse = logs._decode
 
     def counting(text: bytes) -> LogLine:
         nonlocal read
         read += 1
         return parse(text)
 
-    monkeypatch.setattr(logs, "_decode_line", counting)
+    monkeypatch.setattr(logs, "_decode", counting)
     pages = log.pages(CONTAINERS, pageSize=100, orderBy=order)
     assert sum(map(len, pages)) == 5_000
     # Two per line, and the search for the place where a page begins.
@@ -156,7 +157,7 @@ def test_log_moved_while_read_is_complete(log: Log) -> None:
     log.add("1", lines[:11], saved=False)
 
     def end() -> None:
-        logs.save_log(log.data.logs, "1", CHIEF, lines)
+        logs.SavedLog(log.data.logs, "1", CHIEF).save(lines)
 
     log.daemon.on_read = end
     assert log.pages(CONTAINERS, pageSize=100) == [[f"line {i}" for i in range(20)]]
@@ -166,7 +167,7 @@ def test_log_moved_while_read_is_complete(log: Log) -> None:
 def test_log_moved_before_first_byte_is_complete(log: Log, order: str) -> None:
     lines = log.lines(20)
     log.add("1", [], saved=False)
-    log.daemon.on_read = lambda: logs.save_log(log.data.logs, "1", CHIEF, lines)
+    log.daemon.on_read = lambda: logs.SavedLog(log.data.logs, "1", CHIEF).save(lines)
     (page,) = log.pages(CONTAINERS, pageSize=100, orderBy=order)
     assert sorted(page) == sorted(f"line {i}" for i in range(20))
 

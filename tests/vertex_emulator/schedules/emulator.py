@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
-from tests.vertex_emulator.scheduling.steps import reports
+from tests.vertex_emulator.scheduling.steps import mounted, reports
 from vertex_emulator.database.records import Job
-from vertex_emulator.replicas.executor_protocol import ReplicaSpec
+from vertex_emulator.replicas.spec import ReplicaSpec
 from vertex_emulator.schedules.loop import ScheduleLoop
 from vertex_emulator.schedules.service import ScheduleService
 from vertex_emulator.times import parse_time
@@ -86,7 +86,7 @@ def scheduled_search(name: str) -> dict[str, Any]:
 
 def reports_if_trial(spec: ReplicaSpec) -> int:
     """A trainer that reports `acc` in trials."""
-    return reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
+    return reports(spec) if mounted(spec, "/tmp/hypertune") else 0
 
 
 def output_folder(job: Job) -> str:

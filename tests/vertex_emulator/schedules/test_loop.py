@@ -23,7 +23,7 @@ from tests.vertex_emulator.schedules.emulator import (
     scheduled_search,
 )
 from tests.vertex_emulator.scheduling.steps import inject, submit
-from tests.vertex_emulator.scheduling.test_pipelines import MODEL, saves
+from tests.vertex_emulator.scheduling.test_pipeline import MODEL, saves
 from vertex_api.names import CUSTOM_JOB, KINDS, ResourceName
 from vertex_api.pipelines import TUNING_TASK
 from vertex_api.schedules import fill_run_id

@@ -9,7 +9,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spe
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import Replica
 from vertex_emulator.faults import InjectedFault
-from vertex_emulator.replicas.executor_protocol import ReplicaSpec
+from vertex_emulator.replicas.spec import ReplicaSpec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
 
@@ -28,11 +28,17 @@ def cancel(emulator: Emulator, job_id: str) -> None:
     emulator.jobs.cancel(emulator.job(job_id).kind, LOCATION, job_id)
 
 
+def mounted(spec: ReplicaSpec, target: str) -> Path | None:
+    """The folder of this machine that a container has at a place."""
+    return next((Path(mount.source) for mount in spec.mounts if mount.target == target), None)
+
+
 def reports(spec: ReplicaSpec, value: float = 0.5) -> int:
     """A trainer that reports `acc` once."""
-    folder = next(here for here, there in spec.mounts.items() if there == "/tmp/hypertune")
     line = {"timestamp": 1_700_000_100.0, "trial": "1", "acc": str(value), "global_step": "1"}
-    (Path(folder) / "output.metrics").write_text(json.dumps(line) + "\n")
+    folder = mounted(spec, "/tmp/hypertune")
+    assert folder is not None
+    (folder / "output.metrics").write_text(json.dumps(line) + "\n")
     return 0
 
 

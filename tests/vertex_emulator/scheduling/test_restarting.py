@@ -17,7 +17,7 @@ from tests.vertex_emulator.scheduling.steps import (
     trials,
 )
 from vertex_emulator.errors import ApiError
-from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.logs import SavedLog
 
 
 def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> None:
@@ -31,10 +31,9 @@ def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> Non
     ended = emulator.job(job)
     assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
     assert set(emulator.machine.started) == {(job, replica) for replica in ended.all_replicas}
-    assert [
-        len(list(logs.iterate_saved_log_or_none(emulator.data.logs, job, replica) or ()))
-        for replica in ended.all_replicas
-    ] == [1] * 4
+    assert [len(list(SavedLog(emulator.data.logs, job, replica).read() or ())) for replica in ended.all_replicas] == [
+        1
+    ] * 4
     texts = log_texts(emulator, job)
     assert [text.partition(".")[0] for text in texts[-8:]] == [
         "Job is running",

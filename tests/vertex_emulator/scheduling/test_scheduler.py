@@ -1,20 +1,25 @@
+import threading
+
 import pytest
 
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 from tests.vertex_emulator.scheduling.steps import (
     CHIEF,
     cancel,
     inject,
     log_texts,
+    mounted,
     reports,
     submit,
     submit_study,
     trials,
 )
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor_protocol import ReplicaSpec
+from vertex_emulator.replicas.logs import SavedLog
+from vertex_emulator.replicas.spec import ReplicaSpec
+from vertex_emulator.scheduling.scheduler import WorkQueue
 
 
 def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
@@ -27,7 +32,7 @@ def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
     assert ended.state == "JOB_STATE_SUCCEEDED"
     assert ended.created < (ended.started or 0) < (ended.ended or 0) <= ended.updated
     assert emulator.machine.containers == {}
-    saved = logs.iterate_saved_log_or_none(emulator.data.logs, job, CHIEF)
+    saved = SavedLog(emulator.data.logs, job, CHIEF).read()
     assert saved is not None
     assert [line.text for line in saved] == ["hello from workerpool0-0"]
 
@@ -142,7 +147,7 @@ def test_an_oversized_job_runs_alone(emulator: Emulator) -> None:
 
 
 def test_a_study_shares_the_machine_with_later_jobs(emulator: Emulator) -> None:
-    emulator.machine.program = lambda spec: reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
+    emulator.machine.program = lambda spec: reports(spec) if mounted(spec, "/tmp/hypertune") else 0
     study = submit_study(emulator, trials=30, parallel=12)
     emulator.run_ready_steps()
     jobs = [submit(emulator) for _ in range(6)]
@@ -154,7 +159,7 @@ def test_a_study_shares_the_machine_with_later_jobs(emulator: Emulator) -> None:
 
 
 def test_a_large_job_waits_for_running_trials_only(emulator: Emulator) -> None:
-    emulator.machine.program = lambda spec: reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
+    emulator.machine.program = lambda spec: reports(spec) if mounted(spec, "/tmp/hypertune") else 0
     study = submit_study(emulator, trials=30, parallel=12)
     emulator.run_ready_steps()
     large = submit(emulator, custom_job_spec(pool(), pool(3)))
@@ -179,7 +184,7 @@ def test_only_a_flexible_job_gives_up_waiting(emulator: Emulator) -> None:
 
 
 def test_a_job_pulling_its_image_can_be_cancelled(emulator: Emulator) -> None:
-    emulator.machine.has_image_or_starts_pull = lambda job, image: False  # type: ignore[method-assign]
+    emulator.machine.ensure_image = lambda job, image: False  # type: ignore[method-assign]
     job = submit(emulator)
     emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_PENDING"
@@ -204,14 +209,14 @@ def test_jobs_wait_while_docker_is_down(emulator: Emulator) -> None:
 def test_a_failing_step_fails_only_its_own_job(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     healthy = submit(emulator)
     broken = submit(emulator)
-    start = emulator.machine.start_replica_unless_started
+    start = emulator.machine.start
 
     def breaks(spec: ReplicaSpec) -> None:
         if spec.job == broken:
             raise RuntimeError("a bug")
         start(spec)
 
-    monkeypatch.setattr(emulator.machine, "start_replica_unless_started", breaks)
+    monkeypatch.setattr(emulator.machine, "start", breaks)
     emulator.run()
     assert emulator.job(healthy).state == "JOB_STATE_SUCCEEDED"
     ending = emulator.job(broken).ending
@@ -296,3 +301,78 @@ def test_deleting_a_job_keeps_its_outputs(emulator: Emulator) -> None:
     emulator.run_ready_steps()
     assert not list(emulator.data.job_ids())
     assert (emulator.data.buckets / "my-bucket" / "run" / "model").is_dir()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_key_added_twice_is_taken_once() -> None:
+    queue = WorkQueue(Clock())
+    queue.add("a")
+    queue.add("a")
+    assert queue.reserve(0) == "a"
+    queue.release("a")
+    assert queue.reserve(0) is None
+
+
+def test_a_taken_key_returns_only_after_its_release() -> None:
+    queue = WorkQueue(Clock())
+    queue.add("a")
+    assert queue.reserve(0) == "a"
+    queue.add("a")
+    assert queue.reserve(0) is None
+    queue.release("a")
+    assert queue.reserve(0) == "a"
+
+
+def test_a_timer_rings_once_when_it_is_due() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add("a")
+    queue.reserve(0)
+    queue.release("a", delay=5)
+    assert queue.reserve(0) is None
+    clock.now = 5.0
+    assert queue.reserve(0) == "a"
+    queue.release("a")
+    clock.now = 50.0
+    assert queue.reserve(0) is None
+
+
+def test_the_latest_release_sets_a_key_s_timer() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for again in (1, 3):
+        queue.add("a")
+        assert queue.reserve(0) == "a"
+        queue.release("a", delay=again)
+    clock.now = 2.0
+    assert queue.reserve(0) is None
+    clock.now = 3.0
+    assert queue.reserve(0) == "a"
+
+
+def test_a_release_without_delay_cancels_the_timer() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for again in (5, None):
+        queue.add("a")
+        assert queue.reserve(0) == "a"
+        queue.release("a", delay=again)
+    clock.now = 50.0
+    assert queue.reserve(0) is None
+
+
+def test_closing_lets_a_waiting_worker_go() -> None:
+    queue = WorkQueue()
+    taken: list[str | None] = ["never"]
+    worker = threading.Thread(target=lambda: taken.append(queue.reserve()))
+    worker.start()
+    queue.close()
+    worker.join(PATIENCE_SECONDS)
+    assert taken == ["never", None]

@@ -9,9 +9,9 @@ from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from tests.vertex_emulator.scheduling.steps import CHIEF, WORKER, cancel, inject, log_texts, submit
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica, RestartHistory
 from vertex_emulator.faults import InjectedFault
-from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.ending_or_restart import JobOutcome, decide_ending_or_restart_or_none
-from vertex_emulator.scheduling.restart_rules import RestartPlan, SecondStart
+from vertex_emulator.replicas.containers import ReplicaStatus
+from vertex_emulator.scheduling.outcome import Outcome, decide
+from vertex_emulator.scheduling.restarts import Restart, SecondStart
 
 SECOND = 10**9
 RUNS = ReplicaStatus("running", started=2 * SECOND)
@@ -23,10 +23,10 @@ def second_start(**fields: float | str) -> InjectedFault:
     return InjectedFault.parse({"kind": "second-start", **fields})
 
 
-def decide(job: Job, now_s: float, chief: ReplicaStatus | None = RUNS, worker: ReplicaStatus = RUNS) -> JobOutcome:
+def judge(job: Job, now_s: float, chief: ReplicaStatus | None = RUNS, worker: ReplicaStatus = RUNS) -> Outcome:
     statuses = {CHIEF: chief, WORKER: worker}
     present = {replica: status for replica, status in statuses.items() if status}
-    return decide_ending_or_restart_or_none(job, present, int(now_s * SECOND), lambda replica: "")
+    return decide(job, present, int(now_s * SECOND), lambda replica: "")
 
 
 def job_under(fault: InjectedFault, **scheduling: str) -> Job:
@@ -35,22 +35,22 @@ def job_under(fault: InjectedFault, **scheduling: str) -> Job:
 
 def with_failure(job: Job, replica: Replica = CHIEF) -> Job:
     """The job after the first exit of a replica, with code 1 at second 10."""
-    plan = decide(job, 10.1, **{"chief" if replica == CHIEF else "worker": EXITED})
-    assert isinstance(plan, RestartPlan), plan
+    plan = judge(job, 10.1, **{"chief" if replica == CHIEF else "worker": EXITED})
+    assert isinstance(plan, Restart), plan
     assert not plan.whole_job
     assert f"{replica.task_name} exited with a non-zero status of 1. As injected" in plan.log_message
-    return replace(job, restarts=plan.restarts)
+    return replace(job, restarts=plan.history)
 
 
 def test_the_container_waits_then_starts_then_runs() -> None:
     job = with_failure(job_under(second_start()))
-    assert decide(job, 79.9, chief=EXITED) is None
-    start = decide(job, 80, chief=EXITED)
+    assert judge(job, 79.9, chief=EXITED) is None
+    start = judge(job, 80, chief=EXITED)
     assert isinstance(start, SecondStart)
     assert start.replica == CHIEF
-    assert decide(job, 110.9, chief=RUNS_AGAIN) is None
-    ending = decide(job, 111, chief=RUNS_AGAIN)
-    plain = decide(job_under(InjectedFault("debug")), 111, chief=EXITED)
+    assert judge(job, 110.9, chief=RUNS_AGAIN) is None
+    ending = judge(job, 111, chief=RUNS_AGAIN)
+    plain = judge(job_under(InjectedFault("debug")), 111, chief=EXITED)
     assert isinstance(ending, Ending)
     assert ending == plain == replace(start.ending_if_impossible, at=ending.at)
     assert (ending.state, ending.code) == (FAILED, 3)
@@ -61,40 +61,40 @@ def test_the_container_waits_then_starts_then_runs() -> None:
 )
 def test_a_second_exit_or_a_removal_tears_down_at_once(chief: ReplicaStatus | None) -> None:
     job = with_failure(job_under(second_start()))
-    ending = decide(job, 82.5, chief=chief)
+    ending = judge(job, 82.5, chief=chief)
     assert isinstance(ending, Ending)
     assert "workerpool0-0 exited with a non-zero status of 1." in ending.message
 
 
 def test_other_replicas_do_not_matter_any_more() -> None:
     job = with_failure(job_under(second_start(after=1, run_for=5)), WORKER)
-    assert decide(job, 10.5, chief=replace(EXITED, exit_code=0), worker=EXITED) is None
-    assert decide(job, 10.5, chief=None, worker=EXITED) is None
-    assert decide(job, 12, chief=EXITED, worker=replace(RUNS, started=11 * SECOND)) is None
-    ending = decide(job, 16, chief=EXITED, worker=replace(RUNS, started=11 * SECOND))
+    assert judge(job, 10.5, chief=replace(EXITED, exit_code=0), worker=EXITED) is None
+    assert judge(job, 10.5, chief=None, worker=EXITED) is None
+    assert judge(job, 12, chief=EXITED, worker=replace(RUNS, started=11 * SECOND)) is None
+    ending = judge(job, 16, chief=EXITED, worker=replace(RUNS, started=11 * SECOND))
     assert isinstance(ending, Ending)
     assert "workerpool1-0 exited" in ending.message
 
 
 def test_the_timeout_ends_the_wait() -> None:
     job = with_failure(job_under(second_start(), timeout="20s"))
-    assert decide(job, 21.9, chief=EXITED) is None
-    ending = decide(job, 22, chief=EXITED)
+    assert judge(job, 21.9, chief=EXITED) is None
+    ending = judge(job, 22, chief=EXITED)
     assert isinstance(ending, Ending)
     assert ending.message == "The job exceeded its timeout of 20s."
 
 
 def test_only_permanent_failures_of_the_replica_count() -> None:
     elsewhere = job_under(second_start(replica="workerpool1-0"))
-    assert isinstance(decide(elsewhere, 11, chief=EXITED), Ending)
-    plan = decide(job_under(second_start()), 11, chief=replace(EXITED, exit_code=139))
-    assert isinstance(plan, RestartPlan)
-    assert plan.restarts.unnoticed_failure is None
-    success = decide(job_under(second_start()), 11, chief=replace(EXITED, exit_code=0))
+    assert isinstance(judge(elsewhere, 11, chief=EXITED), Ending)
+    plan = judge(job_under(second_start()), 11, chief=replace(EXITED, exit_code=139))
+    assert isinstance(plan, Restart)
+    assert plan.history.unnoticed_failure is None
+    success = judge(job_under(second_start()), 11, chief=replace(EXITED, exit_code=0))
     assert isinstance(success, Ending)
     assert success.code == 0
     without_retries = job_under(second_start(), disableRetries="true")
-    assert isinstance(decide(without_retries, 11, chief=replace(EXITED, exit_code=139)), RestartPlan)
+    assert isinstance(judge(without_retries, 11, chief=replace(EXITED, exit_code=139)), Restart)
 
 
 def begin(emulator: Emulator, **fields: float) -> str:
@@ -138,7 +138,7 @@ def test_a_container_that_cannot_start_again_ends_its_job(
     emulator: Emulator, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = begin(emulator, after=5)
-    monkeypatch.setattr(machine, "try_to_start_exited_replica", lambda job_id, replica: False)
+    monkeypatch.setattr(machine, "restart", lambda job_id, replica: False)
     pass_time(emulator, job, 6)
     assert emulator.job(job).state == FAILED
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vertex_emulator.search import Observation, require_next_parameters
+from vertex_emulator.search import Observation, suggest
 
 Value = float | int | str
 
@@ -75,7 +75,7 @@ def run(study_spec: Any, trials: int, seed: int, loss: Callable[[Mapping[str, An
     """A study of `trials` trials one after another."""
     observations: list[Observation] = []
     for _ in range(trials):
-        parameters = require_next_parameters(study_spec, observations, seed)
+        parameters = suggest(study_spec, observations, seed)
         observations.append(succeeded(parameters, loss(parameters)))
     return observations
 

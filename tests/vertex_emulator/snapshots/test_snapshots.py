@@ -23,8 +23,8 @@ from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database.records import SUCCEEDED, Replica
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid, StartError
 from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase
-from vertex_emulator.replicas.executor_protocol import ReplicaSpec
-from vertex_emulator.replicas.saved_logs import iterate_saved_log_or_none
+from vertex_emulator.replicas.logs import SavedLog
+from vertex_emulator.replicas.spec import ReplicaSpec
 from vertex_emulator.snapshots.export import export
 from vertex_emulator.snapshots.restore import restore
 
@@ -37,7 +37,7 @@ def trains(spec: ReplicaSpec) -> int:
     if len(spec.mounts) > 1:
         return reports(spec)
     if "AIP_MODEL_DIR" in spec.environment:
-        folder = next(iter(spec.mounts)) + spec.environment["AIP_MODEL_DIR"].removeprefix("gs:/")
+        folder = spec.mounts[0].source + spec.environment["AIP_MODEL_DIR"].removeprefix("gs:/")
         Path(folder, "weights").write_text("1")
     return 0
 
@@ -109,7 +109,7 @@ def test_jobs_logs_and_buckets_come_back(archive: Path, start: Callable[..., Emu
         assert models == [*old.models.iterate()]
         assert [("originalModelInfo" in model.spec) for model in models] == [False, True]
     assert log_texts(after, ids[0]) == log_texts(before, ids[0])
-    lines = iterate_saved_log_or_none(after.data.logs, ids[0], Replica(0, 0))
+    lines = SavedLog(after.data.logs, ids[0], Replica(0, 0)).read()
     assert lines is not None and [line.text for line in lines] == ["hello from workerpool0-0"]
     model = after.data.buckets / "models" / "run" / "model.txt"
     assert (model.read_text(), model.stat().st_mtime_ns) == ("42", GENERATION)

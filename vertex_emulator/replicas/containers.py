@@ -1,0 +1,187 @@
+"""A replica as a container of Docker's: its options and labels, its status, and what is known of its end."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
+from vertex_emulator.database.records import Replica
+from vertex_emulator.replicas import daemon
+from vertex_emulator.replicas.resources import Limits
+from vertex_emulator.replicas.spec import ReplicaSpec
+from vertex_emulator.times import parse_time
+
+if TYPE_CHECKING:
+    import docker
+
+LABEL = "vertex-training.emulator"
+"""The label with the emulator's id; others begin with it."""
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT")
+Phase = Literal["created", "running", "exited"]
+_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
+_LOG_FILES, _LOG_SIZE = 5, "max-size"
+_REMOVAL_SECONDS = 60
+_OVERLAP_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """What all containers of an emulator may use, beside their machine types: options of `vertex-emulator serve`.
+
+    `pids_limit` counts processes and threads. `log_limit_mb` is the size (MiB, as Docker stores it) up to which no line
+    of a replica's log is dropped. `egress` says whether containers reach other machines.
+    """
+
+    pids_limit: int = PIDS_LIMIT
+    log_limit_mb: int = LOG_LIMIT_MB
+    egress: bool = EGRESS
+
+
+def environment(client: "docker.APIClient", spec: ReplicaSpec) -> dict[str, str]:
+    """The environment of a container: PYTHONPATH has the spec's folder before those of the spec, else of the image.
+
+    The image is inspected only if PYTHONPATH is changed.
+    """
+    if spec.python_path is None:
+        return dict(spec.environment)
+    image = client.inspect_image(spec.image)["Config"] or {}
+    of_image = dict(text.split("=", 1) for text in image.get("Env") or ())
+    inherited = spec.environment.get("PYTHONPATH", of_image.get("PYTHONPATH", ""))
+    folders = [spec.python_path, *([inherited] if inherited else [])]
+    return {**spec.environment, "PYTHONPATH": os.pathsep.join(folders)}
+
+
+def host_config(
+    client: "docker.APIClient",
+    spec: ReplicaSpec,
+    network: str,
+    hosts: Mapping[str, str],
+    settings: ContainerSettings,
+) -> Any:
+    """Docker's HostConfig of a replica on a network; `hosts` are the addresses of the host names that it knows."""
+    from docker.types import LogConfig
+
+    options: dict[str, Any] = {
+        "cap_drop": ["ALL"],
+        "cap_add": list(CAPABILITIES),
+        "security_opt": ["no-new-privileges"],
+        "pids_limit": settings.pids_limit,
+        # Docker drops the oldest file when it begins another, so the limit has to fit into the others.
+        "log_config": LogConfig(
+            type="json-file",
+            config={_LOG_SIZE: str((settings.log_limit_mb << 20) // (_LOG_FILES - 1)), "max-file": str(_LOG_FILES)},
+        ),
+    }
+    if not settings.egress:  # for jobs of several replicas, which have a network
+        # Docker's resolver would ask the machine's name servers, some of them from outside the container's network.
+        options["dns"] = ["127.0.0.1"]
+        # It does not answer at all then, and a lookup would take ten seconds to fail.
+        options["dns_opt"] = ["timeout:1", "attempts:1"]
+    return client.create_host_config(
+        binds=[f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in spec.mounts],
+        network_mode=network,
+        extra_hosts=dict(hosts),
+        **limit_options(spec.limits),
+        **options,
+    )
+
+
+def limit_options(limits: Limits) -> dict[str, Any]:
+    """Arguments of the SDK's `create_host_config`; without swap, which would only delay running out of memory."""
+    from docker.types import DeviceRequest
+
+    options: dict[str, Any] = {}
+    if limits.cpus is not None:
+        options["nano_cpus"] = limits.cpus * 10**9
+    if limits.memory is not None:
+        options["mem_limit"] = options["memswap_limit"] = limits.memory
+    if limits.shared_memory is not None:
+        options["shm_size"] = limits.shared_memory
+    if limits.gpus:
+        driver = "cdi" if "=" in limits.gpus[0] else "nvidia"
+        options["device_requests"] = [
+            DeviceRequest(driver=driver, device_ids=list(limits.gpus), capabilities=[["gpu"]])
+        ]
+    return options
+
+
+def log_limit(host_config: Mapping[str, Any]) -> int | None:
+    """Up to which size (bytes) no line of a container's log is dropped, by its HostConfig; None without a limit."""
+    file_size = (host_config["LogConfig"].get("Config") or {}).get(_LOG_SIZE)
+    return int(file_size) * (_LOG_FILES - 1) if file_size else None
+
+
+def labels(replica: Replica) -> dict[str, str]:
+    """The labels that tell a replica from others of its job."""
+    return {
+        f"{LABEL}.pool": str(replica.pool),
+        f"{LABEL}.replica": str(replica.index),
+        f"{LABEL}.attempt": str(replica.attempt),
+    }
+
+
+def replica_of(labels: Mapping[str, str]) -> Replica:
+    """The replica that a container's labels name."""
+    return Replica(*(int(labels[f"{LABEL}.{part}"]) for part in ("pool", "replica", "attempt")))
+
+
+@dataclass(frozen=True)
+class ReplicaStatus:
+    """The state of a container; times in ns since 1970."""
+
+    phase: Phase
+    exit_code: int = 0
+    out_of_memory: bool = False
+    started: int | None = None
+    finished: int | None = None
+
+    @classmethod
+    def parse(cls, state: Mapping[str, Any]) -> "ReplicaStatus":
+        """Read the `State` of an inspected container."""
+        phase = _PHASES.get(state["Status"], "running")
+        return cls(
+            phase=phase,
+            exit_code=state["ExitCode"],
+            out_of_memory=state["OOMKilled"],
+            started=None if phase == "created" else parse_time(state["StartedAt"]),
+            finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
+        )
+
+
+def remove(client: Any, container_id: str) -> None:
+    """Remove a container; return once it is gone.
+
+    A process that is killed while it removes a container leaves Docker at it. Until then the container is listed and
+    has its network.
+    """
+    from docker.errors import APIError
+
+    with daemon.ignore(404):
+        try:
+            client.remove_container(container_id, v=True, force=True)
+        except APIError as error:
+            if error.status_code != 409:  # 409: its removal has begun
+                raise
+            client.wait(container_id, timeout=_REMOVAL_SECONDS, condition="removed")
+
+
+def watch_exits(emulator_id: str, on_begin: Callable[[], None]) -> Iterator[str]:
+    """Yield the job of each container of an emulator that ends; `on_begin` is called once none is missed.
+
+    Jobs of containers that ended shortly before come too: the daemon replies to the request before it collects events,
+    and keeps some of those that it has sent to nobody. Raises ExecutorUnavailable.
+    """
+    watched = {"label": [f"{LABEL}={emulator_id}"], "type": ["container"], "event": ["die", "oom"]}
+    # A client of its own: the stream occupies it, and no read on it may time out.
+    client = daemon.connect(timeout=None)
+    try:
+        with daemon.translate_errors():
+            events = client.events(since=int(time.time()) - _OVERLAP_SECONDS, filters=watched, decode=True)
+        on_begin()
+        with daemon.translate_errors():
+            for event in events:
+                yield event["Actor"]["Attributes"][f"{LABEL}.job"]
+    finally:
+        client.close()

@@ -1,1 +1,0 @@
-"""What runs replicas: the executor's protocol, and Docker behind it."""

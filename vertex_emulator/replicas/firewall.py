@@ -1,0 +1,178 @@
+"""Rules of this machine's firewall that keep containers from its services and from link-local addresses.
+
+Docker lets a container connect to every address of the machine, its bridge's among them, to all containers on the
+default bridge, and to 169.254.0.0/16, where clouds give a machine its credentials. The rules know an emulator's
+containers by the first half of their MAC addresses, which a container without NET_ADMIN and NET_RAW cannot change. So a
+job costs no time, as a network of its own would. They are a table of their own, which nothing else changes.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import ipaddress
+import logging
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from vertex_emulator.replicas.daemon import Call
+
+_INTERFACES = Path("/sys/class/net")
+_SYSTEM_FOLDERS = "/usr/sbin:/sbin"  # not on every PATH
+_CHECK_SECONDS = 30.0  # somebody may have flushed all rules of the machine
+_LIMIT_SECONDS = 20.0
+_ARP_TABLE = Path("/proc/net/arp")
+_ARP_DELETE = 0x8953  # SIOCDARP of arp(7)
+_ARP_REQUEST = struct.Struct("H2x4s8x16xi16x16s")  # arpreq: protocol address, hardware address, flags, mask, device
+# `reject` and not `drop`: Google's libraries look for a metadata server, and would wait for an answer. Answers to
+# connections from the machine pass, and so does DNS: the name server of a machine may be itself or link-local.
+# A connection whose destination was changed (dnat) is to a port that some container publishes on the machine.
+_RULES = """\
+table inet {table} {{}}
+delete table inet {table}
+table inet {table} {{
+  chain refuse {{
+    ct state established,related return
+    meta l4proto {{ tcp, udp }} th dport 53 return
+    reject
+  }}
+  chain input {{
+    type filter hook input priority -10;
+    {admitted}
+    ether saddr & ff:ff:ff:00:00:00 == {prefix}:00:00:00 jump refuse
+  }}
+  chain forward {{
+    type filter hook forward priority -10;
+    ether saddr & ff:ff:ff:00:00:00 != {prefix}:00:00:00 return
+    ip daddr 169.254.0.0/16 jump refuse
+    ct status dnat jump refuse
+    iifname "{bridge}" oifname "{bridge}" jump refuse
+  }}
+}}
+"""
+_log = logging.getLogger("vertex_emulator.docker")
+
+
+class Firewall:
+    """The rules for the containers of one emulator."""
+
+    def __init__(self, call: Call, emulator_id: str) -> None:
+        self._call = call
+        self._table = f"vertex_{emulator_id}"
+        # Docker's own addresses begin with 02; 06 is for local use too.
+        self._mac_prefix = f"06:{emulator_id[0:2]}:{emulator_id[2:4]}"
+        self._lock = threading.Lock()
+        self._next_check = 0.0
+        self._admitted, self._is_outdated = "", False
+        self.obstacle = _missing_means()
+        """Why the rules cannot be set, None if they can; before the first job, as far as that is known."""
+
+    def mac_address(self, container_name: str) -> str | None:
+        """Return the MAC address by which the rules know a container; None if this process can set no rules."""
+        if _missing_means() is not None:
+            return None
+        digest = hashlib.sha256(container_name.encode()).hexdigest()
+        return ":".join([self._mac_prefix, digest[0:2], digest[2:4], digest[4:6]])
+
+    def gateway(self) -> str | None:
+        """Find the address of this machine on Docker's default bridge; None if that is not on this machine."""
+        if not self._is_bridge_here():
+            return None
+        config = self._call(lambda client: client.inspect_network("bridge"))["IPAM"]["Config"][0]
+        # Docker 20.10 does not tell it until its first restart; it has made the bridge itself then, with this address.
+        return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
+
+    def open_port(self, address: str, port: int) -> None:
+        """Set the one port of this machine that `ensure` opens to containers when it next runs."""
+        rule = f"ip daddr {address} tcp dport {port} accept"
+        with self._lock:
+            if rule != self._admitted:
+                self._admitted, self._is_outdated, self._next_check = rule, True, 0.0
+
+    def ensure(self) -> None:
+        """Add the rules unless they are there or cannot be set."""
+        with self._lock:
+            if _missing_means() is not None or time.monotonic() < self._next_check:
+                return
+            before, self.obstacle = self.obstacle, self._add()
+            self._next_check = time.monotonic() + _CHECK_SECONDS
+            if self.obstacle not in (None, before):
+                _log.warning("containers can reach services of this machine: %s", self.obstacle)
+
+    def remove(self) -> None:
+        """Remove the rules if they are there."""
+        if _missing_means() is None:
+            with self._lock:
+                _nft("delete", "table", "inet", self._table)
+                self._next_check = 0.0
+
+    def _add(self) -> str | None:
+        if not self._is_bridge_here():
+            return "Docker's networks are not on this machine but in Docker's own (rootless, Docker Desktop or remote)"
+        if not self._is_outdated and _nft("list", "table", "inet", self._table) is None:
+            return None
+        bridge = self._call(_bridge)
+        rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge, admitted=self._admitted)
+        obstacle = _nft("-f", "-", input_text=rules)
+        self._is_outdated = obstacle is not None
+        return obstacle
+
+    def _is_bridge_here(self) -> bool:
+        bridge = self._call(_bridge)
+        return bool(self._call(_is_local) and (_INTERFACES / bridge).exists())
+
+
+def _bridge(client: Any) -> str:
+    return str(client.inspect_network("bridge")["Options"].get("com.docker.network.bridge.name", "docker0"))
+
+
+def _is_local(client: Any) -> bool:
+    info = client.info()
+    return info["Name"] == os.uname().nodename and "name=rootless" not in (info.get("SecurityOptions") or [])
+
+
+def _missing_means() -> str | None:
+    if os.geteuid() != 0:
+        return "the emulator does not run as root"
+    return None if _nft_path() else "this machine has no `nft`"
+
+
+def _nft_path() -> str | None:
+    return shutil.which("nft") or shutil.which("nft", path=_SYSTEM_FOLDERS)
+
+
+def _nft(*arguments: str, input_text: str = "") -> str | None:
+    """Run `nft`; return the first line of its error, None if it succeeds."""
+    command = [_nft_path() or "nft", *arguments]
+    try:
+        done = subprocess.run(
+            command, input=input_text, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"nft: {error}"
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines()
+    return f"nft: {lines[0] if lines else f'exit code {done.returncode}'}"
+
+
+def forget_mac_address(mac_address: str) -> None:
+    """Remove the entries of a container's MAC address from this machine's ARP cache; needs root and Linux.
+
+    Docker 20.10 does not announce the addresses of a new container. It derives MAC addresses from IP addresses instead:
+    a container with the IP address of an earlier one has its MAC address, too. The emulator's containers have MAC
+    addresses of their own, and whatever container got the IP address of one next could not be reached from this machine
+    for 7 to more than 60 seconds (measured).
+    """
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for line in _ARP_TABLE.read_text().splitlines()[1:]:
+            ip_address, _, _, found, _, device = line.split()
+            if found == mac_address:
+                request = _ARP_REQUEST.pack(socket.AF_INET, socket.inet_aton(ip_address), 0, device.encode())
+                fcntl.ioctl(control, _ARP_DELETE, request)

@@ -1,0 +1,113 @@
+"""How jobs enter the queue, which leave it next (admission), and how they are asked to end: each in one transaction."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vertex_api.jobspec import with_boot_disks
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.jobs import LAUNCH_TEXTS, PROVISIONING_TEXTS, QueuedJob
+from vertex_emulator.database.records import CANCELLED, CANCELLING, PENDING, QUEUED, SUCCEEDED, Ending, Job
+from vertex_emulator.names import Location
+from vertex_emulator.scheduling import unsupported
+from vertex_emulator.times import now_ns
+
+_CODE_CANCELLED = 1
+
+
+def enqueue(
+    transaction: Transaction,
+    job_id: str,
+    kind: Kind,
+    location: Location,
+    spec: Mapping[str, Any],
+    warnings: Iterable[str] = (),
+) -> Job:
+    """Add a job to the queue and log its first messages: a warning per approximated field, then `warnings`.
+
+    As on the service, the job has boot disks from now on.
+    """
+    if kind != TRAINING_PIPELINE:
+        spec = {**spec, kind.spec_field: with_boot_disks(spec[kind.spec_field])}
+    job = transaction.jobs.add(job_id, kind, location, spec)
+    transaction.jobs.log(job_id, "Waiting for job to be provisioned.")
+    if kind == HYPERPARAMETER_TUNING_JOB:
+        transaction.jobs.log(job_id, "Vertex AI is setting up this job.")
+    notes = unsupported.warnings(kind, spec) if kind != TRAINING_PIPELINE else []
+    for text in [*notes, *warnings]:
+        transaction.jobs.log(job_id, text, "WARNING")
+    return job
+
+
+def admit(transaction: Transaction, capacity: int) -> list[str]:
+    """Let the jobs out of the queue for which there is room; return their ids.
+
+    `capacity` is the maximum number of running replicas.
+    """
+    admitted = select(
+        transaction.queue.candidates(capacity),
+        transaction.queue.occupied(),
+        capacity,
+    )
+    for queued in admitted:
+        job = transaction.jobs.get(queued.id)
+        assert job is not None
+        transaction.queue.record_admission(job)
+        transaction.jobs.update(job, state=PENDING)
+        for text in (*PROVISIONING_TEXTS, *LAUNCH_TEXTS):
+            transaction.jobs.log(job.id, text)
+    return [queued.id for queued in admitted]
+
+
+def select(queued: Iterable[QueuedJob], running: Mapping[str, int], capacity: int) -> list[QueuedJob]:
+    """The queued jobs to start now, in order; `running` counts replicas by owner, `capacity` is the most of them.
+
+    A study with all its trials is one owner, and so is each other job. The owner with the fewest running replicas comes
+    first. Among equals it is the one that has waited longest: a job since its creation, a study since its last trial
+    left the queue. No job overtakes: if the first job does not fit, its room is reserved for it. A job that is larger
+    than the machine runs alone.
+
+    So no job starves. While an owner runs nothing, only owners that have waited longer go before it, each study once.
+    Neither a stream of small jobs nor the new trials of a study delay a large job.
+    """
+    remaining = list(queued)  # `min` returns the first of equal jobs, so their order is kept
+    replicas = dict(running)
+    admitted = []
+    while remaining:
+        first = min(remaining, key=lambda job: (replicas.get(job.owner, 0), job.since))
+        total = sum(replicas.values())
+        if total and total + first.slots > capacity:
+            break
+        remaining.remove(first)
+        replicas[first.owner] = replicas.get(first.owner, 0) + first.slots
+        admitted.append(first)
+    return admitted
+
+
+def cancel(transaction: Transaction, job_id: str) -> None:
+    """Request a job's cancellation. A queued custom job ends at once; a job whose ending is decided keeps it.
+
+    A study that has stopped and waits for its last trials can still be cancelled.
+    """
+    _request(transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
+
+
+def stop_early(transaction: Transaction, trial_job_id: str) -> bool:
+    """Request that a trial's job ends early and succeeds. Return False if its ending is decided already.
+
+    While its containers are being stopped, the job's state is CANCELLING and the trial's is STOPPING.
+    """
+    return _request(transaction, trial_job_id, Ending(SUCCEEDED, 0, "", now_ns()))
+
+
+def _request(transaction: Transaction, job_id: str, ending: Ending) -> bool:
+    """Record the request, which the reconcilers carry out."""
+    job = transaction.jobs.get(job_id)
+    if job is None or job.is_terminal or not (job.ending is None or job.is_stopped_study):
+        return False
+    # A custom job in the queue has no containers yet.
+    if job.state == QUEUED and job.kind == CUSTOM_JOB:
+        transaction.jobs.end(job, ending)
+    else:
+        transaction.jobs.update(job, state=CANCELLING, ending=ending)
+    return True
