@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout
+from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, explicit_timeout
 from vertex_api.scalars import to_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.containers import ReplicaStatus
@@ -11,7 +11,6 @@ from vertex_emulator.scheduling.restarts import Restart, SecondStart
 from vertex_emulator.times import now_ns
 
 PRIMARY = Replica(0, 0)
-_DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
 
 Outcome = Ending | Restart | SecondStart | None
 Statuses = Mapping[Replica, ReplicaStatus]
@@ -98,5 +97,5 @@ def queue_deadline(job: Job) -> int | None:
     """
     if job.scheduling.get("strategy") != "FLEX_START":
         return None
-    wait = to_seconds(job.scheduling.get("maxWaitDuration", _DEFAULT_QUEUE_WAIT))
+    wait = to_seconds(job.scheduling.get("maxWaitDuration", DEFAULT_MAX_WAIT))
     return job.created + int(wait * 10**9) if wait else None
