@@ -9,7 +9,7 @@ import pulumi
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
-from ..jobs.ledger import Ledger
+from ..jobs.ledger import LEDGER_NAME, Ledger
 from ..runtime.program_job_validation import ProgramJobs
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule
@@ -35,7 +35,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self.image_dependencies: Sequence[pulumi.Resource] = []
         process = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[process])
-        ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
+        ledger = Ledger(LEDGER_NAME, settings.jobs, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
 

@@ -75,7 +75,7 @@ class TestFirstUp:
         needed = {urn.rpartition("::")[2] for urn in resources["job-names"]["dependencies"]}
         assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write", "secrets-hf-token", "alerts"} <= needed
         for name, resource in resources.items():
-            if resource["type"].endswith("vertex:CustomJob"):
+            if resource["type"].endswith("vertex-training:CustomJob"):
                 assert any(urn.endswith("::job-names") for urn in resource["dependencies"]), name
         outputs = cloud.outputs()["jobs"]["train"]
         assert outputs["state"] == "JOB_STATE_SUCCEEDED"

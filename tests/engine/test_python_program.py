@@ -18,7 +18,9 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
     (model,) = project.request("GET", f"{PARENT}/models")["models"]
     assert project.outputs()["model"] == model["name"]
     state = project.resources()
-    kinds = {name: each["type"].rpartition(":")[2] for name, each in state.items() if "vertex:" in each["type"]}
+    kinds = {
+        name: each["type"].rpartition(":")[2] for name, each in state.items() if "vertex-training:" in each["type"]
+    }
     assert (
         kinds.items()
         >= {

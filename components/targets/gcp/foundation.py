@@ -9,7 +9,7 @@ from pulumi import ResourceOptions
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
-from ...jobs.ledger import Ledger
+from ...jobs.ledger import LEDGER_NAME, Ledger
 from ...runtime.program_job_validation import ProgramJobs
 from ...runtime.target import CLOUD_PREFIX
 from ...schedules.component import schedule_id_prefix
@@ -152,7 +152,7 @@ class GcpFoundation(Component):
             *([bucket, builder] if builder else []),
         ]
         everything = self._after(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
-        ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
+        ledger = Ledger(LEDGER_NAME, settings.jobs, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._schedule_accounts: ScheduleAccounts | None = None
         self._alerts, self._training = alerts, training
