@@ -1,11 +1,9 @@
 """What a platform team provisions: Pulumi components and dynamic resources for Vertex AI training."""
 
-import gc as _gc
 import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from .fast_pulumi_run import run_program as run_program
     from .images.resource import TrainingImage as TrainingImage
     from .jobs.resources import Completion as Completion
     from .jobs.resources import CustomJob as CustomJob
@@ -20,6 +18,7 @@ if _typing.TYPE_CHECKING:
     )
     from .preview.cost_and_needed_quota_table import show_cost as show_cost
     from .preview.quota_check import check_quotas as check_quotas
+    from .program import run_program as run_program
     from .runtime.foundation import Foundation as Foundation
     from .schedules.component import JobTemplate as JobTemplate
     from .schedules.component import Schedule as Schedule
@@ -54,7 +53,7 @@ _MODULES = {
     "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation",
     "export_outputs": ".stack.outputs",
-    "run_program": ".fast_pulumi_run",
+    "run_program": ".program",
     "show_cost": ".preview.cost_and_needed_quota_table",
     "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",
 }
@@ -63,9 +62,6 @@ _MODULES = {
 So the process of a stack's providers, which imports single modules of this package, does without the others.
 """
 __all__ = [*_MODULES]
-
-# What is imported stays, and each search for garbage among it costs the program and its providers a tenth of a preview.
-_gc.freeze()
 
 
 def __getattr__(name: str) -> _typing.Any:

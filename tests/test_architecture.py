@@ -22,7 +22,7 @@ LAYERS = {
         (
             "images",
             "packages",
-            "fast_pulumi_run",
+            "program",
             "legacy",
             "workflow",
         ),
