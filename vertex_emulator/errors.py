@@ -22,20 +22,20 @@ class EmulatorError(Exception):
 
     exit_code = 1
 
+    def __init__(self, message: str = "", exit_code: int | None = None) -> None:
+        super().__init__(message)
+        if exit_code is not None:
+            self.exit_code = exit_code
+
 
 class StartError(EmulatorError):
     """The emulator cannot start."""
-
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class DockerMissing(StartError):
     """The emulator cannot start because no Docker daemon listens."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, exit_code=5)
+    exit_code = 5
 
 
 class EmulatorNotRunning(EmulatorError):
@@ -44,10 +44,6 @@ class EmulatorNotRunning(EmulatorError):
 
 class CommandNotRun(EmulatorError):
     """`vertex-emulator exec` cannot run its command; the exit code is of those that shells and `env` use for that."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class SnapshotInvalid(EmulatorError):
@@ -102,10 +98,6 @@ class AnswerLost(EmulatorError):
 
 class ScheduleRunEnded(EmulatorError):
     """A run of a schedule needs the job no more that is being submitted for it: the schedule has been deleted."""
-
-
-class TooManyScheduleTimes(EmulatorError):
-    """A clock cannot be moved over that many times of a schedule at once."""
 
 
 class SearchSpaceExhausted(EmulatorError):

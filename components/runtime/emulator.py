@@ -1,6 +1,6 @@
 """The emulator of a project, from outside: its process, requests to it, and the secrets that it serves.
 
-It is found by the same rule as in vertex_emulator/emulator_endpoint.py. endpoint.json alone proves nothing: an emulator
+It is found by the same rule as in vertex_emulator/data_folder.py. endpoint.json alone proves nothing: an emulator
 that is killed leaves it behind, and anybody can listen on its port.
 """
 

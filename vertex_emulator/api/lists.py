@@ -84,18 +84,6 @@ class ListRequest:
             raise ApiError("INVALID_ARGUMENT", message, [("filter", str(error))]) from error
         return condition
 
-    def sort(self, items: list[Item], fields: Fields[Item]) -> None:
-        """Sort resources by `orderBy`; equal ones keep their order. Raises ApiError."""
-        order = []
-        for part in filter(None, map(str.strip, self.order.split(","))):
-            name, _, direction = part.partition(" ")
-            if to_snake(name) not in fields.sortable or direction.strip() not in ("", "asc", "desc"):
-                message = f'order_by: "{part}" must be one of {", ".join(fields.sortable)}, with or without desc'
-                raise ApiError("INVALID_ARGUMENT", message, [("order_by", f'"{part}" is unknown')])
-            order.append((to_snake(name), direction.strip() == "desc"))
-        for name, is_descending in reversed(order):
-            items.sort(key=fields.sortable[name], reverse=is_descending)
-
     def position(self, kind: type[Position]) -> Position | None:
         """Return the position of the previous page's last item, None for the first page.
 
@@ -126,6 +114,36 @@ class ListRequest:
         page.pop()
         token = json.dumps([position(page[-1]), [self.filter, self.order]])
         return page, base64.urlsafe_b64encode(token.encode()).decode()
+
+    def sorted_page(
+        self, items: list[Item], fields: Fields[Item], sequence: Callable[[Item], int], noun: str
+    ) -> tuple[list[Item], str]:
+        """Return the same of resources in the order of `orderBy`, and of equal ones the newest first. Raises ApiError.
+
+        Their number is their position; `noun` is what the errors call them.
+        """
+        last = self.position(int)
+        items = sorted(items, key=sequence, reverse=True)
+        for name, is_descending in reversed(self._order(fields)):
+            items.sort(key=fields.sortable[name], reverse=is_descending)
+        if last is not None:
+            sequences = [sequence(item) for item in items]
+            if last not in sequences:
+                message = f"page_token: the last {noun} of the previous page was deleted; list again from the start"
+                raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
+            items = items[sequences.index(last) + 1 :]
+        return self.page(items, sequence)
+
+    def _order(self, fields: Fields[Any]) -> list[tuple[str, bool]]:
+        """Return the fields of `orderBy` in snake_case, each with whether it descends."""
+        order = []
+        for part in filter(None, map(str.strip, self.order.split(","))):
+            name, _, direction = part.partition(" ")
+            if to_snake(name) not in fields.sortable or direction.strip() not in ("", "asc", "desc"):
+                message = f'order_by: "{part}" must be one of {", ".join(fields.sortable)}, with or without desc'
+                raise ApiError("INVALID_ARGUMENT", message, [("order_by", f'"{part}" is unknown')])
+            order.append((to_snake(name), direction.strip() == "desc"))
+        return order
 
 
 def reply(collection: str, items: Sequence[Mapping[str, Any]], token: str) -> dict[str, Any]:

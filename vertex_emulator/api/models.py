@@ -305,17 +305,8 @@ _FIELDS = lists.Fields[_Row](
 def _page(rows: list[_Row], list_request: ListRequest) -> dict[str, Any]:
     condition = list_request.condition(_FIELDS)
     mask = Mask.parse(list_request.mask, types.Model)
-    last = list_request.position(int)
     rows = [row for row in rows if _FIELDS.match(condition, row)]
-    rows.sort(key=lambda row: row.version.sequence, reverse=True)
-    list_request.sort(rows, _FIELDS)
-    if last is not None:
-        sequences = [row.version.sequence for row in rows]
-        if last not in sequences:
-            message = "page_token: the last model of the previous page was deleted; list again from the start"
-            raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
-        rows = rows[sequences.index(last) + 1 :]
-    page, token = list_request.page(rows, lambda row: row.version.sequence)
+    page, token = list_request.sorted_page(rows, _FIELDS, lambda row: row.version.sequence, "model")
     return lists.reply("models", [mask.apply(row.json()) for row in page], token)
 
 

@@ -8,7 +8,7 @@ from secrets import token_hex
 
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import RunState, Schedule
-from vertex_emulator.errors import TooManyScheduleTimes
+from vertex_emulator.errors import ApiError
 from vertex_emulator.times import now_ns, short_time
 
 MAX_TIMES_AT_ONCE = 1000
@@ -87,12 +87,12 @@ def _missed_reason(missed: list[int]) -> str:
 def begin_until(transaction: Transaction, schedule: Schedule, until: int) -> None:
     """Begin the runs at all times of a schedule up to `until`, as a clock that passes them does.
 
-    Raises TooManyScheduleTimes.
+    Raises ApiError for more than a thousand.
     """
     due = [*islice(_times_until(schedule, schedule.handled_until, until), MAX_TIMES_AT_ONCE + 1)]
     if len(due) > MAX_TIMES_AT_ONCE:
         message = f"{schedule.name} has more than {MAX_TIMES_AT_ONCE} times until then; move the clock in smaller steps"
-        raise TooManyScheduleTimes(message)
+        raise ApiError("INVALID_ARGUMENT", message)
     _begin_at(transaction, schedule, due)
     transaction.schedules.set_handled_until(schedule, until)
 

@@ -13,7 +13,7 @@ from vertex_api.types import Message
 from vertex_api.validation.shape import FieldProblem, canonicalize
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Schedule, ScheduleRun
-from vertex_emulator.errors import ApiError, TooManyScheduleTimes
+from vertex_emulator.errors import ApiError
 from vertex_emulator.http.responses import invalid_argument, not_found
 from vertex_emulator.names import Location
 from vertex_emulator.schedules.loop import JobMethods
@@ -154,10 +154,7 @@ class ScheduleService:
                 message = f"time is before the run {run.run_id} of {schedule.request.id}; move the clock forward"
                 raise ApiError("FAILED_PRECONDITION", message)
             for schedule in transaction.schedules.all():
-                try:
-                    begin_until(transaction, schedule, time)
-                except TooManyScheduleTimes as error:
-                    raise ApiError("INVALID_ARGUMENT", str(error)) from error
+                begin_until(transaction, schedule, time)
             transaction.settings.set(CLOCK_SETTING, str(time))
         self.wake()
         return {"time": short_time(time)}
