@@ -2,24 +2,20 @@
 
 import argparse
 
-from benchmarks import (
-    api_call_counts,
-    context_digest_time,
-    emulator_log_pages,
-    emulator_overhead,
-    emulator_with_large_database,
-    gcloud_local_run,
-    preview_review_of_thousand_jobs,
-    preview_time,
-    pulumi_with_thousand_jobs,
-    search_quality,
-)
+from benchmarks import context, database, gcloud, logs, overhead, pulumi, review, search
 
-_MODULES = (
-    *(context_digest_time, preview_time, preview_review_of_thousand_jobs, api_call_counts, pulumi_with_thousand_jobs),
-    *(emulator_overhead, emulator_log_pages, emulator_with_large_database, gcloud_local_run, search_quality),
-)
-_SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
+_SECTIONS = {
+    "context": context.rows,
+    "preview": pulumi.preview_rows,
+    "review": review.rows,
+    "calls": pulumi.call_rows,
+    "up": pulumi.up_rows,
+    "overhead": overhead.rows,
+    "logs": logs.rows,
+    "database": database.rows,
+    "gcloud": gcloud.rows,
+    "search": search.rows,
+}
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")
 parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"all, or some of {', '.join(_SECTIONS)}")
@@ -27,6 +23,6 @@ sections = parser.parse_args().sections
 if unknown := [name for name in sections if name not in _SECTIONS]:
     parser.error(f'"{unknown[0]}" is not one of {", ".join(_SECTIONS)}')
 for name in sections or _SECTIONS:
-    for row in _SECTIONS[name].yield_benchmark_rows():
-        print(row, flush=True)
+    for line in _SECTIONS[name]():
+        print(line, flush=True)
     print()

@@ -18,7 +18,7 @@ from tests.engine.cloud import CloudProject
 from tests.engine.environment import link_environment
 from tests.engine.project import CHECKOUT
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
-from tools.setup import installation
+from tools.setup import commands
 
 EXPRESSIONS = {"github.event.number": "42"}
 GH = """\
@@ -38,7 +38,7 @@ def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(CHECKOUT / name, project.root)
     shutil.copytree(CHECKOUT / "tools", project.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-    for room in installation.PACKAGES.values():
+    for room in commands.PACKAGES.values():
         (project.root / room).symlink_to(CHECKOUT / room)
     link_environment(project.root)
     project.declarations["images"] = {"trainer": {"uri": IMAGE}}

@@ -1,4 +1,4 @@
-"""Submit jobs with Google's client and nothing else: `python -m benchmarks.submit_with_bare_calls URL FILE`.
+"""Submit jobs with Google's client and nothing else: `python -m benchmarks.bare URL FILE`.
 
 Each line of FILE is a job as JSON. Four threads submit them, as many as serve the dynamic resources of `pulumi up`.
 """
@@ -11,7 +11,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1 import CustomJob, JobServiceClient
 from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
 
-from benchmarks.job_and_noop_resource_programs import PARENT
+PARENT = "projects/local/locations/us-central1"
 
 
 def main() -> None:
@@ -20,11 +20,11 @@ def main() -> None:
     transport._session.trust_env = False
     client = JobServiceClient(transport=transport)
 
-    def submit_json_and_get_name(job_json: str) -> str:
+    def submit(job_json: str) -> str:
         return str(client.create_custom_job(parent=PARENT, custom_job=CustomJob.from_json(job_json)).name)
 
     with ThreadPoolExecutor(4) as threads:
-        print(len(set(threads.map(submit_json_and_get_name, Path(sys.argv[2]).read_text().splitlines()))))
+        print(len(set(threads.map(submit, Path(sys.argv[2]).read_text().splitlines()))))
 
 
 main()

@@ -36,54 +36,52 @@ class Emulator:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
-    def get_resident_megabytes(self) -> float:
+    def memory(self) -> float:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
-    def get_processor_seconds(self) -> float:
+    def processor_seconds(self) -> float:
         """Return for how long the emulator has used a processor, which other load on the machine hardly changes."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
+    def wait(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
         """Wait until a job ends; `RuntimeError` if it does not succeed."""
         while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:
             time.sleep(poll_seconds)
         if job["state"] != "JOB_STATE_SUCCEEDED":
             raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
 
-    def submit_and_await_success(
-        self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS
-    ) -> None:
+    def submit(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
         """Create a job from its request's body, and wait until it ends; `RuntimeError` if it does not succeed."""
-        self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
+        self.wait(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
 
 
 @contextmanager
-def temporary_data_folder() -> Iterator[Path]:
+def data_folder() -> Iterator[Path]:
     """Create a data folder, and remove it with its containers at the end."""
     data = Path(tempfile.mkdtemp(prefix="vertex-emulator-benchmark-"))
     try:
         yield data
     finally:
-        remove_data_and_containers(data)
+        reset(data)
         shutil.rmtree(data)
 
 
-def remove_data_and_containers(data: Path) -> None:
+def reset(data: Path) -> None:
     """Remove everything in a data folder, and the containers that belong to it."""
     command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 @contextmanager
-def run_emulator(data: Path) -> Iterator[Emulator]:
+def running(data: Path) -> Iterator[Emulator]:
     """Run an emulator on a data folder, and stop it at the end."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while (emulator := _get_emulator_if_healthy_or_none(process, data, begin)) is None:
+        while (emulator := _find(process, data, begin)) is None:
             if time.perf_counter() - begin > 30:
                 raise RuntimeError("the emulator does not start")
             time.sleep(0.005)
@@ -94,14 +92,14 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
 
 
 @contextmanager
-def run_temporary_emulator_without_free_capacity(data: Path) -> Iterator[Emulator]:
+def full(data: Path) -> Iterator[Emulator]:
     """Run an emulator without room for another job, so that all jobs wait, on a new data folder.
 
     The job that takes the room is in PARENT. At the end, the folder is emptied and its containers are removed.
     """
     data.mkdir()
     try:
-        with run_emulator(data) as emulator:
+        with running(data) as emulator:
             capacity = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
             container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
             pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
@@ -110,10 +108,10 @@ def run_temporary_emulator_without_free_capacity(data: Path) -> Iterator[Emulato
             emulator.call("POST", f"v1/{PARENT}/customJobs", job)
             yield emulator
     finally:
-        remove_data_and_containers(data)
+        reset(data)
 
 
-def _get_emulator_if_healthy_or_none(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
+def _find(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
     try:
         url = json.loads((data / "endpoint.json").read_text())["url"]
         with urllib.request.urlopen(f"{url}/healthz", timeout=5):

@@ -18,37 +18,37 @@ class SyntheticStudy:
     one_at_a_time: float | None = None
     four_at_a_time: float | None = None
 
-    def build_study_spec(self, algorithm: str = "ALGORITHM_UNSPECIFIED") -> dict[str, Any]:
+    def spec(self, algorithm: str = "ALGORITHM_UNSPECIFIED") -> dict[str, Any]:
         """Return the StudySpec that asks for the minimum."""
         metrics = [{"metricId": "regret", "goal": "MINIMIZE"}]
         return {"metrics": metrics, "parameters": self.parameters, "algorithm": algorithm}
 
 
-def build_double_parameter(name: str, lower: float, upper: float, scale: str = "UNIT_LINEAR_SCALE") -> dict[str, Any]:
+def double(name: str, lower: float, upper: float, scale: str = "UNIT_LINEAR_SCALE") -> dict[str, Any]:
     """A DOUBLE parameter."""
     return {"parameterId": name, "scaleType": scale, "doubleValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def build_integer_parameter(name: str, lower: int, upper: int) -> dict[str, Any]:
+def integer(name: str, lower: int, upper: int) -> dict[str, Any]:
     """An INTEGER parameter."""
     return {"parameterId": name, "integerValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def build_log_discrete_parameter(name: str, *values: float) -> dict[str, Any]:
+def log_discrete(name: str, *values: float) -> dict[str, Any]:
     """A DISCRETE parameter on a logarithmic scale."""
     return {"parameterId": name, "scaleType": "UNIT_LOG_SCALE", "discreteValueSpec": {"values": list(values)}}
 
 
-def build_categorical_parameter(name: str, *values: str) -> dict[str, Any]:
+def categorical(name: str, *values: str) -> dict[str, Any]:
     """A CATEGORICAL parameter."""
     return {"parameterId": name, "categoricalValueSpec": {"values": list(values)}}
 
 
-def _build_cube_parameters(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
-    return [build_double_parameter(f"x{axis}", lower, upper) for axis in range(dimensions)]
+def _cube(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
+    return [double(f"x{axis}", lower, upper) for axis in range(dimensions)]
 
 
-def _compute_branin_regret(point: Point) -> float:
+def _branin(point: Point) -> float:
     x, y = 15 * point["x0"] - 5, 15 * point["x1"]
     bowl = (y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6) ** 2
     return float(bowl + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10 - 0.39788735772973816)
@@ -68,7 +68,7 @@ _HARTMANN_P = (
 )
 
 
-def _compute_hartmann_regret(point: Point) -> float:
+def _hartmann(point: Point) -> float:
     total = 3.32236801141551
     for weight, row, place in zip((1, 1.2, 3, 3.2), _HARTMANN_A, _HARTMANN_P, strict=True):
         total -= weight * math.exp(
@@ -77,25 +77,25 @@ def _compute_hartmann_regret(point: Point) -> float:
     return max(total, 0.0)
 
 
-def _compute_rosenbrock(point: Point) -> float:
+def _rosenbrock(point: Point) -> float:
     x = [point[f"x{axis}"] for axis in range(4)]
     return float(sum(100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2 for i in range(3)))
 
 
-def _compute_ackley(point: Point) -> float:
+def _ackley(point: Point) -> float:
     x = [point[f"x{axis}"] for axis in range(5)]
     near = -20 * math.exp(-0.2 * math.sqrt(sum(value**2 for value in x) / 5))
     return near - math.exp(sum(math.cos(2 * math.pi * value) for value in x) / 5) + 20 + math.e
 
 
-def _compute_levy(point: Point) -> float:
+def _levy(point: Point) -> float:
     w = [1 + (point[f"x{axis}"] - 1) / 4 for axis in range(3)]
     middle = sum((value - 1) ** 2 * (1 + 10 * math.sin(math.pi * value + 1) ** 2) for value in w[:-1])
     last = (w[-1] - 1) ** 2 * (1 + math.sin(2 * math.pi * w[-1]) ** 2)
     return math.sin(math.pi * w[0]) ** 2 + float(middle) + float(last)
 
 
-def _compute_network_loss(point: Point) -> float:
+def _network(point: Point) -> float:
     """A trainer as users have it: the best rate depends on the batch, the best depth on nothing, adam wins."""
     rate = math.log10(point["rate"]) + 3 - 0.3 * math.log2(point["batch"] / 64)
     decay = (math.log10(point["decay"]) + 4) / 4
@@ -105,7 +105,7 @@ def _compute_network_loss(point: Point) -> float:
     return rate**2 + decay**2 + depth**2 + batch**2 + lost
 
 
-def _compute_model_choice_loss(point: Point) -> float:
+def _model_choice(point: Point) -> float:
     """Three kinds of model with parameters of their own; the network is best, when it is deep enough and wide."""
     if point["model"] == "linear":
         return 0.5 + 0.2 * (math.log10(point["l2"]) + 2) ** 2
@@ -120,55 +120,43 @@ def _compute_model_choice_loss(point: Point) -> float:
     )
 
 
-def _build_conditional_parameter(
-    parent_values_field: str, parent_values: list[Any], parameter: dict[str, Any]
-) -> dict[str, Any]:
+def _conditional(parent_values_field: str, parent_values: list[Any], parameter: dict[str, Any]) -> dict[str, Any]:
     return {parent_values_field: {"values": parent_values}, "parameterSpec": parameter}
 
 
 _NETWORK_PARAMETERS = [
-    build_double_parameter("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
-    build_double_parameter("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
-    build_integer_parameter("layers", 1, 12),
-    build_log_discrete_parameter("batch", 8, 16, 32, 64, 128, 256, 512),
-    build_categorical_parameter("optimizer", "sgd", "rmsprop", "adam", "lion"),
+    double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
+    double("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
+    integer("layers", 1, 12),
+    log_discrete("batch", 8, 16, 32, 64, 128, 256, 512),
+    categorical("optimizer", "sgd", "rmsprop", "adam", "lion"),
 ]
-_LAYERS_PARAMETER = build_integer_parameter("layers", 1, 6) | {
+_LAYERS_PARAMETER = integer("layers", 1, 6) | {
     "conditionalParameterSpecs": [
-        _build_conditional_parameter(
-            "parentIntValues", [2, 3, 4, 5, 6], build_log_discrete_parameter("width", 16, 32, 64, 128, 256)
-        )
+        _conditional("parentIntValues", [2, 3, 4, 5, 6], log_discrete("width", 16, 32, 64, 128, 256))
     ]
 }
 _MODEL_CHOICE_PARAMETERS = [
-    build_categorical_parameter("model", "linear", "trees", "network")
+    categorical("model", "linear", "trees", "network")
     | {
         "conditionalParameterSpecs": [
-            _build_conditional_parameter(
-                "parentCategoricalValues", ["linear"], build_double_parameter("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")
-            ),
-            _build_conditional_parameter("parentCategoricalValues", ["trees"], build_integer_parameter("depth", 1, 16)),
-            _build_conditional_parameter(
-                "parentCategoricalValues", ["trees"], build_double_parameter("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")
-            ),
-            _build_conditional_parameter("parentCategoricalValues", ["network"], _LAYERS_PARAMETER),
-            _build_conditional_parameter(
-                "parentCategoricalValues", ["network"], build_double_parameter("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")
-            ),
-            _build_conditional_parameter(
-                "parentCategoricalValues", ["network"], build_double_parameter("dropout", 0.0, 0.9)
-            ),
+            _conditional("parentCategoricalValues", ["linear"], double("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")),
+            _conditional("parentCategoricalValues", ["trees"], integer("depth", 1, 16)),
+            _conditional("parentCategoricalValues", ["trees"], double("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")),
+            _conditional("parentCategoricalValues", ["network"], _LAYERS_PARAMETER),
+            _conditional("parentCategoricalValues", ["network"], double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")),
+            _conditional("parentCategoricalValues", ["network"], double("dropout", 0.0, 0.9)),
         ]
     }
 ]
 
 # The numbers: medians over 20 seeds after 50 trials of egobox alone, and of a tree-structured Parzen estimator.
 STUDIES = [
-    SyntheticStudy("Branin, 2", _build_cube_parameters(2, 0.0, 1.0), _compute_branin_regret, 1e-6, 0.109),
-    SyntheticStudy("Hartmann, 6", _build_cube_parameters(6, 0.0, 1.0), _compute_hartmann_regret, 0.014, 0.330),
-    SyntheticStudy("Rosenbrock, 4", _build_cube_parameters(4, -2.0, 2.0), _compute_rosenbrock, 3.78, 9.09),
-    SyntheticStudy("Ackley, 5", _build_cube_parameters(5, -15.0, 30.0), _compute_ackley, 3.08, 8.83),
-    SyntheticStudy("Levy, 3", _build_cube_parameters(3, -10.0, 10.0), _compute_levy, 0.364, 0.271),
-    SyntheticStudy("mixed kinds, 5", _NETWORK_PARAMETERS, _compute_network_loss),
-    SyntheticStudy("conditional, 8", _MODEL_CHOICE_PARAMETERS, _compute_model_choice_loss),
+    SyntheticStudy("Branin, 2", _cube(2, 0.0, 1.0), _branin, 1e-6, 0.109),
+    SyntheticStudy("Hartmann, 6", _cube(6, 0.0, 1.0), _hartmann, 0.014, 0.330),
+    SyntheticStudy("Rosenbrock, 4", _cube(4, -2.0, 2.0), _rosenbrock, 3.78, 9.09),
+    SyntheticStudy("Ackley, 5", _cube(5, -15.0, 30.0), _ackley, 3.08, 8.83),
+    SyntheticStudy("Levy, 3", _cube(3, -10.0, 10.0), _levy, 0.364, 0.271),
+    SyntheticStudy("mixed kinds, 5", _NETWORK_PARAMETERS, _network),
+    SyntheticStudy("conditional, 8", _MODEL_CHOICE_PARAMETERS, _model_choice),
 ]

@@ -7,24 +7,23 @@ from vertex_training.review.markdown_rendering import MAX_LENGTH, render_markdow
 from vertex_training.review.preview_document import PreviewDocument
 from vertex_training.review.preview_review import build_review
 
-from benchmarks.measurements import measure_call_seconds
-from benchmarks.result_rows import render_row
+from benchmarks.measure import row, seconds
 from tests.components.review.recorded_previews import MANY, multiply_job
 
 MAX_SECONDS = 1.0
 RUNS = 5
 
 
-def yield_benchmark_rows() -> Iterator[str]:
+def rows() -> Iterator[str]:
     """Review the recorded preview, with a thousand jobs in place of one."""
     text = json.dumps(multiply_job("machine-change", MANY))
     reviews: list[str] = []
 
-    def render_and_keep_review() -> None:
+    def render() -> None:
         reviews.append(render_markdown(build_review(PreviewDocument.parse(text, "the preview"))))
 
-    seconds = min(measure_call_seconds(render_and_keep_review) for _ in range(RUNS))
+    took = min(seconds(render) for _ in range(RUNS))
     name = f"review of {MANY:,} jobs"
-    yield render_row(f"{name}, 1,000 characters", len(reviews[0]) / 1000, "", MAX_LENGTH / 1000)
+    yield row(f"{name}, 1,000 characters", len(reviews[0]) / 1000, "", MAX_LENGTH / 1000)
     note = f"of a preview of {len(text) / 1e6:.1f} MB; the fastest of {RUNS}"
-    yield render_row(f"{name}, time", seconds, "s", MAX_SECONDS, note=note)
+    yield row(f"{name}, time", took, "s", MAX_SECONDS, note=note)

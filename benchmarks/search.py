@@ -1,7 +1,7 @@
 """How good the default search is: the median regret after 50 trials, beside random search and known results.
 
-python -m benchmarks.search_quality             all problems, 20 seeds: a few minutes
-python -m benchmarks.search_quality levy 5      problems whose name holds `levy`, 5 seeds
+python -m benchmarks.search             all problems, 20 seeds: a few minutes
+python -m benchmarks.search levy 5      problems whose name holds `levy`, 5 seeds
 """
 
 import multiprocessing
@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.measurements import measure_call_seconds
-from benchmarks.result_rows import render_row
-from benchmarks.synthetic_studies import STUDIES, SyntheticStudy
+from benchmarks.measure import row, seconds
+from benchmarks.studies import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, suggest
 
 TRIALS = 50
@@ -26,7 +25,7 @@ MANY_TRIALS = 1000
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def yield_benchmark_rows(name_part: str = "", seeds: int = SEEDS) -> Iterator[str]:
+def rows(name_part: str = "", seeds: int = SEEDS) -> Iterator[str]:
     """Render a line per problem whose name contains `name_part`, then time and memory of a single suggestion."""
     os.environ |= ONE_THREAD
     yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
@@ -35,53 +34,51 @@ def yield_benchmark_rows(name_part: str = "", seeds: int = SEEDS) -> Iterator[st
         for index, problem in enumerate(STUDIES):
             if name_part in problem.name.lower():
                 tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
-                regrets = pool.map(_compute_regret_in_worker, tasks, chunksize=1)
-                yield _run_random_search_and_render_row(problem, regrets[:seeds], regrets[seeds:])
+                regrets = pool.map(_regret_in_worker, tasks, chunksize=1)
+                yield _problem_row(problem, regrets[:seeds], regrets[seeds:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = _measure_median_suggestion_seconds()
+    took = _suggestion_seconds()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield render_row(f"a suggestion after {MANY_TRIALS:,} trials", seconds, "s", 0.5, note="median of 5")
-    yield render_row("memory that it takes", (after - before) / 1e3, "MB", note="with numpy and egobox, which stay")
+    yield row(f"a suggestion after {MANY_TRIALS:,} trials", took, "s", 0.5, note="median of 5")
+    yield row("memory that it takes", (after - before) / 1e3, "MB", note="with numpy and egobox, which stay")
 
 
-def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
+def regret_of(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
     """Return the best regret of a study whose trials run `at_once` at a time and end in order."""
-    study_spec: Any = problem.build_study_spec(algorithm)
+    study_spec: Any = problem.spec(algorithm)
     observations: list[Observation] = []
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
             observations.append(Observation(suggest(study_spec, observations, seed), "ACTIVE"))
-        observations[ended] = _evaluate_and_build_observation(problem, observations[ended])
+        observations[ended] = _evaluate(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
 
-def _measure_median_suggestion_seconds() -> float:
+def _suggestion_seconds() -> float:
     """Return the median seconds of a suggestion after MANY_TRIALS random trials in the widest space."""
     problem = STUDIES[-1]
-    random_spec: Any = problem.build_study_spec("RANDOM_SEARCH")
-    study_spec: Any = problem.build_study_spec("ALGORITHM_UNSPECIFIED")
+    random_spec: Any = problem.spec("RANDOM_SEARCH")
+    study_spec: Any = problem.spec("ALGORITHM_UNSPECIFIED")
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
         point = suggest(random_spec, observations, 1)
-        observations.append(_evaluate_and_build_observation(problem, Observation(point, "ACTIVE")))
-    return statistics.median(
-        measure_call_seconds(partial(suggest, study_spec, observations, seed)) for seed in range(5)
-    )
+        observations.append(_evaluate(problem, Observation(point, "ACTIVE")))
+    return statistics.median(seconds(partial(suggest, study_spec, observations, seed)) for seed in range(5))
 
 
-def _evaluate_and_build_observation(problem: SyntheticStudy, running: Observation) -> Observation:
+def _evaluate(problem: SyntheticStudy, running: Observation) -> Observation:
     return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
 
 
-def _compute_regret_in_worker(index_seed_and_at_once: tuple[int, int, int]) -> float:
+def _regret_in_worker(index_seed_and_at_once: tuple[int, int, int]) -> float:
     index, seed, at_once = index_seed_and_at_once
-    return compute_regret(STUDIES[index], seed, at_once)
+    return regret_of(STUDIES[index], seed, at_once)
 
 
-def _run_random_search_and_render_row(
+def _problem_row(
     problem: SyntheticStudy, regrets_one_at_a_time: Sequence[float], regrets_four_at_a_time: Sequence[float]
 ) -> str:
-    random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
+    random = statistics.median(regret_of(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
     anchors = (problem.one_at_a_time, problem.four_at_a_time)
     columns = [
         f"{statistics.median(regrets):13.2g} {'' if anchor is None else f'({anchor:.3g})':9}"
@@ -91,5 +88,5 @@ def _run_random_search_and_render_row(
 
 
 if __name__ == "__main__":
-    for row in yield_benchmark_rows(*sys.argv[1:2], *map(int, sys.argv[2:3])):
-        print(row, flush=True)
+    for line in rows(*sys.argv[1:2], *map(int, sys.argv[2:3])):
+        print(line, flush=True)

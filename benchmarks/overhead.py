@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
-from benchmarks.measurements import measure_call_seconds, measure_medians_alternately
-from benchmarks.result_rows import render_row
+from benchmarks.emulator import IMAGE, Emulator, data_folder, running
+from benchmarks.measure import medians, row, seconds
 
 PROGRAM = ["python3", "-c", "pass"]
 # A trial without a measurement would have failed; a plain run writes the same line somewhere else.
@@ -24,56 +23,54 @@ TRIALS, PARALLEL = 100, 4
 STUDY_POLL_SECONDS = 0.2  # a study with its trials is a large answer, and Google's own client asks every five seconds
 
 
-def yield_benchmark_rows() -> Iterator[str]:
+def rows() -> Iterator[str]:
     """Measure everything, and render a line per measurement."""
-    with temporary_data_folder() as data:
+    with data_folder() as data:
         starts = []
         for _ in range(2):
-            with run_emulator(data) as emulator:
+            with running(data) as emulator:
                 starts.append(emulator.ready_seconds)
-        with run_emulator(data) as emulator:
+        with running(data) as emulator:
             starts.append(emulator.ready_seconds)
             time.sleep(1)  # idle means: the first look at Docker is over
-            idle = emulator.get_resident_megabytes()
+            idle = emulator.memory()
             note = f"median of {len(starts)}"
-            yield render_row("start to /healthz", statistics.median(starts), "s", 1, note=note)
-            yield render_row("resident memory, idle", idle, "MB", 80)
-            yield from _yield_overhead_rows(emulator)
-            yield from _yield_rows_of_docker_runs_and_trials(emulator)
-            yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
+            yield row("start to /healthz", statistics.median(starts), "s", 1, note=note)
+            yield row("resident memory, idle", idle, "MB", 80)
+            yield from _job_rows(emulator)
+            yield from _trial_rows(emulator)
+            yield row("resident memory afterwards", emulator.memory(), "MB")
 
 
-def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
-    run_container, run_job = partial(_run_container, PROGRAM), partial(_submit_job_and_await_success, emulator)
-    docker, job = measure_medians_alternately(run_container, run_job, RUNS, warm_ups=1)
-    yield render_row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
-    yield render_row("submit to terminal state", job, "s")
-    yield render_row("difference", job - docker, "s", 0.3)
+def _job_rows(emulator: Emulator) -> Iterator[str]:
+    run_container, run_job = partial(_run_container, PROGRAM), partial(_run_job, emulator)
+    docker, job = medians(run_container, run_job, RUNS, warm_ups=1)
+    yield row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
+    yield row("submit to terminal state", job, "s")
+    yield row("difference", job - docker, "s", 0.3)
 
 
-def _yield_rows_of_docker_runs_and_trials(emulator: Emulator) -> Iterator[str]:
+def _trial_rows(emulator: Emulator) -> Iterator[str]:
     """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
 
-    def run_half_of_runs_in_parallel() -> None:
+    def run_half() -> None:
         with ThreadPoolExecutor(PARALLEL) as threads:
             list(threads.map(_run_container, [MEASURED] * (TRIALS // 2)))
 
-    run_study = partial(_submit_study_and_await_success, emulator)
-    before, trials, after = map(
-        measure_call_seconds, (run_half_of_runs_in_parallel, run_study, run_half_of_runs_in_parallel)
-    )
+    run_study = partial(_run_study, emulator)
+    before, trials, after = map(seconds, (run_half, run_study, run_half))
     plain = before + after
-    yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
-    yield render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
-    yield render_row("ratio of throughputs", plain / trials, "", at_least=0.9)
+    yield row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
+    yield row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
+    yield row("ratio of throughputs", plain / trials, "", at_least=0.9)
 
 
-def _submit_job_and_await_success(emulator: Emulator) -> None:
+def _run_job(emulator: Emulator) -> None:
     """Submit a job and wait until it ends."""
-    emulator.submit_and_await_success("customJobs", _build_job(PROGRAM))
+    emulator.submit("customJobs", _job(PROGRAM))
 
 
-def _submit_study_and_await_success(emulator: Emulator) -> None:
+def _run_study(emulator: Emulator) -> None:
     """Submit a tuning job with TRIALS trials and wait until it ends."""
     study = {
         "algorithm": "RANDOM_SEARCH",
@@ -83,14 +80,14 @@ def _submit_study_and_await_success(emulator: Emulator) -> None:
     body = {
         "displayName": "benchmark",
         "studySpec": study,
-        "trialJobSpec": _build_job(MEASURED)["jobSpec"],
+        "trialJobSpec": _job(MEASURED)["jobSpec"],
         "maxTrialCount": TRIALS,
         "parallelTrialCount": PARALLEL,
     }
-    emulator.submit_and_await_success("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
+    emulator.submit("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
 
 
-def _build_job(program: list[str]) -> dict[str, Any]:
+def _job(program: list[str]) -> dict[str, Any]:
     container = {"imageUri": IMAGE, "command": program}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
     return {"displayName": "benchmark", "jobSpec": {"workerPoolSpecs": [pool]}}

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
-from benchmarks.measurements import measure_call_seconds
-from benchmarks.result_rows import render_row
+from benchmarks.emulator import Emulator, data_folder, running
+from benchmarks.measure import row, seconds
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
@@ -52,29 +51,29 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 }
 
 
-def yield_benchmark_rows() -> Iterator[str]:
+def rows() -> Iterator[str]:
     """Render a line per kind of job, with the times of its pages, and lines for single requests and steps."""
-    with temporary_data_folder() as data:
-        study_id = _add_jobs_and_get_long_study_id(data)
-        with run_emulator(data) as emulator:
+    with data_folder() as data:
+        study_id = _add_jobs(data)
+        with running(data) as emulator:
             emulator.call("GET", "readyz")  # waits until the emulator has listed Docker's containers
             time.sleep(1)
             for kind in KINDS.values():
-                before = emulator.get_processor_seconds()
-                times = _measure_milliseconds_of_each_page(emulator, kind)
-                processor = (emulator.get_processor_seconds() - before) * 1000 / len(times)
+                before = emulator.processor_seconds()
+                times = _page_times(emulator, kind)
+                processor = (emulator.processor_seconds() - before) * 1000 / len(times)
                 jobs = f"{JOBS[kind]:,} {kind.collection}"
                 jobs += f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB)
                 note = (
                     f"median of {len(times)} pages; slowest {max(times):.1f} ms; of a processor {processor:.1f} ms each"
                 )
-                yield render_row(jobs, statistics.median(times), "ms", MAX_MS, note=note)
-            yield from _yield_single_request_rows(emulator, study_id)
-    with temporary_data_folder() as data:
-        yield from _yield_study_step_rows(DataFolder.open(data))
+                yield row(jobs, statistics.median(times), "ms", MAX_MS, note=note)
+            yield from _request_rows(emulator, study_id)
+    with data_folder() as data:
+        yield from _step_rows(DataFolder.open(data))
 
 
-def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
+def _request_rows(emulator: Emulator, study_id: str) -> Iterator[str]:
     custom_jobs, label = f"{_PARENT}/customJobs", quote('labels.number="0"')
     study = f"a study of {STUDY_TRIALS:,} trials"
     for text, path, limit in (
@@ -92,15 +91,15 @@ def _yield_single_request_rows(emulator: Emulator, study_id: str) -> Iterator[st
             MAX_STUDY_MS,
         ),
     ):
-        times = [measure_call_seconds(lambda: emulator.call("GET", path)) * 1000 for _ in range(REPEATS)]  # noqa: B023
-        yield render_row(text, statistics.median(times), "ms", limit)
+        times = [seconds(lambda: emulator.call("GET", path)) * 1000 for _ in range(REPEATS)]  # noqa: B023
+        yield row(text, statistics.median(times), "ms", limit)
 
 
-def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
+def _step_rows(data: DataFolder) -> Iterator[str]:
     """Measure the processor time of steps of a long study with early stopping."""
     database = Database(data.database)
     with database.write() as transaction:
-        study = _add_and_get_study(transaction, STUDY_TRIALS + PARALLEL, {"medianAutomatedStoppingSpec": {}})
+        study = _add_study(transaction, STUDY_TRIALS + PARALLEL, {"medianAutomatedStoppingSpec": {}})
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
         for number in range(STUDY_TRIALS + 1, STUDY_TRIALS + PARALLEL + 1):
             job = transaction.jobs.add(new_id(), CUSTOM_JOB, study.location, _SPECS[CUSTOM_JOB], study.id, number)
@@ -114,12 +113,12 @@ def _yield_study_step_rows(data: DataFolder) -> Iterator[str]:
         times.append((time.process_time() - begin) * 1000)
     database.close()
     text = "the first step of a study with early stopping"
-    yield render_row(text, times[0], "ms", MAX_STUDY_MS, note="of a processor, once")
+    yield row(text, times[0], "ms", MAX_STUDY_MS, note="of a processor, once")
     text = f"each further step, {STUDY_TRIALS:,} trials"
-    yield render_row(text, statistics.median(times[1:]), "ms", MAX_MS, note="of a processor, every second")
+    yield row(text, statistics.median(times[1:]), "ms", MAX_MS, note="of a processor, every second")
 
 
-def _measure_milliseconds_of_each_page(emulator: Emulator, kind: Kind) -> list[float]:
+def _page_times(emulator: Emulator, kind: Kind) -> list[float]:
     """List all jobs of a kind, and return the milliseconds of each page."""
     times, token, seen = [], "", 0
     while True:
@@ -134,7 +133,7 @@ def _measure_milliseconds_of_each_page(emulator: Emulator, kind: Kind) -> list[f
             return times
 
 
-def _add_jobs_and_get_long_study_id(data: Path) -> str:
+def _add_jobs(data: Path) -> str:
     """Add all jobs, and return the id of the long study, which is in another project."""
     database = Database(DataFolder.open(data).database)
     with database.write() as transaction:
@@ -145,14 +144,14 @@ def _add_jobs_and_get_long_study_id(data: Path) -> str:
                 transaction.jobs.update(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job, TRIALS, 1)
-        study = _add_and_get_study(transaction, STUDY_TRIALS, {})
+        study = _add_study(transaction, STUDY_TRIALS, {})
         transaction.jobs.update(study, state=SUCCEEDED)
         _add_trials(transaction, study, STUDY_TRIALS, STUDY_MEASUREMENTS)
     database.close()
     return study.id
 
 
-def _add_and_get_study(transaction: Transaction, max_trial_count: int, stopping_rule: dict[str, Any]) -> Job:
+def _add_study(transaction: Transaction, max_trial_count: int, stopping_rule: dict[str, Any]) -> Job:
     spec = {
         **_SPECS[HYPERPARAMETER_TUNING_JOB],
         "studySpec": {**_STUDY, **stopping_rule},

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.emulator_process import IMAGE, Emulator, run_emulator, temporary_data_folder
-from benchmarks.result_rows import render_row
+from benchmarks.emulator import IMAGE, Emulator, data_folder, running
+from benchmarks.measure import row
 from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -22,15 +22,15 @@ _POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "co
 _JOB = {"displayName": "benchmark", "jobSpec": {"workerPoolSpecs": [_POOL]}}
 
 
-def yield_benchmark_rows() -> Iterator[str]:
+def rows() -> Iterator[str]:
     """Read a saved log page by page, and yield a line with the median of the pages."""
-    with temporary_data_folder() as data:
-        job_id = _add_job_with_log_and_get_id(data)
-        with run_emulator(data) as emulator:
-            yield from _yield_log_page_rows(emulator, job_id)
+    with data_folder() as data:
+        job_id = _add_job(data)
+        with running(data) as emulator:
+            yield from _page_rows(emulator, job_id)
 
 
-def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
+def _page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
     body = {"filter": f'resource.labels.job_id="{job_id}"', "pageSize": 1000, "pageToken": ""}
     pages = []
     while True:
@@ -43,10 +43,10 @@ def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
     tenth = len(pages) // 10
     first, last = statistics.median(pages[:tenth]), statistics.median(pages[-tenth:])
     note = f"first tenth {first:.0f}, last tenth {last:.0f}: every page costs the same"
-    yield render_row(f"1,000 of {LINES:,} log lines", statistics.median(pages), "ms", note=note)
+    yield row(f"1,000 of {LINES:,} log lines", statistics.median(pages), "ms", note=note)
 
 
-def _add_job_with_log_and_get_id(data: Path) -> str:
+def _add_job(data: Path) -> str:
     """Add an ended job with a saved log, and return its id."""
     folder = DataFolder.open(data)
     database = Database(folder.database)

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.emulator_process import Emulator, run_emulator, temporary_data_folder
-from benchmarks.result_rows import yield_time_rows
+from benchmarks.emulator import Emulator, data_folder, running
+from benchmarks.measure import time_rows
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
 BASE = "python:3.11-slim-bookworm"
@@ -25,23 +25,23 @@ UNCHANGED_RUNS = 5
 FLAGS = ["--epochs=3"]
 
 
-def yield_benchmark_rows() -> Iterator[str]:
+def rows() -> Iterator[str]:
     """Alternate the two, and render a line for each with the median, and one for the ratio."""
     if shutil.which("gcloud") is None:
         yield "gcloud is not installed: local-run is not measured"
         return
-    with temporary_data_folder() as data, tempfile.TemporaryDirectory() as folder:
+    with data_folder() as data, tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "digits"
         shutil.copytree(EXAMPLE, source)
         try:
-            with run_emulator(data) as emulator:
-                trainer = Trainer(source, emulator, _build_environment_with_emulator_exports(data))
+            with running(data) as emulator:
+                trainer = Trainer(source, emulator, _environment(data))
                 for case, run_with_gcloud, run_here, runs in (
-                    ("first", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator_without_cache, 1),
-                    ("edited", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator, EDITED_RUNS),
-                    ("unedited", trainer.run_image_with_gcloud, trainer.run_image_on_emulator, UNCHANGED_RUNS),
+                    ("first", trainer.gcloud_edited, trainer.emulator_uncached, 1),
+                    ("edited", trainer.gcloud_edited, trainer.emulator_edited, EDITED_RUNS),
+                    ("unedited", trainer.gcloud_image, trainer.emulator_image, UNCHANGED_RUNS),
                 ):
-                    yield from yield_time_rows(case, "gcloud local-run", run_with_gcloud, run_here, runs)
+                    yield from time_rows(case, "gcloud local-run", run_with_gcloud, run_here, runs)
         finally:
             subprocess.run(["docker", "image", "rm", "--force", IMAGE], check=False, capture_output=True)
 
@@ -54,46 +54,46 @@ class Trainer:
     emulator: Emulator
     environment: Mapping[str, str]
 
-    def edit_and_run_with_gcloud(self) -> None:
+    def gcloud_edited(self) -> None:
         """Build an image without a cache, as local-run always does, and run it."""
-        self._edit_source()
+        self._edit()
         package = [f"--executor-image-uri={BASE}", f"--local-package-path={self.source}", "--script=trainer.py"]
-        output = self._run_gcloud("local-run", *package, "--", *FLAGS)
+        output = self._gcloud("local-run", *package, "--", *FLAGS)
         for image in re.findall(r"using custom image: (\S+)\.\s", output):
             subprocess.run(["docker", "image", "rm", "--force", image], check=True, capture_output=True)
 
-    def run_image_with_gcloud(self) -> None:
-        self._run_gcloud("local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
+    def gcloud_image(self) -> None:
+        self._gcloud("local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
 
-    def edit_and_run_on_emulator_without_cache(self) -> None:
-        self._edit_and_build_image("--no-cache")
-        self.run_image_on_emulator()
+    def emulator_uncached(self) -> None:
+        self._build("--no-cache")
+        self.emulator_image()
 
-    def edit_and_run_on_emulator(self) -> None:
+    def emulator_edited(self) -> None:
         """Build the image with Docker's cache, as this project does, and run a job with it."""
-        self._edit_and_build_image()
-        self.run_image_on_emulator()
+        self._build()
+        self.emulator_image()
 
-    def run_image_on_emulator(self) -> None:
+    def emulator_image(self) -> None:
         pool = f"--worker-pool-spec=machine-type=n1-standard-4,container-image-uri={IMAGE}"
         flags = ["--display-name=benchmark", "--format=value(name)", f"--args={','.join(FLAGS)}"]
-        self.emulator.wait_until_succeeded(self._run_gcloud("create", pool, *flags).split()[-1])
+        self.emulator.wait(self._gcloud("create", pool, *flags).split()[-1])
 
-    def _edit_and_build_image(self, *flags: str) -> None:
-        self._edit_source()
+    def _build(self, *flags: str) -> None:
+        self._edit()
         command = ["docker", "build", "--quiet", *flags, "--tag", IMAGE, str(self.source)]
         subprocess.run(command, check=True, capture_output=True)
 
-    def _edit_source(self) -> None:
+    def _edit(self) -> None:
         with (self.source / "trainer.py").open("a") as file:
             file.write("# an edit\n")
 
-    def _run_gcloud(self, *arguments: str) -> str:
+    def _gcloud(self, *arguments: str) -> str:
         command = ["gcloud", "ai", "custom-jobs", *arguments]
         return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
 
 
-def _build_environment_with_emulator_exports(data: Path) -> dict[str, str]:
+def _environment(data: Path) -> dict[str, str]:
     """Return the environment of a shell that evaluated `vertex-emulator env`."""
     script = 'eval "$("$0" -m vertex_emulator env --data "$1")" && exec env -0'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(data)], check=True, capture_output=True, text=True)
