@@ -5,6 +5,7 @@ from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
     from .images.resource import TrainingImage as TrainingImage
+    from .images.resource import TrainingImageArgs as TrainingImageArgs
     from .jobs.resources import Completion as Completion
     from .jobs.resources import CustomJob as CustomJob
     from .jobs.resources import CustomJobArgs as CustomJobArgs
@@ -13,6 +14,7 @@ if _typing.TYPE_CHECKING:
     from .jobs.resources import TrainingPipeline as TrainingPipeline
     from .jobs.resources import TrainingPipelineArgs as TrainingPipelineArgs
     from .packages import PythonPackage as PythonPackage
+    from .packages import PythonPackageArgs as PythonPackageArgs
     from .preview.accelerator_availability_warnings import (
         warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
     )
@@ -22,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from .runtime.foundation import Foundation as Foundation
     from .schedules.component import JobTemplate as JobTemplate
     from .schedules.component import Schedule as Schedule
+    from .schedules.component import ScheduleArgs as ScheduleArgs
     from .settings.settings import Settings as Settings
     from .stack.images_and_packages import Images as Images
     from .stack.images_and_packages import Packages as Packages
@@ -44,10 +47,13 @@ _MODULES = {
     "LocalFoundation": ".targets.local",
     "Packages": ".stack.images_and_packages",
     "PythonPackage": ".packages",
+    "PythonPackageArgs": ".packages",
     "Schedule": ".schedules.component",
+    "ScheduleArgs": ".schedules.component",
     "Schedules": ".stack.schedules",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.resource",
+    "TrainingImageArgs": ".images.resource",
     "TrainingPipeline": ".jobs.resources",
     "TrainingPipelineArgs": ".jobs.resources",
     "check_quotas": ".preview.quota_check",

@@ -34,7 +34,7 @@ class _Job(DynamicResource, Generic[Spec]):
 
     As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
     `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references
-    in `spec` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
+    in `args` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
     submitted, so let it depend on their Completion.
     """
 
@@ -46,15 +46,15 @@ class _Job(DynamicResource, Generic[Spec]):
     def __init__(
         self,
         name: str,
-        spec: Spec,
+        args: Spec,
+        opts: pulumi.ResourceOptions | None = None,
         *,
         foundation: Foundation,
         lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
-        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        canonical: Any = spec
+        canonical: Any = args
         # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
         # report a slip in a dict as one mismatch of the whole, without the field.
         is_validated = isinstance(canonical, Job | pulumi.Output)
@@ -62,7 +62,7 @@ class _Job(DynamicResource, Generic[Spec]):
             canonical, lifecycle = canonicalize_spec_and_lifecycle_and_record_problems(
                 self.kind,
                 name,
-                spec,
+                args,
                 lifecycle or {},
                 foundation=foundation,
                 secrets=secrets or {},
@@ -145,13 +145,13 @@ def _uses_tensorboard(spec: Job) -> bool:
 
 
 class CustomJob(_Job[CustomJobArgs]):
-    """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types.CustomJob`."""
+    """A CustomJob of Vertex AI. `args` have the API's fields; see `vertex_api.types.CustomJob`."""
 
     kind, provider = CUSTOM_JOB, providers.CustomJob
 
 
 class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs]):
-    """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types`."""
+    """A HyperparameterTuningJob of Vertex AI. `args` have the API's fields; see `vertex_api.types`."""
 
     kind, provider = HYPERPARAMETER_TUNING_JOB, providers.HyperparameterTuningJob
 
@@ -177,11 +177,11 @@ class Completion(DynamicResource):
         self,
         name: str,
         jobs: Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline],
+        opts: pulumi.ResourceOptions | None = None,
         *,
         foundation: Foundation,
         deadlines: Mapping[str, str] | None = None,
         omit_failed: bool = False,
-        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         self._submitted = {name: job.recovered("id") for name, job in jobs.items()}
         self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import pulumi
 
@@ -48,20 +48,26 @@ class JobTemplate:
     spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | pulumi.Input[Job]
 
 
+class ScheduleArgs(TypedDict, total=False):
+    """`cron` has five fields and follows the clocks of `time_zone`, by default UTC.
+
+    A run submits the `jobs` in their order, one after another; a later one may refer to results of an earlier one, such
+    as `${jobs.train.model}`. Unless `overlap` is "allow", there is no run while the last one is under way. A `paused`
+    schedule stays and does not run.
+    """
+
+    cron: Required[str]
+    jobs: Required[Mapping[str, JobTemplate]]
+    time_zone: str
+    paused: bool
+    overlap: Overlap
+
+
 class Schedule(pulumi.ComponentResource):
     """Jobs that run again and again: on Google Cloud by Cloud Scheduler and Workflows, locally by the emulator.
 
-        Schedule(
-            "nightly",
-            cron="0 2 * * *",
-            time_zone="Europe/Berlin",
-            jobs={"train": JobTemplate(CustomJob, {"displayName": "train", "jobSpec": {…}})},
-            foundation=foundation,
-        )
-
-    `cron` has five fields and follows the clocks of `time_zone`. A run submits the `jobs` in their order, one after
-    another; a later one may refer to results of an earlier one, such as `${jobs.train.model}`. With `overlap="skip"`
-    there is no run while the last one is under way. A `paused` schedule stays and does not run.
+        jobs = {"train": JobTemplate(CustomJob, {"displayName": "train", "jobSpec": {…}})}
+        Schedule("nightly", {"cron": "0 2 * * *", "time_zone": "Europe/Berlin", "jobs": jobs}, foundation=foundation)
 
     `status` has the `nextTime` in UTC unless it is paused, and the `lastRun` if there was one: its `runId`, `state`
     and `modelDirs` by job. On Google Cloud it has the `lastExecution` too, which has no run if it fails early: its
@@ -74,15 +80,13 @@ class Schedule(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        *,
-        cron: str,
-        jobs: Mapping[str, JobTemplate],
-        foundation: Foundation,
-        time_zone: str = "UTC",
-        paused: bool = False,
-        overlap: Overlap = "skip",
+        args: ScheduleArgs,
         opts: pulumi.ResourceOptions | None = None,
+        *,
+        foundation: Foundation,
     ) -> None:
+        cron, jobs, time_zone = args["cron"], args["jobs"], args.get("time_zone", "UTC")
+        paused, overlap = args.get("paused", False), args.get("overlap", "skip")
         super().__init__("vertex-training:index:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _argument_violations(name, fields, jobs)

@@ -32,11 +32,13 @@ class Schedules:
                 dependencies += select_built_resources(names, images, packages)
             self.resources[schedule.name] = Schedule(
                 schedule.name,
-                cron=schedule.cron,
-                time_zone=schedule.time_zone,
-                paused=schedule.paused,
-                overlap=schedule.overlap,
-                jobs=jobs,
+                {
+                    "cron": schedule.cron,
+                    "time_zone": schedule.time_zone,
+                    "paused": schedule.paused,
+                    "overlap": schedule.overlap,
+                    "jobs": jobs,
+                },
+                pulumi.ResourceOptions(depends_on=dependencies),
                 foundation=foundation,
-                opts=pulumi.ResourceOptions(depends_on=dependencies),
             )

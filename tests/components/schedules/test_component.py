@@ -51,12 +51,12 @@ def test_declared_schedules_are_registered_with_requests(tmp_path: Path) -> None
 def schedule(**changes: Any) -> Ground:
     """What a program's schedule hands to the target."""
     ground = Ground()
-    options: dict[str, Any] = {
+    args: Any = {
         "cron": "0 2 * * *",
         "jobs": {"train": JobTemplate(CustomJob, custom_job())},
         **changes,
     }
-    graph(lambda: Schedule("nightly", foundation=ground, **options), preview=True)
+    graph(lambda: Schedule("nightly", args, foundation=ground), preview=True)
     return ground
 
 
@@ -92,7 +92,7 @@ def test_a_program_s_mistakes_fail_the_preview(changes: dict[str, Any], message:
 def test_no_schedule_has_the_name_of_a_closed_folder() -> None:
     def program() -> None:
         jobs = {"train": JobTemplate(CustomJob, custom_job())}
-        Schedule("packages", cron="0 2 * * *", jobs=jobs, foundation=LocalGround())
+        Schedule("packages", {"cron": "0 2 * * *", "jobs": jobs}, foundation=LocalGround())
 
     with pytest.raises(DeclarationErrors, match='"packages" is a folder of the bucket that jobs may not write to'):
         graph(program, preview=True)
@@ -111,7 +111,7 @@ def test_outputs_in_a_spec_make_the_request_an_output() -> None:
     def program() -> None:
         spec = edited(custom_job(), *ARGS, to=[pulumi.Output.from_input("--epochs=3")])
         jobs = {"train": JobTemplate(CustomJob, spec)}
-        Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=ground)
+        Schedule("nightly", {"cron": "0 2 * * *", "jobs": jobs}, foundation=ground)
         ground.schedule_requests["nightly"].apply(lambda request: seen.append(request))
 
     seen: list[ScheduleRequest] = []
@@ -131,7 +131,7 @@ class LocalGround(Ground):
 def test_an_update_registers_what_a_preview_shows() -> None:
     def program() -> None:
         jobs = {"train": JobTemplate(CustomJob, custom_job())}
-        Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=LocalGround())
+        Schedule("nightly", {"cron": "0 2 * * *", "jobs": jobs}, foundation=LocalGround())
 
     preview, update = graph(program, preview=True), graph(program)
     name = "EmulatorSchedule/nightly"
@@ -152,7 +152,7 @@ def test_an_update_registers_what_a_preview_shows() -> None:
 )
 def test_an_update_of_an_invalid_program_fails(jobs: dict[str, JobTemplate], message: str) -> None:
     with pytest.raises(DeclarationErrors, match=re.escape(message)):
-        graph(lambda: Schedule("nightly", cron="0 2 * * *", jobs=jobs, foundation=LocalGround()))
+        graph(lambda: Schedule("nightly", {"cron": "0 2 * * *", "jobs": jobs}, foundation=LocalGround()))
 
 
 def test_ids_name_project_stack_and_schedule() -> None:
