@@ -99,30 +99,29 @@ class Api:
             _route("GET", secret, secrets.access),
             Route("/{path:path}", _refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ]
-        own, some_schedules = "/vertex_emulator", f"/vertex_emulator{_LOCATION}/schedules"
-        schedule, clock = f"{some_schedules}/{{schedule:id}}", "/vertex_emulator/clock"
+        some_schedules, schedule = f"{_LOCATION}/schedules", f"{_LOCATION}/schedules/{{schedule:id}}"
         return [
             Mount("/v1", routes=training),
             Mount("/v1beta1", routes=training),
             _route("POST", "/v2/entries:list", logs.list_entries, query=None),
-            _route("GET", f"{own}/status", emulator.status, query=None),
-            _route("POST", f"{own}/stop", emulator.stop, query=None),
-            _route("POST", f"{own}/prune", emulator.prune, query=None),
-            _route("POST", f"{own}/faults", emulator.inject, query=None),
-            _route("DELETE", f"{own}/faults", emulator.clear_faults, query=None),
-            _route("GET", f"{own}/jobs/{{job_id}}", emulator.job, query=None),
-            _route("GET", f"{own}/jobs/{{job_id}}/replicas", emulator.replicas, query=None),
-            _route("GET", f"{own}/jobs/{{job_id}}/log_folders", emulator.log_folders, query=None),
-            _route("GET", f"{own}/schedules", schedules.list, query=None),
-            _route("GET", some_schedules, schedules.list, query=None),
-            _route("GET", schedule, schedules.get, query=None),
-            _route("PUT", schedule, schedules.put, query=None),
-            _route("DELETE", schedule, schedules.delete, query=None),
-            _route("POST", f"{schedule}:fire", schedules.fire, query=None),
-            _route("POST", f"{schedule}:pause", schedules.pause, query=None),
-            _route("POST", f"{schedule}:resume", schedules.resume, query=None),
-            _route("PUT", clock, schedules.set_clock, query=None),
-            _route("DELETE", clock, schedules.unset_clock, query=None),
+            _own("GET", "/status", emulator.status),
+            _own("POST", "/stop", emulator.stop),
+            _own("POST", "/prune", emulator.prune),
+            _own("POST", "/faults", emulator.inject),
+            _own("DELETE", "/faults", emulator.clear_faults),
+            _own("GET", "/jobs/{job_id}", emulator.job),
+            _own("GET", "/jobs/{job_id}/replicas", emulator.replicas),
+            _own("GET", "/jobs/{job_id}/log_folders", emulator.log_folders),
+            _own("GET", "/schedules", schedules.list),
+            _own("GET", some_schedules, schedules.list),
+            _own("GET", schedule, schedules.get),
+            _own("PUT", schedule, schedules.put),
+            _own("DELETE", schedule, schedules.delete),
+            _own("POST", f"{schedule}:fire", schedules.fire),
+            _own("POST", f"{schedule}:pause", schedules.pause),
+            _own("POST", f"{schedule}:resume", schedules.resume),
+            _own("PUT", "/clock", schedules.set_clock),
+            _own("DELETE", "/clock", schedules.unset_clock),
         ]
 
 
@@ -160,6 +159,10 @@ def _route(method: str, path: str, handler: Handler, query: Collection[str] | No
     if query is not None:
         route.methods = {method}  # without HEAD, which Starlette adds to GET and Google's API does not have
     return route
+
+
+def _own(method: str, path: str, handler: Handler) -> Route:
+    return _route(method, f"/vertex_emulator{path}", handler, query=None)
 
 
 def _convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:

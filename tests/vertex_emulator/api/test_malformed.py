@@ -28,11 +28,10 @@ from tests.vertex_emulator.api.requests import (
     package,
     pipeline,
     pool,
-    split_hint,
     tuning_job,
 )
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_api.messages import show_path
+from vertex_api.messages import show_path, split_hint
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_emulator.http.responses import to_snake_case
 
