@@ -41,7 +41,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
 
 
 def test_exports_survive_odd_folder_names(checkout: Path) -> None:
-    seen = _evaluate(_render_exports())
+    seen = _evaluate(exports.render())
     assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{cached_bin()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
     assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
@@ -51,19 +51,19 @@ def test_exports_survive_odd_folder_names(checkout: Path) -> None:
 
 
 def test_the_exports_are_nothing_but_exports(checkout: Path) -> None:
-    assert all(line.startswith("export ") for line in _render_exports().splitlines())
+    assert all(line.startswith("export ") for line in exports.render().splitlines())
 
 
 def test_an_engine_on_path_adds_no_folder(checkout: Path, program: Callable[[str | Path, str], Path]) -> None:
     folder = program("pulumi", "echo v3.300.0").parent
     program("pulumi-language-python", "")
-    assert _evaluate(_render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
+    assert _evaluate(exports.render())["PATH"] == f"{checkout}/.venv/bin:{folder}"
 
 
 def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://ours")
     monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "false")
-    printed = _render_exports()
+    printed = exports.render()
     assert "PULUMI_BACKEND_URL" not in printed
     assert "PASSPHRASE" not in printed
     assert "PLUGIN_ACQUISITION" not in printed
@@ -72,10 +72,6 @@ def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_path_is_prepended_without_repetition() -> None:
     assert prepend([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin") == "/venv/bin:/engine:/usr/bin:/bin"
-
-
-def _render_exports() -> str:
-    return exports.render(exports.local_backend())
 
 
 def _evaluate(code: str) -> dict[str, str]:

@@ -50,11 +50,11 @@ def test_a_pulled_image_is_not_built(program: Program, monkeypatch: pytest.Monke
 
 
 def test_an_image_is_built_if_pulling_fails(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[str, str]] = []
-    monkeypatch.setattr(image, "build", lambda tag, label, console: made.append((tag, label)))
+    made: list[Output] = []
+    monkeypatch.setattr(image, "build", made.append)
     program("docker", "exit 1")
     assert make(OUTPUT) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
-    assert made == [(TAG, LABEL)]
+    assert made == [OUTPUT]
 
 
 def test_a_failed_pull_and_build_are_both_reported(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_a_debootstrap_that_fails_leaves_no_folder_behind(
     program("debootstrap", 'for last; do :; done; /bin/mkdir -p "$last/usr"; echo "E: no mirror" >&2; exit 1')
     program("rm", 'exec /bin/rm "$@"')
     with pytest.raises(CommandFailed, match="E: no mirror"):
-        build(TAG, LABEL, OUTPUT)
+        build(OUTPUT)
     assert list((tmp_path / "work").iterdir()) == []
 
 
@@ -95,7 +95,7 @@ def test_the_imported_image_has_label_without_docs(
         program(name, f'exec /bin/{name} "$@"')
     listing = f"case $a in *.tar) /bin/tar -tf $a > {tmp_path}/content;; esac"
     program("docker", f'for a; do echo "$a" >> {tmp_path}/asked; {listing}; done')
-    build(TAG, LABEL, OUTPUT)
+    build(OUTPUT)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked[0] == "import"
     assert asked[-1] == TAG

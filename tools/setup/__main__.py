@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if names == [ENV]:
             run_steps(ENV_STEPS, Output(sys.stderr), report_found=False)
-            print(exports.render(exports.local_backend()), end="")
+            print(exports.render(), end="")
         else:
             run_steps(names or USER_STEPS, Output(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user

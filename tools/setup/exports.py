@@ -14,12 +14,12 @@ from tools.setup import CHECKOUT, LOCAL_STATE, VENV, engine
 DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
 
 
-def render(backend_variables: Mapping[str, str]) -> str:
-    """Return shell code that sets the environment; `backend_variables` are those of the state backend."""
+def render() -> str:
+    """Return shell code that sets the environment, after making the folder of the state if the user has none."""
     found, cached_folder = engine.find_engine(), engine.cached_bin()
     engine_folders = [cached_folder] if found and found.folder == cached_folder else []
     variables = {"PATH": prepend([VENV / "bin", *engine_folders], os.environ.get("PATH", ""))}
-    variables |= backend_variables
+    variables |= local_backend()
     variables |= {name: value for name, value in DEFAULTS.items() if name not in os.environ}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 

@@ -20,7 +20,10 @@ RELEASE = "bookworm"
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
 CA_FOLDER = "/usr/local/share/ca-certificates"
 # Of no use in a container; Docker provides the content of /dev, /proc and /sys.
-EXCLUDED_FOLDERS = ["dev", "proc", "sys", "var/cache/apt", "var/lib/apt/lists", "var/log"]
+EXCLUDED_FOLDERS = (
+    *("dev", "proc", "sys", "var/cache/apt", "var/lib/apt/lists", "var/log"),
+    *("usr/share/doc", "usr/share/man", "usr/share/locale"),
+)
 # On disk, while /tmp may be in memory and may forbid device files.
 WORK_FOLDER = Path("/var/tmp")
 CHANGES = (
@@ -52,7 +55,7 @@ def make(output: Output) -> str:
         run("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as pull_error:
         try:
-            build(TAG, LABEL, output)
+            build(output)
         except CommandFailed as build_error:
             raise SetupError(
                 f"Base image: {TAG} could neither be pulled nor made here.\n  pulling: {pull_error}\n"
@@ -63,11 +66,8 @@ def make(output: Output) -> str:
     return f"Base image: {TAG}, pulled"
 
 
-EXCLUDED_FOLDERS += ["usr/share/doc", "usr/share/man", "usr/share/locale"]
-
-
-def build(tag: str, label: str, output: Output) -> None:
-    """Build a Debian system with Python and pip, and import it into Docker as `tag`. Raises CommandFailed."""
+def build(output: Output) -> None:
+    """Build a Debian system with Python and pip, and import it into Docker as TAG. Raises CommandFailed."""
     if shutil.which("debootstrap") is None:
         if not programs.can_install():
             raise CommandFailed("there is no `debootstrap`, which root can install on Debian with apt-get")
@@ -82,7 +82,7 @@ def build(tag: str, label: str, output: Output) -> None:
         run(*command, limit=BOOTSTRAP_LIMIT_SECONDS, progress=progress)
         add_python(root)
         copy_pip_settings(root)
-        _import(root, folder / "root.tar", tag, label, output)
+        _import(root, folder / "root.tar", output)
     finally:
         # If debootstrap has left its mounts of /proc and /sys, this does not go into them.
         run("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
@@ -109,12 +109,12 @@ def copy_pip_settings(root: Path) -> None:
     (root / "etc/pip.conf").write_text(settings)
 
 
-def _import(root: Path, archive: Path, tag: str, label: str, output: Output) -> None:
+def _import(root: Path, archive: Path, output: Output) -> None:
     progress = output.progress("importing the base image into Docker")
     excludes = [f"--exclude=./{name}/*" for name in EXCLUDED_FOLDERS]
     run("tar", "-C", root, *excludes, "-cf", archive, ".", limit=IMPORT_LIMIT_SECONDS, progress=progress)
-    changes = [f"--change={change}" for change in (*CHANGES, f"LABEL {label}=debootstrap")]
-    run("docker", "import", *changes, archive, tag, limit=IMPORT_LIMIT_SECONDS, progress=progress)
+    changes = [f"--change={change}" for change in (*CHANGES, f"LABEL {LABEL}=debootstrap")]
+    run("docker", "import", *changes, archive, TAG, limit=IMPORT_LIMIT_SECONDS, progress=progress)
 
 
 def pip_settings() -> tuple[str, str]:
