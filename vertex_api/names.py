@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from vertex_api import types
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -22,6 +20,8 @@ class Kind:
     @property
     def typed_dict(self) -> Any:
         """The TypedDict of `vertex_api.types` that describes the kind."""
+        from vertex_api import types  # loads pydantic, which most commands do without
+
         return getattr(types, self.type)
 
 
