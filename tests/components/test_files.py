@@ -151,7 +151,7 @@ def test_a_file_may_have_any_time(folder: Path, seconds: int) -> None:
         assert digests(folder, PATHS) == true_digests(folder)
 
 
-def test_a_file_changed_while_read_is_not_cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_change_meanwhile_are_not_cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.read
 
     def read(descriptor: int, length: int) -> bytes:
@@ -191,7 +191,7 @@ def test_a_damaged_cache_is_ignored(folder: Path, cache_folder: Path, damage: st
     assert file.read_bytes() != damaged
 
 
-def test_a_cache_of_an_earlier_release_is_ignored(folder: Path, cache_folder: Path) -> None:
+def test_caches_of_earlier_releases_are_ignored(folder: Path, cache_folder: Path) -> None:
     # As they wrote it, and where.
     status = (folder / FIRST).stat()
     fields = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)
@@ -408,7 +408,7 @@ def test_build_options_are_part_of_the_digest(context: BuildContext) -> None:
     assert len({*first}) == len(ways)
 
 
-def test_the_generated_dockerfile_is_part_of_the_digest(context: BuildContext) -> None:
+def test_the_digest_covers_the_generated_dockerfile(context: BuildContext) -> None:
     package: Package = {"path": ".", "script": "part/000", "baseImage": "one"}
     one = PackageContext(context.folder, "Dockerfile", {}, None, "linux/amd64", package=package)
     other = replace(one, package={**package, "baseImage": "other"})

@@ -178,7 +178,7 @@ def props(team_project: Path, parent: str) -> dict[str, Any]:
     return {"uri": uri, "parent": parent + PARENT, "package": {"path": "t"}, "files": {}}
 
 
-def test_a_local_package_is_readable_by_any_container(team_project: Path) -> None:
+def test_a_local_package_is_readable(team_project: Path) -> None:
     given = props(team_project, LOCAL_PREFIX)
     created = PROVIDER.create(given)
     assert (created.id, created.outs) == ("gs://team-dev/staging/packages/trainer", given)
@@ -268,7 +268,7 @@ def test_an_object_that_others_write_on_is_named(team_project: Path, monkeypatch
         CloudStorage().put("gs://team-dev/a", io.BytesIO(b"ours"))
 
 
-def test_a_local_package_that_a_job_changed_is_replaced(team_project: Path) -> None:
+def test_a_changed_local_package_is_replaced(team_project: Path) -> None:
     given = props(team_project, LOCAL_PREFIX)
     PROVIDER.create(given)
     file = team_project / ".emulator/gcs" / given["uri"].removeprefix("gs://")
@@ -281,7 +281,7 @@ def test_a_local_package_that_a_job_changed_is_replaced(team_project: Path) -> N
     assert file.stat().st_mtime_ns == time
 
 
-def test_an_error_of_cloud_storage_names_the_remedy(team_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_storage_error_names_the_remedy(team_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = props(team_project, CLOUD_PREFIX)
     with cloud_storage() as storage, pytest.raises(UploadFailed) as failure:
         storage.refusal = "x@y.z does not have storage.objects.get access"
@@ -315,7 +315,7 @@ def test_files_changed_since_the_preview_are_not_uploaded(team_project: Path) ->
     assert not (team_project / ".emulator").exists()
 
 
-def test_reading_a_package_returns_its_inputs_or_nothing(team_project: Path) -> None:
+def test_reading_a_package_returns_its_inputs(team_project: Path) -> None:
     given = props(team_project, LOCAL_PREFIX)
     gone = PROVIDER.read("x", given)
     assert (gone.id, gone.outs) == (None, {})
@@ -381,6 +381,6 @@ def test_a_job_refers_to_its_package(project: Path) -> None:
     ]
 
 
-def test_an_undeclared_package_is_reported_at_its_reference(project: Path) -> None:
+def test_an_undeclared_package_is_reported(project: Path) -> None:
     (problem,) = problems(project, INCLUDING, jobs=JOB.replace("NAME", "trainr"))
     assert problem.endswith("packageUris[0]: ${packages.trainr} is not declared; did you mean trainer?")

@@ -166,7 +166,7 @@ def test_a_package_image_equals_that_of_gcloud(ours: Run, theirs: Run) -> None:
     assert "with spaces" in ours.output
 
 
-def test_a_package_image_starts_like_that_of_gcloud(ours: Run, theirs: Run) -> None:
+def test_a_package_starts_as_with_gcloud(ours: Run, theirs: Run) -> None:
     for key in ("Entrypoint", "Cmd", "WorkingDir", "User", "Env", "Volumes"):
         assert ours.image.attrs["Config"][key] == theirs.image.attrs["Config"][key], key
 

@@ -63,7 +63,7 @@ def fail_to_start(service: CloudBuildStandIn) -> str:
     return line
 
 
-def test_a_build_is_waited_for_with_growing_pauses(service: CloudBuildStandIn) -> None:
+def test_pauses_of_a_wait_grow(service: CloudBuildStandIn) -> None:
     run, log, waits, _ = start_run(service, *[lambda: None] * 9, update(service, **DONE))
     assert run.wait(run.start(), log, list)["status"] == "SUCCESS"
     assert waits.seconds == sorted(waits.seconds) and waits.seconds[-1] == MAX_PAUSE_SECONDS
@@ -71,7 +71,7 @@ def test_a_build_is_waited_for_with_growing_pauses(service: CloudBuildStandIn) -
     assert service.count("log") == 2, "a log is read every ten seconds, and at the end"
 
 
-def test_an_active_build_of_an_earlier_run_is_waited_for(service: CloudBuildStandIn) -> None:
+def test_an_active_build_is_waited_for(service: CloudBuildStandIn) -> None:
     first, *_ = start_run(service)
     again, log, _, told = start_run(service, update(service, **DONE))
     id_ = first.start()["id"]
@@ -81,9 +81,7 @@ def test_an_active_build_of_an_earlier_run_is_waited_for(service: CloudBuildStan
     assert third.start()["id"] != id_, "one that has ended is not active"
 
 
-def test_an_active_build_of_another_image_is_left_alone(
-    service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_of_other_images_are_left_alone(service: CloudBuildStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     others = [{"id": "1", "status": "WORKING", "tags": ["other"]}, {"id": "2", "status": "WORKING"}]
     monkeypatch.setattr(BuildClient, "list", lambda *_: others)
     run, *_ = start_run(service)
@@ -94,7 +92,7 @@ def build_of(uri: str, **fields: Any) -> dict[str, Any]:
     return {"status": "SUCCESS", "results": {"images": [{"name": uri, "digest": "sha256:1"}]}, **fields}
 
 
-def test_the_newest_other_image_of_the_repository_is_the_last() -> None:
+def test_layers_are_of_the_newest_image() -> None:
     repository = URI.partition(":")[0]
     skipped = [
         build_of(URI),
@@ -134,7 +132,7 @@ def test_cancelling_a_run_cancels_its_build(service: CloudBuildStandIn) -> None:
     assert [build["status"] for build in service.builds.values()] == ["CANCELLED"]
 
 
-def test_a_build_that_cannot_be_cancelled_is_named(service: CloudBuildStandIn) -> None:
+def test_a_failed_cancellation_is_named(service: CloudBuildStandIn) -> None:
     service.refusals["cancel"] = [Refusal(403, "no")]
     run, log, *_ = start_run(service, lambda: True)
     with pytest.raises(BuildFailed, match=r"could not be cancelled and goes on: no; the next `pulumi up` waits for it"):
@@ -237,7 +235,7 @@ def test_log_lines_are_told_once_without_prefix(service: CloudBuildStandIn) -> N
     assert [*log.new_lines(is_last_read=True)] == []
 
 
-def test_log_lines_are_read_from_the_page_after_an_empty_one(service: CloudBuildStandIn) -> None:
+def test_empty_log_pages_are_passed_over(service: CloudBuildStandIn) -> None:
     service.has_empty_first_log_page, service.logs["next"] = True, ["exit code 1"]
     run, log, *_ = start_run(service)
     run.start()

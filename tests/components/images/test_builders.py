@@ -147,7 +147,7 @@ def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: s
     assert type(builders.choose()) is kind
 
 
-def test_without_docker_command_the_classic_builder_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_classic_builder_needs_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert type(builders.choose()) is ClassicBuilder
 
@@ -166,7 +166,7 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     gc.collect()  # the Docker SDK leaves the socket open; here is where the warning is expected
 
 
-def test_a_build_starts_again_if_an_image_was_removed(daemon: SimpleNamespace, context: BuildContext) -> None:
+def test_a_removed_image_restarts_the_build(daemon: SimpleNamespace, context: BuildContext) -> None:
     gone = 'unable to find image "sha256:9e0334a920b3f259d6b6ffa52b6fdb0b"'
     daemon.messages, daemon.earlier_errors = [{"stream": "Successfully built\n"}], [gone, gone]
     ClassicBuilder().build(context, URI, {}, lambda line: None)
@@ -242,7 +242,7 @@ def tree(folder: Path, dockerfile: str, ignores: dict[str, str]) -> BuildContext
 
 
 @pytest.mark.parametrize("left_out", HIDDEN)
-def test_an_ignored_dockerfile_is_built_and_not_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
+def test_an_ignored_dockerfile_is_not_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *HIDDEN[left_out])
     assert context.dockerfile in context.digests
     assert copied(context) == set(context.digests) - {context.dockerfile}

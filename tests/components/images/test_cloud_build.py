@@ -92,9 +92,7 @@ def fail(context: BuildContext) -> str:
     return str(failed.value)
 
 
-def test_a_source_is_sent_once_and_the_build_s_digest_counts(
-    context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
-) -> None:
+def test_a_source_is_sent_once(context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn) -> None:
     told: list[str] = []
     for _ in range(2):
         assert CloudBuilder(OPTIONS).build(context, URI, told.append) == "sha256:1"
@@ -105,7 +103,7 @@ def test_a_source_is_sent_once_and_the_build_s_digest_counts(
     assert told[1].startswith("builds in Cloud Build: https://console.cloud.google.com/cloud-build/builds/")
 
 
-def test_a_source_that_others_put_there_is_not_built(
+def test_a_foreign_source_is_not_built(
     context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
 ) -> None:
     source = ("acme", f"team/dev/build-sources/{context.digest}.tar.gz")
@@ -114,7 +112,7 @@ def test_a_source_that_others_put_there_is_not_built(
     assert list_built_source(service, storage) == ["context/Dockerfile", "context/train.py"]
 
 
-def test_a_source_that_changes_before_its_build_is_not_built(
+def test_a_replaced_source_is_not_built(
     context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
 ) -> None:
     source = ("acme", f"team/dev/build-sources/{context.digest}.tar.gz")
@@ -124,7 +122,7 @@ def test_a_source_that_changes_before_its_build_is_not_built(
     assert list_built_source(service, storage) == ["context/Dockerfile", "context/train.py"]
 
 
-def test_a_second_build_names_the_source_s_new_generation(
+def test_a_retry_names_the_new_generation(
     context: BuildContext, service: CloudBuildStandIn, storage: CloudStorageStandIn
 ) -> None:
     source = ("acme", f"team/dev/build-sources/{context.digest}.tar.gz")
@@ -170,7 +168,7 @@ def test_an_ignored_dockerfile_must_be_a_file(context: BuildContext, tmp_path: P
         source_archive(context)
 
 
-def test_a_failing_step_ends_with_its_last_lines(context: BuildContext, service: CloudBuildStandIn) -> None:
+def test_a_failed_step_quotes_last_lines(context: BuildContext, service: CloudBuildStandIn) -> None:
     service.logs["next"] = [f"line {number}" for number in range(30)]
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": "step 0"}}
     first, *lines = fail(context).splitlines()
@@ -203,7 +201,7 @@ def test_a_failing_step_ends_with_its_last_lines(context: BuildContext, service:
     ],
     ids=lambda value: str(value.get("status") or value["failureInfo"]["type"]) if isinstance(value, dict) else "",
 )
-def test_each_end_without_an_image_is_one_line(
+def test_other_failures_are_one_line(
     context: BuildContext, service: CloudBuildStandIn, outcome: dict[str, Any], expected: str
 ) -> None:
     service.outcome = {"status": "FAILURE", **outcome}
@@ -211,7 +209,7 @@ def test_each_end_without_an_image_is_one_line(
     assert line.startswith(f"{URI}: ") and expected in line and re.search(r"/builds/[0-9-]{36}\)$", line)
 
 
-def test_a_grant_that_is_too_new_is_waited_for(context: BuildContext, service: CloudBuildStandIn) -> None:
+def test_a_new_grant_is_waited_for(context: BuildContext, service: CloudBuildStandIn) -> None:
     failures = [{"status": "FAILURE", "failureInfo": {"type": type_}} for type_ in ("FETCH_SOURCE_FAILED",) * 2]
     service.outcomes = [*failures, BUILT]
     told: list[str] = []
@@ -257,7 +255,7 @@ UNREADABLE: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("failure", "log"), UNREADABLE, ids=["detail", "status", "log"])
-def test_a_right_to_secrets_that_is_too_new_is_waited_for(
+def test_a_new_secret_grant_is_waited_for(
     context: BuildContext, service: CloudBuildStandIn, failure: dict[str, Any], log: list[str]
 ) -> None:
     service.outcomes, service.logs["next"] = [{"status": "FAILURE", **failure}, BUILT], log
@@ -266,21 +264,21 @@ def test_a_right_to_secrets_that_is_too_new_is_waited_for(
     assert any(line.startswith(f"{ACCOUNT} needs roles/secretmanager.secretAccessor") for line in told)
 
 
-def test_a_right_to_secrets_that_stays_missing_is_named(context: BuildContext, service: CloudBuildStandIn) -> None:
+def test_a_missing_secret_grant_is_named(context: BuildContext, service: CloudBuildStandIn) -> None:
     service.outcome = {"status": "FAILURE", **UNREADABLE[0][0]}
     line = fail(context)
     assert line.startswith(f"{URI}: {ACCOUNT} needs roles/secretmanager.secretAccessor on the secrets of ")
     assert "vertex-training:builder.cloudBuild.secrets (Build step failure: " in line and "log says why" not in line
 
 
-def test_a_secret_that_does_not_exist_is_a_mistake(context: BuildContext, service: CloudBuildStandIn) -> None:
+def test_an_absent_secret_is_not_retried(context: BuildContext, service: CloudBuildStandIn) -> None:
     missing = "failed to access secret version for secret projects/1/secrets/T/versions/9: rpc error: code = NotFound"
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": STEP + missing}}
     assert fail(context).startswith(f"{URI}: a secret of vertex-training:builder.cloudBuild.secrets cannot be read")
     assert service.count("create") == 1
 
 
-def test_a_step_that_speaks_of_secrets_is_the_dockerfile_s(context: BuildContext, service: CloudBuildStandIn) -> None:
+def test_a_step_may_speak_of_secrets(context: BuildContext, service: CloudBuildStandIn) -> None:
     service.logs["next"] = [DENIED, "ERROR: failed to solve"]
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": "step 0"}}
     assert fail(context).startswith(f"{URI} cannot be built; the last lines of its build:")
@@ -288,9 +286,7 @@ def test_a_step_that_speaks_of_secrets_is_the_dockerfile_s(context: BuildContext
 
 
 @pytest.mark.parametrize("text", ["dockerfile parse error line 3: unknown instruction: EOF", "Unknown flag: link"])
-def test_an_instruction_too_new_for_docker_is_explained(
-    context: BuildContext, service: CloudBuildStandIn, text: str
-) -> None:
+def test_an_unknown_instruction_is_explained(context: BuildContext, service: CloudBuildStandIn, text: str) -> None:
     service.logs["next"] = [text, "ERROR: build step 0 failed"]
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "USER_BUILD_STEP", "detail": "step 0"}}
     first, *lines = fail(context).splitlines()
@@ -306,7 +302,7 @@ def test_a_package_s_dockerfile_is_sent(tmp_path: Path) -> None:
     assert "context/package/train.py" in entries.files
 
 
-def test_an_image_that_someone_else_pushed_first_counts(
+def test_an_image_pushed_first_counts(
     context: BuildContext, service: CloudBuildStandIn, registry: dict[str, str]
 ) -> None:
     service.outcome = {"status": "FAILURE", "failureInfo": {"type": "PUSH_FAILED", "detail": "tag is immutable"}}

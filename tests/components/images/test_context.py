@@ -255,7 +255,7 @@ def test_a_dockerfile_s_own_ignore_file_is_used(tmp_path: Path) -> None:
     assert "train.py" not in special.digests and "data/a.csv" in special.digests
 
 
-def test_the_archive_holds_the_hashed_files_without_metadata(tmp_path: Path) -> None:
+def test_the_archive_has_no_metadata(tmp_path: Path) -> None:
     one = context(tmp_path)
     (tmp_path / "train.py").chmod(0o700)
     (tmp_path / "data/a.csv").chmod(0o604)

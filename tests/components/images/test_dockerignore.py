@@ -281,7 +281,7 @@ def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dic
 
 
 @pytest.mark.parametrize("tried", CLASSIC)
-def test_the_classic_builder_copies_what_the_context_has(
+def test_the_classic_builder_copies_the_context(
     tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
 ) -> None:
     context = tree(tmp_path, RULES[tried])

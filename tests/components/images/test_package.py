@@ -146,7 +146,7 @@ def test_the_digest_is_the_same_under_another_path(project: Path) -> None:
     assert context(project, path="renamed").digest == digest
 
 
-def test_ignored_files_of_a_copied_folder_are_excluded(project: Path) -> None:
+def test_ignored_files_are_excluded(project: Path) -> None:
     write(project, {"t/.dockerignore": "**/*.csv\n!data/keep.csv\n", "t/data/keep.csv": ""})
     assert [path for path in context(project).digests if "data" in path] == ["package/data/keep.csv"]
 
@@ -405,7 +405,7 @@ def declared(**fields: Any) -> str:
     ],
     ids=str,
 )
-def test_an_invalid_package_is_rejected_before_any_build(project: Path, fields: dict[str, Any], problem: str) -> None:
+def test_an_invalid_package_is_rejected(project: Path, fields: dict[str, Any], problem: str) -> None:
     write(project, {"outside.py": ""})
     (project / "t/link").symlink_to("/etc")
     (project / "t/empty").mkdir()

@@ -66,7 +66,7 @@ def test_a_second_push_returns_the_same_digest(uri: str) -> None:
     assert registry.publish(uri, print) == registry.publish(uri, print)
 
 
-def test_a_rejected_push_names_the_remedy_without_password(
+def test_a_rejected_push_names_the_remedy(
     uri: str, there: RegistryServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))

@@ -178,9 +178,7 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
     assert len(built) == 1, "an image that is there is not built"
 
 
-def test_a_google_registry_is_asked_where_there_is_no_docker(
-    props: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_google_registries_need_no_docker(props: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """As of an image that another machine has built, with its Docker."""
 
     class NoDocker:

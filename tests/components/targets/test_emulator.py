@@ -58,9 +58,7 @@ def test_a_removed_setting_has_its_default_again(done: list[Any]) -> None:
     assert done == [("stopped", {}), ("started", *DEFAULTS)]
 
 
-def test_secrets_are_stored_and_removed_without_a_restart(
-    done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_change_without_a_restart(done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
     file = tmp_path / "data" / SECRETS_FILE
     first, second = ({"project": "local", "secrets": {"token": value}} for value in "ab")

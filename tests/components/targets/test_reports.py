@@ -30,7 +30,7 @@ def run(root: Path, mode: str, *, preview: bool) -> None:
         forget_loops()
 
 
-def test_a_preview_shows_cost_and_availability_of_program_jobs(tmp_path: Path) -> None:
+def test_a_preview_reports_program_jobs(tmp_path: Path) -> None:
     with mock.patch("pulumi.warn") as warned, mock.patch("pulumi.log.info") as logged:
         run(tmp_path, "off", preview=True)
     assert warned.call_args.args[0].startswith("NVIDIA_H100_80GB is not offered for training in europe-west9 ")

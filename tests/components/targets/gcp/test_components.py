@@ -128,7 +128,7 @@ def test_a_stack_requires_only_the_apis_it_uses() -> None:
     assert beyond(network={"attachment": {"existing": "a", "dnsPeering": [{}]}}) == {"compute", "dns"}
 
 
-def test_apis_that_the_provider_and_agents_need_are_enabled() -> None:
+def test_apis_of_provider_and_agents_are_enabled() -> None:
     assert {"cloudresourcemanager", "serviceusage", "workloadidentity"} <= set(REQUIRED_APIS)
 
 
@@ -234,7 +234,7 @@ def test_an_account_has_least_privileges_and_submitters() -> None:
     assert {inputs["role"] for inputs in made.of("IAMMember").values()} == {"roles/logging.logWriter"}
 
 
-def test_both_agents_can_pull_from_an_existing_repository() -> None:
+def test_both_agents_can_pull() -> None:
     made = access(repository=REPOSITORY)
     grants = made.of("RepositoryIamMember")
     assert {inputs["member"] for inputs in grants.values()} == {
@@ -366,7 +366,7 @@ def test_keep_with_mutable_tags_is_warned_of(monkeypatch: pytest.MonkeyPatch) ->
     assert "all but the newest 3 versions" in warnings[0]
 
 
-def test_machines_have_network_key_and_labels_of_jobs() -> None:
+def test_machines_have_what_jobs_have() -> None:
     zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     attached = {"pscInterfaceConfig": {"networkAttachment": "theirs", "dnsPeeringConfigs": [zone]}}
     peered = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}

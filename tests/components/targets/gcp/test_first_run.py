@@ -97,7 +97,7 @@ def test_a_connected_network_keeps_its_ranges(tmp_path: Path) -> None:
     bring_up(World(connected={NETWORK: ["sql"]}), foundation(tmp_path, network=named))
 
 
-def test_destroying_a_stack_leaves_the_connection_to_others(tmp_path: Path) -> None:
+def test_a_destroyed_stack_leaves_the_connection(tmp_path: Path) -> None:
     made = foundation(tmp_path, network=PEERED)
     inputs = made.inputs["Connection/network"]
     assert World().delete(made.requests["Connection/network"].type, inputs) is None

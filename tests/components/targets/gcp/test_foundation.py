@@ -207,7 +207,7 @@ def test_jobs_refer_to_a_new_tensorboard(whole: Graph) -> None:
     assert PARTS["ServiceAgentAccess/access"] <= list_upstream(whole, "AiTensorboard/tensorboard")
 
 
-def test_images_and_packages_wait_for_repository_and_bucket(whole: Graph) -> None:
+def test_images_wait_for_repository_and_bucket(whole: Graph) -> None:
     assert "Repository/registry" in whole.needs("TrainingImage/trainer")
     assert "Bucket/bucket" in list_upstream(whole, "PythonPackage/script")
 
@@ -249,7 +249,7 @@ def short_module(token: str) -> str:
     return last if module == "dynamic" else module
 
 
-def test_the_deployers_roles_are_documented_for_all_resources(whole: Graph, tmp_path: Path) -> None:
+def test_deployers_roles_are_documented(whole: Graph, tmp_path: Path) -> None:
     schedule = request("team_dev_nightly", scheduled("team_dev_nightly", "train", {"jobSpec": {}}))
     graphs = [whole, *(build_foundation_graph(settings(tmp_path, **stack), schedule) for stack in STACKS)]
     tokens = {request.type for made in graphs for request in made.requests.values() if request.custom}

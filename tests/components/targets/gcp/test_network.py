@@ -43,7 +43,7 @@ def test_a_peering_is_created_with_its_range() -> None:
     assert made.attachment_project is None
 
 
-def test_a_connection_is_updated_only_with_its_ranges_named() -> None:
+def test_named_ranges_allow_an_update() -> None:
     found, _ = network({"peering": {"network": NETWORK, "prefixLength": 16}})
     assert found.inputs["Connection/net"]["updateOnCreationFail"] is False
     found, _ = network({"peering": {"network": NETWORK, "prefixLength": 16, "reservedIpRanges": ["old"]}})

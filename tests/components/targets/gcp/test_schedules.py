@@ -75,7 +75,7 @@ def test_a_schedule_is_a_workflow_and_what_starts_it(tmp_path: Path) -> None:
     assert target["oauthToken"]["serviceAccountEmail"] == "team-dev-scheduler@acme-dev.iam.gserviceaccount.com"
 
 
-def test_the_real_provider_has_every_property_of_a_schedule(tmp_path: Path) -> None:
+def test_the_real_provider_has_every_property(tmp_path: Path) -> None:
     made = resources(tmp_path, schedule())
     found = {name: list(problems(made.requests[name].type, made.inputs[name])) for name in (WORKFLOW, STARTER)}
     assert found == {WORKFLOW: [], STARTER: []}
@@ -108,11 +108,11 @@ def test_failed_runs_and_starts_are_told(tmp_path: Path) -> None:
     assert made.inputs["AlertPolicy/alerts"]["notificationChannels"] == runs["notificationChannels"]
 
 
-def test_a_stack_without_schedules_has_no_alerts_of_runs(tmp_path: Path) -> None:
+def test_alerts_of_runs_need_schedules(tmp_path: Path) -> None:
     assert resources(tmp_path, alerts={"channels": ["ml@example.com"]}).of("ScheduleAlerts") == {}
 
 
-def test_a_schedule_comes_after_its_accounts_and_all_that_jobs_need(tmp_path: Path) -> None:
+def test_a_schedule_waits_for_its_accounts(tmp_path: Path) -> None:
     made = resources(tmp_path, schedule())
     needed = list_upstream(made, WORKFLOW)
     assert needed >= MADE - {WORKFLOW, STARTER, ACCOUNTS} | {"Ledger/job-names", "Bucket/bucket"}
@@ -122,7 +122,7 @@ def test_a_schedule_comes_after_its_accounts_and_all_that_jobs_need(tmp_path: Pa
         assert services <= list_upstream(made, name), name
 
 
-def test_a_request_that_is_known_later_makes_the_same_schedule(tmp_path: Path) -> None:
+def test_a_later_request_makes_the_same(tmp_path: Path) -> None:
     now, later = resources(tmp_path, schedule()), resources(tmp_path, schedule(), are_outputs=True)
     assert {name: later.inputs[name] for name in (WORKFLOW, STARTER)} == {
         name: now.inputs[name] for name in (WORKFLOW, STARTER)
@@ -149,7 +149,7 @@ def test_existing_accounts_get_no_grants_but_act_as(tmp_path: Path) -> None:
     assert act_as["member"] == "serviceAccount:workflow@acme-dev.iam.gserviceaccount.com"
 
 
-def test_an_existing_training_account_may_be_used_by_workflows(tmp_path: Path) -> None:
+def test_workflows_may_use_an_existing_account(tmp_path: Path) -> None:
     theirs = "trainer@other.iam.gserviceaccount.com"
     made = resources(tmp_path, schedule(), identity={"existing": theirs})
     assert made.inputs["IAMMember/schedules-act-as"]["serviceAccountId"] == f"projects/-/serviceAccounts/{theirs}"
@@ -169,7 +169,7 @@ def test_a_frequent_start_is_not_retried(tmp_path: Path, cron: str, retries: int
         ("x" * 140_000, "its workflow has 15"),
     ],
 )
-def test_a_preview_refuses_what_workflows_does_not_take(tmp_path: Path, arg: str, message: str) -> None:
+def test_too_large_workflows_are_refused(tmp_path: Path, arg: str, message: str) -> None:
     with pytest.raises(DeclarationErrors, match="1 problem in what is declared") as failure:
         resources(tmp_path, schedule("0 2 * * *", False, arg))
     assert f"schedules.nightly: {message}" in str(failure.value)
