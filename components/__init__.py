@@ -15,22 +15,18 @@ if _typing.TYPE_CHECKING:
     from .jobs.resources import TrainingPipelineArgs as TrainingPipelineArgs
     from .packages import PythonPackage as PythonPackage
     from .packages import PythonPackageArgs as PythonPackageArgs
-    from .preview.accelerator_availability_warnings import (
-        warn_of_unavailable_accelerators as warn_of_unavailable_accelerators,
-    )
-    from .preview.cost_and_needed_quota_table import show_cost as show_cost
-    from .preview.quota_check import check_quotas as check_quotas
+    from .plan.program import Foundation as Foundation
+    from .preview.reports import show_reports as show_reports
     from .program import run_program as run_program
-    from .runtime.foundation import Foundation as Foundation
     from .schedules.component import JobTemplate as JobTemplate
     from .schedules.component import Schedule as Schedule
     from .schedules.component import ScheduleArgs as ScheduleArgs
     from .settings.settings import Settings as Settings
-    from .stack.images_and_packages import Images as Images
-    from .stack.images_and_packages import Packages as Packages
+    from .stack.images import Images as Images
+    from .stack.images import Packages as Packages
     from .stack.jobs import Jobs as Jobs
-    from .stack.outputs import export_outputs as export_outputs
-    from .stack.schedules import Schedules as Schedules
+    from .stack.jobs import Schedules as Schedules
+    from .stack.jobs import export_outputs as export_outputs
     from .targets.foundation import create_foundation as create_foundation
     from .targets.local import LocalFoundation as LocalFoundation
 
@@ -38,30 +34,28 @@ _MODULES = {
     "Completion": ".jobs.resources",
     "CustomJob": ".jobs.resources",
     "CustomJobArgs": ".jobs.resources",
-    "Foundation": ".runtime.foundation",
+    "Foundation": ".plan.program",
     "HyperparameterTuningJob": ".jobs.resources",
     "HyperparameterTuningJobArgs": ".jobs.resources",
-    "Images": ".stack.images_and_packages",
+    "Images": ".stack.images",
     "JobTemplate": ".schedules.component",
     "Jobs": ".stack.jobs",
     "LocalFoundation": ".targets.local",
-    "Packages": ".stack.images_and_packages",
+    "Packages": ".stack.images",
     "PythonPackage": ".packages",
     "PythonPackageArgs": ".packages",
     "Schedule": ".schedules.component",
     "ScheduleArgs": ".schedules.component",
-    "Schedules": ".stack.schedules",
+    "Schedules": ".stack.jobs",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.resource",
     "TrainingImageArgs": ".images.resource",
     "TrainingPipeline": ".jobs.resources",
     "TrainingPipelineArgs": ".jobs.resources",
-    "check_quotas": ".preview.quota_check",
     "create_foundation": ".targets.foundation",
-    "export_outputs": ".stack.outputs",
+    "export_outputs": ".stack.jobs",
     "run_program": ".program",
-    "show_cost": ".preview.cost_and_needed_quota_table",
-    "warn_of_unavailable_accelerators": ".preview.accelerator_availability_warnings",
+    "show_reports": ".preview.reports",
 }
 """By public name: the module that it is imported from when it is first used.
 

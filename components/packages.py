@@ -25,7 +25,7 @@ from vertex_api.validation.formats import Violation
 
 from . import files, providers
 from .errors import UploadFailed
-from .runtime.foundation import Foundation
+from .plan.program import Foundation
 from .runtime.provider import Provider
 from .runtime.resource import DynamicResource
 from .runtime.storage import store
@@ -83,7 +83,7 @@ class PythonPackage(DynamicResource):
     ) -> None:
         distribution = SourceDistribution.of(Path.cwd(), name, args)
         #: The URI as plain text, for code that needs it while the program runs.
-        self.reference = f"{foundation.staging_folder_uri}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
+        self.reference = f"{foundation.defaults.folder}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
         props = {
             "uri": self.reference,
             "parent": foundation.full_location_name,

@@ -6,20 +6,16 @@ from vertex_training import (
     Packages,
     Schedules,
     Settings,
-    check_quotas,
     create_foundation,
     export_outputs,
     run_program,
-    show_cost,
-    warn_of_unavailable_accelerators,
+    show_reports,
 )
 
 
 def program() -> None:
     settings = Settings.load()
-    show_cost(settings)
-    check_quotas(settings)
-    warn_of_unavailable_accelerators(settings)
+    show_reports(settings.plan)
     foundation = create_foundation(settings)
     images = Images(settings, foundation)
     packages = Packages(settings, foundation)

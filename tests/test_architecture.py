@@ -19,6 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files", "providers"),
         ("schema", "runtime"),
+        ("plan",),
         (
             "images",
             "packages",
@@ -28,8 +29,9 @@ LAYERS = {
         ),
         ("jobs",),
         ("settings", "schedules"),
-        ("preview", "review", "targets.gcp"),
-        ("cli", "stack", "targets"),
+        ("preview", "targets.gcp"),
+        ("review", "targets"),
+        ("cli", "stack"),
         ("",),
     ),
     "vertex_api": (
@@ -288,12 +290,10 @@ def test_the_exports_of_components_are_these() -> None:
         "TrainingImageArgs",
         "TrainingPipeline",
         "TrainingPipelineArgs",
-        "check_quotas",
         "create_foundation",
         "export_outputs",
         "run_program",
-        "show_cost",
-        "warn_of_unavailable_accelerators",
+        "show_reports",
     ]
 
 

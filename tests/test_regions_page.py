@@ -33,7 +33,7 @@ def test_the_stacks_share_jobs_and_nothing_regional(tmp_path: Path) -> None:
         assert settings.cloud is not None
         assert f"/locations/{settings.region}/" in settings.cloud["kmsKey"]
         (job,) = settings.jobs
-        (pool,) = job.required_valid_spec.job_spec["workerPoolSpecs"]
+        (pool,) = job.job.job_spec["workerPoolSpecs"]
         assert pool["containerSpec"]["args"] == [f"--data=/gcs/acme-data-{settings.stack}/large"]
     assert [settings.cloud["bucket"]["name"] for settings in (eu, us) if settings.cloud] == [
         "acme-dev-vertex-training-eu",
@@ -55,7 +55,7 @@ def test_the_page_shows_the_printed_failure(tmp_path: Path) -> None:
     lines = [
         f"large failed: {error}",
         *(f"  likely cause: {cause}" for cause in likely_causes([error])),
-        *capacity_advice({"name": name, **job.required_valid_spec.fields}),
+        *capacity_advice({"name": name, **job.job.fields}),
     ]
     (shown,) = re.findall(r"^```\n(large failed.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown.splitlines() == lines

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 from vertex_training.schema import shapes
 from vertex_training.schema.formats import NumberOrText
-from vertex_training.settings.stack_config_parsing import NAMESPACE
+from vertex_training.settings.settings import NAMESPACE
 
 from tools import discovery
 from vertex_api.messages import split_hint

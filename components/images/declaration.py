@@ -2,14 +2,12 @@
 
 import posixpath
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
-from vertex_api.job import Job
-from vertex_api.messages import KeyPath, value_at
 from vertex_api.names import location_name
 from vertex_api.validation.formats import IMAGE, Violation
 
@@ -94,20 +92,6 @@ def _secret_violations(image: shapes.Image) -> Iterator[Violation]:
         )
     for name in secrets.keys() - {str(path[0]) for path in interpolation.lone_paths(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"
-
-
-def bare_name_violations(spec: Job, image_names: Container[str]) -> Iterator[Violation]:
-    """Find where a canonical job has the name of a declared image instead of a reference to it."""
-    paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
-    for index in range(len(spec.job_spec["workerPoolSpecs"])):
-        pool = (*spec.job_spec_path, "workerPoolSpecs", index)
-        paths += [(*pool, "containerSpec", "imageUri"), (*pool, "pythonPackageSpec", "executorImageUri")]
-    for path in paths:
-        uri = value_at(spec.fields, path) or ""
-        name = uri.removeprefix("images.")
-        if name in image_names:
-            remedy = f"write ${{images.{name}}}; for an image in a registry, write its tag, {name}:latest"
-            yield path, f'"{uri}" is a declared image: {remedy}'
 
 
 def uses_cloud_build(stack_builder: Mapping[str, Any] | None, image: shapes.Image) -> bool:

@@ -12,7 +12,7 @@ from pulumi import dynamic
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable
-from ..runtime.foundation import Foundation
+from ..plan.program import Foundation
 from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource
 from ..schema import shapes
@@ -82,7 +82,7 @@ class TrainingImage(DynamicResource):
         self.build_context = context
         #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
-        foundation.program_jobs.built_image_names.add(registry.repository(self.reference))
+        foundation.program.built.add(registry.repository(self.reference))
         is_listed = context.entry_count <= files.MAX_LISTED_FILES
         props: dict[str, Any] = {
             "uri": self.reference,

@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.job import JobJson, stored_job
 from vertex_api.messages import KeyPath, show_path
-from vertex_api.names import Kind, ResourceName, location_name
+from vertex_api.names import ResourceName
 from vertex_api.scalars import quote
 
 from ..errors import SubmitFailed
@@ -14,38 +14,12 @@ from ..schema import interpolation
 from ..schema.interpolation import Tables
 from .inputs import Inputs
 
-RERUN_MESSAGE = "an adopted job is not run; take adopt out to run what is declared"
-
-
-def resource_name(kind: Kind, parent: str, name_or_id: str) -> str:
-    """Return the resource name of a job, of which `name_or_id` is that name or the job's number in `parent`."""
-    if "/" in name_or_id:
-        return name_or_id
-    return f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{name_or_id}"
-
 
 def is_same_job(name: str, other_name: str) -> bool:
     """Return whether two resource names mean one job, though one may have the project's number in place of its ID."""
     one, other = ResourceName.parse(name), ResourceName.parse(other_name)
     same_project = one.project == other.project or one.project.isdigit() != other.project.isdigit()
     return same_project and one[1:] == other[1:]
-
-
-def adoption_violations(
-    kind: Kind, name_or_id: str, project: str, project_number: str | None, region: str
-) -> Iterator[str]:
-    """Yield why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
-    try:
-        name = ResourceName.parse(resource_name(kind, location_name(project, region), name_or_id))
-    except ValueError:
-        yield f'"{name_or_id}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
-        return
-    if name.kind != kind:
-        yield f'"{name_or_id}" is one of the {name.kind.collection}: declare it there'
-    if name.region != region:
-        yield f'"{name_or_id}" is in {name.region}, and the jobs of this stack are in {region}'
-    if name.project not in (project, project_number) and (project_number or not name.project.isdigit()):
-        yield f'"{name_or_id}" is of another project than this stack\'s, {project}'
 
 
 def adopt(api: Target, inputs: Inputs, name: str, tables: Tables) -> JobJson:

@@ -19,11 +19,12 @@ from vertex_api.scalars import to_seconds
 from vertex_api.studies import count_ended, find_best, objectives_of
 
 from ..errors import TrainingFailed
+from ..plan.rules import MARK_LABEL
 from ..runtime import engine, target
 from ..runtime.provider import Provider
 from . import failures, lookup, submission
 from .failures import age_in_minutes, join_names
-from .identity import MARK_LABEL, stack_filter
+from .identity import stack_filter
 
 HEARTBEAT_SECONDS = 60.0
 _MAX_NAMES = 5

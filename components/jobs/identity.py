@@ -3,17 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vertex_api.job import Job
-from vertex_api.validation.formats import MAX_LABELS, Violation
 
-from ..schema.declared_job import DeclaredJob
-
-TOKEN_LABEL = "pulumi_token"
-MARK_LABEL = "pulumi_mark"
-OWN_LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK_LABEL)
-"""All labels that a submitted job has beside those of its spec."""
+from ..plan.rules import TOKEN_LABEL
+from ..plan.training import Training
 
 
 def own_labels(owner: str, token: str) -> dict[str, str]:
@@ -29,17 +24,6 @@ def stack_filter(stack: str) -> str:
     """Return the list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
     labels = own_labels(f"{stack}/", "")
     return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
-
-
-def label_violations(labels: Collection[str], stack_labels: Collection[str] = ()) -> Iterator[Violation]:
-    """Find labels of a job, or of all jobs, that leave no room for `OWN_LABELS` and the labels of the stack file."""
-    for name in OWN_LABELS:
-        if name in labels:
-            yield (name,), "is a label that the stack gives its jobs itself; take another name"
-    count, max_count = len({*labels, *stack_labels}), MAX_LABELS - len(OWN_LABELS)
-    if len(stack_labels) <= max_count < count <= MAX_LABELS:
-        total = f"{count} labels{', with those of the stack file' if stack_labels else ''}"
-        yield (), f"has {total}; at most {max_count} are allowed, as {len(OWN_LABELS)} are the stack's own"
 
 
 def run_digest(spec: Job, rerun: int, upstream: Sequence[str] = ()) -> str:
@@ -65,11 +49,9 @@ def mark(ledger_id: str, job_name: str) -> str:
     return f"{ledger_id}-{_digest(job_name)[:16]}"
 
 
-def declarations_digest(jobs: Iterable[DeclaredJob]) -> str:
+def declarations_digest(jobs: Iterable[Training]) -> str:
     """Return 16 hex digits that differ whenever what is declared of any job differs, its lifecycle included."""
-    return _digest({job.name: (job.kind.collection, job.required_valid_spec.fields, job.lifecycle) for job in jobs})[
-        :16
-    ]
+    return _digest({job.name: (job.kind.collection, job.job.fields, job.lifecycle) for job in jobs})[:16]
 
 
 def _digest(*parts: object) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from vertex_api.job import Job, stored_job
 from vertex_api.names import Kind
 
+from ..plan.training import deletion_policy
 from ..schema import interpolation
-from ..schema.declared_job import get_deletion_policy
 from ..schema.interpolation import Tables
 
 REPLACING = ("spec", "secrets", "jobs", "tensorboard", "rerun", "parent", "adopt")
@@ -50,7 +50,7 @@ class Inputs:
             secrets=props.get("secrets") or {},
             upstream=props.get("jobs") or {},
             rerun=int(props.get("rerun") or 0),
-            on_delete=get_deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
+            on_delete=deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
             adopt=props.get("adopt"),
             tensorboard=props.get("tensorboard"),
         )

@@ -24,12 +24,12 @@ from vertex_api import __version__
 from vertex_api.names import KINDS
 
 from .. import providers
+from ..plan.rules import MARK_LABEL
+from ..plan.training import Training
 from ..runtime import pacing, target
 from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource
-from ..schema.declared_job import DeclaredJob, get_deletion_policy
 from . import identity, submission
-from .identity import MARK_LABEL
 from .removal import remove_orphans
 from .submission import LedgerRecord
 
@@ -42,7 +42,7 @@ class Ledger(DynamicResource):
     """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(
-        self, name: str, jobs: Iterable[DeclaredJob], parent: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, jobs: Iterable[Training], parent: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         jobs = list(jobs)
         props = {
@@ -51,7 +51,7 @@ class Ledger(DynamicResource):
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
-            "kept": sorted(job.name for job in jobs if get_deletion_policy(job.lifecycle, job.is_adopted) != "delete"),
+            "kept": sorted(job.name for job in jobs if job.on_delete != "delete"),
         }
         super().__init__(providers.Ledger(), name, props, opts)
 

@@ -13,12 +13,12 @@ from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIP
 from vertex_api.pipelines import backing_job_name
 from vertex_api.studies import count_ended, find_best
 
+from ..plan import rules
+from ..plan.training import deletion_policy, read
 from ..runtime import pacing, target
 from ..runtime.provider import Provider
 from ..runtime.target import Target, one_line_errors
-from ..schema.declared_job import canonicalize_declared_spec_and_find_problems, get_deletion_policy
 from . import adoption, lookup, submission
-from .identity import label_violations
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
 from .removal import remove
 
@@ -35,7 +35,7 @@ class JobProvider(Provider):
             # With --continue-on-error, it has outputs of a resource that has failed: the engine skips this job.
             return dynamic.CheckResult(inputs, [])
         adopt, declared = inputs.get("adopt"), inputs["spec"]
-        spec, problems = canonicalize_declared_spec_and_find_problems(self.kind, declared, is_name_required=not adopt)
+        spec, problems = read(self.kind, declared, is_adopted=bool(adopt))
         failures = [
             dynamic.CheckFailure(f"spec.{problem.place}", problem.message)
             for problem in problems
@@ -43,12 +43,12 @@ class JobProvider(Provider):
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = adoption.adoption_violations(self.kind, adopt, project, None, region)
+            messages = rules.adoption_problems(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", adoption.RERUN_MESSAGE))
+                failures.append(dynamic.CheckFailure("rerun", rules.RERUN_OF_ADOPTED))
         elif spec:
-            for path, message in label_violations(spec.fields.get("labels", {})):
+            for path, message in rules.labels(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         if not olds:
             _count_submissions(inputs, None, is_replaced=False)
@@ -140,7 +140,7 @@ def _count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, 
     if olds is None or is_replaced:
         submissions += not news.get("adopt")
     if olds is not None and is_replaced:
-        submissions += get_deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
+        submissions += deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
     pacing.current().decide(news["owner"].rpartition("/")[2], submissions, target.pace(news["parent"]))
 
 

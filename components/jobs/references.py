@@ -8,13 +8,13 @@ from vertex_api.job import MODEL_DIR, Job
 from vertex_api.messages import KeyPath
 from vertex_api.names import did_you_mean
 
+from ..plan.training import Training
 from ..schema import interpolation
-from ..schema.declared_job import DeclaredJob
 from ..schema.interpolation import split_result, unknown_result
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
-JobViolation = tuple[DeclaredJob, KeyPath, str]
+JobViolation = tuple[Training, KeyPath, str]
 Upstream = Mapping[str, Collection[str]]
 """By name of a job: the jobs that must have succeeded before it is submitted."""
 
@@ -25,14 +25,12 @@ def result_references(spec: Job) -> set[str]:
     return {reference for table, _, reference in tables if table == interpolation.JOBS}
 
 
-def order_violations(jobs: Sequence[DeclaredJob], references: ResultReferences) -> Iterator[JobViolation]:
+def order_violations(jobs: Sequence[Training], references: ResultReferences) -> Iterator[JobViolation]:
     """Find references and `after` that name no job or no result of one, cycles, and deadlines that nothing applies."""
     by_name = {job.name: job for job in jobs}
     links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
     # None of a job with problems, whose results are not known.
-    available = {
-        name: job.valid_spec.result_names if job.valid_spec else None for name, job in by_name.items() if references
-    }
+    available = {name: job.job.result_names if job.spec else None for name, job in by_name.items() if references}
     for job in jobs:
         for path, reference in references.get(job.name, ()):
             name, result = split_result(reference, by_name)
@@ -89,8 +87,8 @@ def levels(upstream: Upstream) -> dict[str, int]:
     return found
 
 
-def link_jobs(jobs: Sequence[DeclaredJob], references: ResultReferences) -> tuple[DeclaredJob, ...]:
-    """Return copies of valid jobs with the `referenced_jobs` of each.
+def link_jobs(jobs: Sequence[Training], references: ResultReferences) -> tuple[Training, ...]:
+    """Return copies of valid jobs with the jobs that each has `referenced`.
 
     A reference to the model folder of a job is resolved if that job's declaration names its output folder. What the
     folder depends on is then referenced too.
@@ -98,15 +96,15 @@ def link_jobs(jobs: Sequence[DeclaredJob], references: ResultReferences) -> tupl
     names = frozenset(job.name for job in jobs)
     referenced = {job.name: {split_result(used, names)[0] for _, used in references.get(job.name, ())} for job in jobs}
     level = levels(referenced)
-    linked: dict[str, DeclaredJob] = {}
+    linked: dict[str, Training] = {}
     model_dirs: dict[str, str] = {}
     tables = {interpolation.JOBS: model_dirs}
     for job in sorted(jobs, key=lambda job: level[job.name]):
-        spec, inherited = job.required_valid_spec, set()
+        spec, inherited = job.job, set()
         if referenced[job.name]:
             spec = spec.replace(interpolation.resolve(spec.fields, tables))
             inherited = {split_result(result, names)[0] for result in result_references(spec)}
-        linked[job.name] = replace(job, valid_spec=spec, referenced_jobs=frozenset(referenced[job.name] | inherited))
+        linked[job.name] = replace(job, spec=spec, referenced=frozenset(referenced[job.name] | inherited))
         if folder := spec.model_dir:
             model_dirs[f"{job.name}.{MODEL_DIR}"] = folder
     return tuple(linked[job.name] for job in jobs)

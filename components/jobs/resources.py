@@ -13,14 +13,13 @@ from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
 from .. import providers
-from ..runtime.foundation import Foundation
+from ..plan.program import Foundation
+from ..plan.rules import expand_name
+from ..plan.training import Defaults, Training
 from ..runtime.resource import DynamicResource, when_known
 from ..schema import interpolation, shapes
-from .adoption import resource_name
 from .identity import run_digest
 from .inputs import REPLACING, REPLACING_ADOPTED
-from .job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
-from .spec_defaults import copy_with_defaults_and_output_folder
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
@@ -54,44 +53,37 @@ class _Job(DynamicResource, Generic[Spec]):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
     ) -> None:
-        canonical: Any = args
-        # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
-        # report a slip in a dict as one mismatch of the whole, without the field.
-        is_validated = isinstance(canonical, Job | pulumi.Output)
-        if not is_validated:
-            canonical, lifecycle = canonicalize_spec_and_lifecycle_and_record_problems(
-                self.kind,
-                name,
-                args,
-                lifecycle or {},
-                foundation=foundation,
-                secrets=secrets or {},
-                result_names_by_job={name: job.result_names for name, job in (jobs or {}).items()},
-            )
-        rerun = (lifecycle or {}).get("rerun", 0)
-        adopted_name = (lifecycle or {}).get("adopt")
+        given: Any = args
+        # A declared job is made already. The signature does not say so: a union would make type checkers report a slip
+        # in a dict as one mismatch of the whole, without the field.
+        is_declared = isinstance(given, Training)
+        results = {name: job.result_names for name, job in (jobs or {}).items()}
+        training: Training = (
+            given
+            if is_declared
+            else foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
+        )
+        rerun: int = training.lifecycle.get("rerun", 0)
         parent = foundation.full_location_name
-        adopt: str | None = adopted_name and resource_name(self.kind, parent, adopted_name)
+        adopt: str | None = expand_name(self.kind, parent, training.lifecycle["adopt"]) if training.is_adopted else None
         upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
-        self._is_adopted = adopt is not None
+        self._is_adopted: bool = training.is_adopted
         # A job that is adopted anew is another upstream job.
         self._rerun, self._upstream = rerun, [*upstream, *([adopt] if adopt else [])]
         # What an adopted job has beside what is declared stays as it is.
-        self._spec = canonical
+        self._spec: Any = training.spec
         if not adopt:
             self._spec = when_known(
-                lambda spec, digests: (
-                    spec and copy_with_defaults_and_output_folder(spec, rerun, foundation, name, digests)
-                ),
-                canonical,
+                lambda job, digests: job and complete(job, foundation.defaults, name, rerun, digests),
+                training.spec,
                 upstream,
             )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": parent,
             "spec": when_known(lambda valid: valid.fields, self._spec)
-            if is_validated
-            else foundation.program_jobs.get_fields_once_all_jobs_are_valid(self._spec, foundation.job_dependencies),
+            if is_declared
+            else foundation.program.fields(self._spec, foundation.job_dependencies),
             "run": None,
         }
         if rerun:
@@ -99,7 +91,7 @@ class _Job(DynamicResource, Generic[Spec]):
             props["rerun"] = rerun
         if adopt:
             props["adopt"] = adopt
-        if others := {key: value for key, value in (lifecycle or {}).items() if key not in ("rerun", "adopt")}:
+        if others := {key: value for key, value in training.lifecycle.items() if key not in ("rerun", "adopt")}:
             props["lifecycle"] = others
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
@@ -137,6 +129,18 @@ class _Job(DynamicResource, Generic[Spec]):
     def model_dir(self) -> pulumi.Input[str | None]:
         """The folder of the job's model, known in a preview; None for a tuning job and for a spec with problems."""
         return when_known(lambda spec: spec and spec.model_dir, self._spec)
+
+
+def complete(job: Job, defaults: Defaults, name: str, rerun: int = 0, upstream: Sequence[str] = ()) -> Job:
+    """Return a job with what it leaves out: the defaults of its stack, and a folder for the outputs of each run.
+
+    `upstream` are the run digests of the jobs whose results it uses.
+    """
+
+    def folder(whole: Job, declared: str) -> str:
+        return declared or f"{defaults.folder}/{name}/{run_digest(whole, rerun, upstream)}"
+
+    return defaults.complete(job, folder)
 
 
 def _uses_tensorboard(spec: Job) -> bool:

@@ -17,12 +17,12 @@ from vertex_api.job import JobJson
 from vertex_api.names import Kind, ResourceName, short_state
 
 from ..errors import SubmitFailed
+from ..plan.rules import MARK_LABEL, TOKEN_LABEL
 from ..runtime import engine
 from ..runtime.target import Target
 from ..schema import interpolation
 from . import identity
 from .failures import explain_refusals
-from .identity import MARK_LABEL, TOKEN_LABEL
 from .inputs import Inputs
 from .removal import remove, remove_orphans
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from vertex_api.names import KINDS, Kind
 
+from ..plan.training import deletion_policy
 from ..runtime import DYNAMIC_TYPE
-from ..schema.declared_job import get_deletion_policy
 from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, format_short_value_or_none
 from .preview_document import Step
@@ -74,7 +74,7 @@ def _build_job_finding(
 ) -> JobFinding:
     type_name = KINDS_BY_TYPE[step.type].type
     before = step.old_inputs or {}
-    policy = get_deletion_policy(before.get("lifecycle") or {}, is_adopted=bool(before.get("adopt")))
+    policy = deletion_policy(before.get("lifecycle") or {}, is_adopted=bool(before.get("adopt")))
     policy = "keep" if step.is_retained else policy
     if step.new_inputs is None:
         return JobFinding(step.name, type_name, policy, on_delete=policy)

@@ -15,6 +15,9 @@ _MAX_TEXT_LENGTH = 500
 def render_json(review: Review) -> str:
     """Return a review as JSON of at most `MAX_LENGTH` characters: `omitted` says of which lists how much is missing."""
     fields = asdict(review)
+    for side in ("before", "after"):
+        if totals := fields[side]:
+            fields[side] = {**totals.pop("sums"), **totals}
     for max_items in _MAX_ITEMS:
         omitted: dict[str, int] = {}
         cut = _cut_lists_and_texts_and_count_omitted(fields, max_items, "", omitted)

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from vertex_api.estimates.quota import METRIC_PREFIX
 
+from ..plan.guardrails import FIGURES, Near
+from ..plan.plan import Totals
 from ..runtime.pacing import total_line
 from .markdown_code_spans import format_count_with_noun, join_code_spans_and_count_others, render_code_span
-from .nearly_reached_guardrails import NearlyReachedGuardrail
 from .preview_review import Review
-from .stack_cost_and_quota import Submissions, Totals
+from .stack_cost_and_quota import Submissions
 
-_NO_TOTALS = Totals(0.0, 0.0, (), (), (), {})
+_NO_TOTALS = Totals()
 _MAX_NAMES = 5
 
 
@@ -40,8 +41,8 @@ def _iterate_cost_lines(review: Review, before: Totals, after: Totals) -> Iterat
     yield ""
     yield f"| Cost by list price | {_get_before_column_title(review)} | after |"
     yield "|---|---:|---:|"
-    yield f"| USD an hour | {before.hourly:,.2f} | {after.hourly:,.2f} |"
-    yield f"| USD at most | {before.ceiling:,.2f} | {after.ceiling:,.2f} |"
+    for each in FIGURES:
+        yield f"| {each.unit} | {before.sums[each.sum_name].digits} | {after.sums[each.sum_name].digits} |"
     notes = [
         f"{join_code_spans_and_count_others(names, _MAX_NAMES)} {text}"
         for names, text in (
@@ -85,8 +86,6 @@ def _get_before_column_title(review: Review) -> str:
     return "base" if review.has_base else "before"
 
 
-def _render_nearly_reached_guardrail_bullet(near: NearlyReachedGuardrail) -> str:
-    digits = 2 if near.unit.startswith("USD") else 0
-    amounts = f"{near.value:,.{digits}f} of {near.limit:,.{digits}f}{f' {near.unit}' if near.unit else ''}"
+def _render_nearly_reached_guardrail_bullet(near: Near) -> str:
     who = f", by {render_code_span(near.name)}" if near.name else ""
-    return f"- `{near.rule}`: {amounts} ({near.value / near.limit:.0%}{who})"
+    return f"- `{near.rule}`: {near.text} ({near.value / near.limit:.0%}{who})"

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import ComponentError
-from ..settings.stack_config_parsing import extract_and_decode_own_config, find_valid_values_and_violations
+from ..settings.settings import stack_values
 
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _PARTS_OF_REPLACEMENTS = ("create-replacement", "delete-replaced")
@@ -109,9 +109,9 @@ class PreviewDocument:
         return any(each.severity == "error" for each in self.diagnostics)
 
     @cached_property
-    def valid_part_of_stack_config(self) -> Mapping[str, Any]:
-        """The valid values of the stack's config, in the shape of `stack_config_types.Stack`."""
-        values, _ = find_valid_values_and_violations(extract_and_decode_own_config(self.config))
+    def stack_values(self) -> Mapping[str, Any]:
+        """The valid values of the stack's config, in the shape of `shapes.Stack`."""
+        values, _ = stack_values(self.config)
         return values
 
 

@@ -5,21 +5,17 @@ from dataclasses import dataclass, field
 
 from vertex_api.estimates.quota import parse_quota_table
 
+from ..plan.guardrails import Near
+from ..plan.plan import Totals
 from .data_losses import DataLoss, find_data_losses
 from .grant_changes import Grant, find_grant_changes
 from .image_and_package_changes import ImageFinding, find_changed_images_and_packages
 from .job_changes import JobFinding, find_changed_jobs
-from .nearly_reached_guardrails import NearlyReachedGuardrail, find_nearly_reached_guardrails
 from .other_resource_changes import OtherChange, find_changes_of_other_resources
 from .preview_document import PreviewDocument
 from .preview_messages import list_unique_root_error_messages, list_unique_warning_messages
 from .schedule_changes import ScheduleFinding, find_changed_schedules
-from .stack_cost_and_quota import (
-    StackSide,
-    Submissions,
-    Totals,
-    get_max_submissions_per_minute_or_none,
-)
+from .stack_cost_and_quota import Submissions, pace, plan_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Review:
     other_changes: tuple[OtherChange, ...] = ()
     before: Totals | None = None
     after: Totals | None = None
-    near_limits: tuple[NearlyReachedGuardrail, ...] = ()
+    near_limits: tuple[Near, ...] = ()
     granted_quota: Mapping[str, str] = field(default_factory=dict)
     submissions: Submissions | None = None
     unlisted_count: int = 0
@@ -66,12 +62,8 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
     base_steps = {step.urn: step for step in base.steps} if base else {}
     steps = [step for step in preview.steps if step.op == "same" or step != base_steps.get(step.urn)]
     changed_urns = {step.urn for step in preview.steps if step.op != "same"}
-    before = (
-        StackSide.from_preview_with_cloud_jobs_or_none(base, is_after=True)
-        if base
-        else StackSide.from_preview_with_cloud_jobs_or_none(preview, is_after=False)
-    )
-    after = StackSide.from_preview_with_cloud_jobs_or_none(preview, is_after=True)
+    before = plan_of(base, is_after=True) if base else plan_of(preview, is_after=False)
+    after = plan_of(preview, is_after=True)
     all_jobs = find_changed_jobs(preview.steps, preview.steps)
     return Review(
         preview.project,
@@ -86,11 +78,9 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         other_changes=tuple(find_changes_of_other_resources(steps)),
         before=before.totals if before else None,
         after=after.totals if after else None,
-        near_limits=tuple(find_nearly_reached_guardrails(preview, after)) if after else (),
+        near_limits=tuple(after.near) if after else (),
         granted_quota=parse_quota_table(each.message for each in preview.diagnostics),
-        submissions=Submissions(
-            sum(job.creation_and_deletion_count for job in all_jobs), get_max_submissions_per_minute_or_none(preview)
-        ),
+        submissions=Submissions(sum(job.creation_and_deletion_count for job in all_jobs), pace(preview)),
         unlisted_count=preview.unlisted_count,
         pending_in_base=tuple(
             step.name for step in preview.steps if step.op != "same" and step == base_steps.get(step.urn)

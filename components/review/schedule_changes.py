@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..preview.reports import parse_schedule_lines
 from ..runtime import DYNAMIC_TYPE
-from ..schedules.lines import is_next_times, parse_costs
+from ..schedules.lines import is_next_times
 from .image_and_package_changes import get_nouns_and_names_by_uri
 from .input_changes import InputChange, find_input_changes, find_value_changes, format_short_value_or_none
 from .job_changes import Cause, find_causes
@@ -56,7 +57,7 @@ def find_changed_schedules(
     """
     all_steps, diagnostics = list(all_steps), list(diagnostics)
     next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times(each.message)}
-    costs = parse_costs(each.message for each in diagnostics)
+    costs = parse_schedule_lines(each.message for each in diagnostics)
     uris = get_nouns_and_names_by_uri(all_steps)
     parts: dict[str, list[Step]] = {}
     for step in reviewed_steps:

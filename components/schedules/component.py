@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Required, TypedDict
@@ -10,14 +10,11 @@ from typing import Any, Required, TypedDict
 import pulumi
 
 from vertex_api.job import Job
-from vertex_api.messages import show_path
 from vertex_api.names import Kind
 from vertex_api.schedules import Overlap, ScheduleRequest
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import canonicalize
 
-from ..errors import DeclarationErrors, Problem
-from ..jobs.job_argument_validation import canonicalize_spec_and_lifecycle_and_record_problems
 from ..jobs.resources import (
     CustomJob,
     CustomJobArgs,
@@ -26,12 +23,11 @@ from ..jobs.resources import (
     TrainingPipeline,
     TrainingPipelineArgs,
 )
-from ..runtime.foundation import Foundation
-from ..runtime.program_job_validation import format_kind_and_name
+from ..plan.program import Foundation
+from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import when_known
-from ..schema import formats, scheduled_job_rules, shapes
+from ..schema import formats, shapes
 from .lines import next_times_line
-from .scheduled_job_requests import build_scheduled_jobs
 
 _SCHEDULE = Kind("schedules", "Schedule", "")
 """Names schedules in messages, as the kinds of the API name jobs."""
@@ -45,7 +41,7 @@ class JobTemplate:
     """A job of a schedule, which `pulumi up` does not submit: the `type` of its resource, and the API's fields."""
 
     type: type[CustomJob] | type[HyperparameterTuningJob] | type[TrainingPipeline]
-    spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | pulumi.Input[Job]
+    spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | Training
 
 
 class ScheduleArgs(TypedDict, total=False):
@@ -90,22 +86,26 @@ class Schedule(pulumi.ComponentResource):
         super().__init__("vertex-training:index:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _argument_violations(name, fields, jobs)
-        if violations:
-            foundation.program_jobs.apply_rules_record_and_get_validity(_SCHEDULE, name, None, violations)
-        elif pulumi.runtime.is_dry_run():
+        if not violations and pulumi.runtime.is_dry_run():
             pulumi.log.info(next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
         id_ = schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
-        specs = _specs(name, jobs, foundation)
+        trainings = _trainings(name, jobs, foundation)
+        timetable = Timetable(name, cron, tuple(each.name for each in trainings.values()), time_zone, paused, overlap)
+        if violations:
+            at = place(title(_SCHEDULE, name))
+            foundation.program.refuse([at(*violation) for violation in violations])
+        elif not any(isinstance(template.spec, Training) for template in jobs.values()):
+            foundation.program.schedule(timetable)
 
-        def build_request(known_specs: Mapping[str, Any], tensorboard_name: str | None) -> Any:
+        def build_request(known: Mapping[str, Job | None], tensorboard: str | None) -> Any:
             """Return the ScheduleRequest; for invalid jobs one unknown in a preview, or failing in an update."""
-            if violations or not all(known_specs.values()):
-                return foundation.program_jobs.get_fields_once_all_jobs_are_valid(None, foundation.job_dependencies)
-            canonical = {job: _require_schedulable(name, job, spec) for job, spec in known_specs.items()}
-            scheduled = build_scheduled_jobs(name, id_, canonical, foundation, tensorboard_name)
-            return ScheduleRequest(id_, cron, time_zone, paused, overlap, scheduled)
+            valid = {job: spec for job, spec in known.items() if spec}
+            if violations or len(valid) < len(known):
+                return foundation.program.fields(None, foundation.job_dependencies)
+            requests = timetable.requests(id_, valid, foundation.defaults, tensorboard)
+            return ScheduleRequest(id_, cron, time_zone, paused, overlap, requests)
 
-        request = when_known(build_request, specs, foundation.tensorboard_name)
+        request = when_known(build_request, _specs(trainings, jobs, foundation), foundation.tensorboard_name)
         upstream = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
         self.status = foundation.create_schedule(name, request, pulumi.ResourceOptions.merge(ours, upstream))
@@ -147,50 +147,28 @@ def _argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str
     return violations
 
 
-def _specs(
-    schedule_name: str, templates: Mapping[str, JobTemplate], foundation: Foundation
-) -> dict[str, pulumi.Input[Job | None]]:
-    """Return the specs of jobs by name: those of declarations as they are, those of programs validated."""
-    specs: dict[str, pulumi.Input[Job | None]] = {}
-    result_names_by_job: dict[str, Any] = {}
-    for job_name, template in templates.items():
+def _trainings(schedule: str, templates: Mapping[str, JobTemplate], foundation: Foundation) -> dict[str, Training]:
+    """Return the jobs by name: those of declarations as they are, those of programs validated."""
+    trainings: dict[str, Training] = {}
+    results: dict[str, Sequence[str] | None] = {}
+    for name, template in templates.items():
         spec: Any = template.spec
-        if not isinstance(spec, Job | pulumi.Output):
-            spec = _validate(f"{schedule_name}.{job_name}", template, foundation, result_names_by_job)
-        specs[job_name] = spec
-        is_known = isinstance(spec, Job)
-        result_names_by_job[job_name] = spec.result_names if is_known else None
+        if not isinstance(spec, Training):
+            kind = template.type.kind
+            spec = foundation.program.make(kind, f"{schedule}.{name}", spec, {"run": "scheduled"}, (), results)
+        trainings[name] = spec
+        results[name] = spec.spec.result_names if isinstance(spec.spec, Job) else None
+    return trainings
+
+
+def _specs(
+    trainings: Mapping[str, Training], templates: Mapping[str, JobTemplate], foundation: Foundation
+) -> dict[str, Any]:
+    """Return the specs of jobs by name. In an update, those of a program are known once all its jobs are valid."""
+    specs: dict[str, Any] = {}
+    for name, training in trainings.items():
+        specs[name] = training.spec
+        if not isinstance(templates[name].spec, Training) and not pulumi.runtime.is_dry_run():
+            fields = foundation.program.fields(training.spec, foundation.job_dependencies)
+            specs[name] = when_known(lambda fields, kind=training.kind: fields and Job(kind, fields), fields)
     return specs
-
-
-def _validate(
-    name: str, template: JobTemplate, foundation: Foundation, result_names_by_job: Mapping[str, Any]
-) -> pulumi.Input[Job | None]:
-    kind, program_jobs = template.type.kind, foundation.program_jobs
-    spec, _ = canonicalize_spec_and_lifecycle_and_record_problems(
-        kind, name, template.spec, {}, foundation=foundation, secrets={}, result_names_by_job=result_names_by_job
-    )
-    if isinstance(spec, Job):
-        is_valid = program_jobs.apply_rules_record_and_get_validity(
-            kind, name, None, scheduled_job_rules.find_unschedulable_content_violations(spec)
-        )
-        spec = spec if is_valid else None
-    if pulumi.runtime.is_dry_run():
-        return spec
-    registered = program_jobs.get_fields_once_all_jobs_are_valid(spec, foundation.job_dependencies)
-    return when_known(lambda fields: fields and Job(kind, fields), registered)
-
-
-def _require_schedulable(schedule_name: str, job_name: str, spec: Job) -> Job:
-    """Return a spec without violations that a schedule alone has. Raises DeclarationErrors.
-
-    Only specs with outputs of other resources in them can have one here: all others were checked before.
-    """
-    place = format_kind_and_name((spec.kind.type, f"{schedule_name}.{job_name}"))
-    problems = [
-        Problem(place, show_path(path), message)
-        for path, message in scheduled_job_rules.find_unschedulable_content_violations(spec)
-    ]
-    if problems:
-        raise DeclarationErrors(problems)
-    return spec

@@ -18,11 +18,11 @@ from vertex_api.schedules import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL, Sched
 
 from .. import providers
 from ..jobs.lookup import tuning_job
+from ..plan.training import job_label
 from ..runtime import target
 from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource, item, when_known
 from ..runtime.target import Target, one_line_errors
-from .scheduled_job_requests import build_job_label_value
 
 Job = Mapping[str, Any]
 _UNENDED_EXECUTIONS = ("ACTIVE", "QUEUED")
@@ -79,7 +79,7 @@ def run_status(
     It has failed too when its execution, if that is one of `executions`, has ended and submits no further job.
     """
     has_ended = any(_began(run_id, each) and each["state"] not in _UNENDED_EXECUTIONS for each in executions)
-    names = {build_job_label_value(name): name for name in expected_job_names}
+    names = {job_label(name): name for name in expected_job_names}
     by_name = {names[label]: job for job in jobs if (label := job["labels"].get(JOB_LABEL)) in names}
     succeeded = {name: job for name, job in by_name.items() if job["state"] in SUCCEEDED_STATES}
     state = "RUNNING"

@@ -1,31 +1,31 @@
 """Settings: the stack file and its declarations, parsed once, with every problem reported together."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vertex_api.errors import first_problems, too_many
-from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
+from vertex_api.job import Job
+from vertex_api.messages import KeyPath
+from vertex_api.validation.check import ValidPart
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import canonicalize
 
 from ..errors import DeclarationErrors, Problem
+from ..plan import guardrails
+from ..plan.folders import WritableFolders
+from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
+from ..plan.training import Timetable, Training
 from ..schema import shapes
-from ..schema.declared_job import DeclaredJob
-from ..schema.declared_schedule import DeclaredSchedule
 from ..schema.source import SourceFile
-from . import gcp_stack_rules, guardrail_checks
-from .declaration_loading import load_entries_and_problems
-from .declaration_parsing import parse_declarations_and_find_problems
-from .default_cloud_names import build_cloud_config_with_default_names_and_labels
-from .price_overrides import merge_prices
-from .stack_config_parsing import (
-    NAMESPACE,
-    extract_and_decode_own_config,
-    find_credentials_problems,
-    find_valid_values_and_violations,
-)
-from .stack_specific_job_checks import find_duplicate_adoptions, find_job_violations
-from .writable_folders import WritableFolders
+from . import cloud, names
+from .declarations import parse
+from .entries import SECTIONS, load
+
+NAMESPACE = "vertex-training"
+"""Of all keys, also in projects that have another name."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,7 @@ class Settings:
     """The valid settings of a stack.
 
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
-    `gcp`; it has names for all resources that the stack creates. `jobs` are those that `pulumi up` submits,
-    `scheduled_jobs` those of `schedules`. `costs` are those of the jobs by name, and that of
-    `gcp_stack_rules.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
+    `gcp`; it has names for all resources that the stack creates. `plan` has all jobs that the stack declares.
     """
 
     pulumi_project: str
@@ -47,12 +45,8 @@ class Settings:
     cloud: shapes.Cloud | None
     images: Mapping[str, shapes.Image]
     packages: Mapping[str, shapes.PythonPackage]
-    jobs: tuple[DeclaredJob, ...]
-    scheduled_jobs: tuple[DeclaredJob, ...]
-    schedules: tuple[DeclaredSchedule, ...]
     secrets: Mapping[str, str]
-    guardrails: shapes.Guardrails
-    costs: Mapping[str, Cost]
+    plan: Plan
 
     @classmethod
     def load(cls) -> "Settings":
@@ -68,87 +62,130 @@ class Settings:
 
         Raises DeclarationErrors with all problems.
         """
-        stack_file = read_stack_file_for_line_numbers(root, stack)
-        values, violations = find_valid_values_and_violations(extract_and_decode_own_config(config))
+        name = f"stacks/Pulumi.{stack}.yaml"
+        file = root / name
+        # For its line numbers only: its values come from the engine, with secrets decrypted.
+        stack_file = SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
+        values, violations = stack_values(config)
         problems = [stack_file.problem(*violation) for violation in first_problems(violations)]
-        if values.get("target") == "gcp":
-            problems += find_credentials_problems(stack_file.name, config)
-        entries, unloadable = load_entries_and_problems(root, stack_file, values)
-        if too_many([*problems, *unloadable]):
-            raise DeclarationErrors(sorted([*problems, *unloadable], key=_get_file_and_line))
-        declared = parse_declarations_and_find_problems(entries, stack_file, values, root)
-        cloud = None
-        if values.get("target") == "gcp" and "project" in values:
-            cloud = build_cloud_config_with_default_names_and_labels(pulumi_project, stack, values)
-        folders = WritableFolders.of_stack(pulumi_project, stack, cloud) if cloud else None
-        costs = _estimate_job_and_persistent_resource_costs_by_name(declared.jobs, values)
-        problems += [*unloadable, *declared.problems]
-        for job in declared.jobs:
+        if is_cloud := values.get("target") == "gcp":
+            problems += _credentials(name, config)
+        entries, unreadable = load(root, stack_file, values)
+        problems += unreadable
+        if too_many(problems):
+            raise DeclarationErrors(_sorted(problems))
+        declared = parse(entries, stack_file, values, root)
+        problems += declared.problems
+        own_cloud = folders = None
+        if is_cloud and "project" in values:
+            own_cloud = names.complete(pulumi_project, stack, values)
+            specs = [each.spec for each in declared.trainings if isinstance(each.spec, Job)]
+            folders = WritableFolders.of(pulumi_project, stack, own_cloud, specs)
+        plan = Plan(
+            values,
+            declared.trainings,
+            declared.timetables,
+            region=values.get("region") if is_cloud else None,
+            images=declared.images,
+            folders=folders,
+            file=stack_file.problem,
+            pools=[pool for _, pool in resource_pools(values)] if is_cloud else [],
+        )
+        for problem in plan.problems():
             if too_many(problems):
                 break
-            entry = entries[job.kind.collection][job.name]
-            problems += [
-                entry.problem(*each)
-                for each in first_problems(find_job_violations(job, declared.images, values, folders))
-            ]
-        if folders:
-            specs = [job.valid_spec for job in declared.jobs if job.valid_spec]
-            problems += [stack_file.problem(*violation) for violation in folders.find_violations(specs)]
-        for job, message in find_duplicate_adoptions(declared.jobs):
-            problems.append(entries[job.kind.collection][job.name].problem(("lifecycle", "adopt"), message))
-        if rules := values.get("guardrails"):
-            pool_violations = guardrail_checks.find_resource_pool_violations(rules, values)
-            problems += [stack_file.problem(*violation) for violation in pool_violations]
-            kinds = {job.name: job.kind for job in declared.jobs}
-            for name, rule, message in guardrail_checks.find_cost_limit_violations(
-                rules, costs, values.get("region", "")
-            ):
-                if name in kinds:
-                    problems.append(entries[kinds[name].collection][name].problem((), message))
-                else:
-                    problems.append(stack_file.problem((name,) if name else ("guardrails", rule), message))
+            problems.append(problem)
         if problems:
-            raise DeclarationErrors(sorted(problems, key=_get_file_and_line))
+            raise DeclarationErrors(_sorted(problems))
         return cls(
             pulumi_project=pulumi_project,
             stack=stack,
             root=root,
-            project=values.get("project", "local"),
+            project=plan.project,
             region=values.get("region", "us-central1"),
             emulator=values.get("emulator", {}),
-            cloud=cloud,
+            cloud=own_cloud,
             images=declared.images,
             packages=declared.packages,
-            jobs=tuple(job for job in declared.jobs if not job.is_scheduled),
-            scheduled_jobs=tuple(job for job in declared.jobs if job.is_scheduled),
-            schedules=declared.schedules,
             secrets=values.get("secrets", {}),
-            guardrails=values.get("guardrails", {}),
-            costs=costs,
+            plan=plan,
         )
 
+    @property
+    def jobs(self) -> tuple[Training, ...]:
+        """The jobs that `pulumi up` submits."""
+        return tuple(each for each in self.plan.trainings if not each.is_scheduled)
 
-def read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
-    """Read a stack file for its line numbers only: its values come from the engine, with secrets decrypted."""
-    name = f"stacks/Pulumi.{stack}.yaml"
-    file = root / name
-    return SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
+    @property
+    def scheduled(self) -> Mapping[str, Training]:
+        """The jobs that `schedules` submit, by name."""
+        return {each.name: each for each in self.plan.trainings if each.is_scheduled}
 
-
-def _estimate_job_and_persistent_resource_costs_by_name(
-    jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]
-) -> dict[str, Cost]:
-    """Estimate what valid jobs and the persistent resource cost, if the target is `gcp` and its region is valid."""
-    if stack_values.get("target") != "gcp" or "region" not in stack_values:
-        return {}
-    region, known = stack_values["region"], merge_prices(stack_values.get("prices"))
-    specs = {job.name: job.required_valid_spec for job in jobs if job.valid_spec}
-    costs = {name: estimate_cost(spec, region, known) for name, spec in specs.items()}
-    if pools := [pool for _, pool in gcp_stack_rules.iterate_resource_pools_with_paths(stack_values)]:
-        costs[gcp_stack_rules.PERSISTENT_RESOURCE] = persistent_cost(pools, region, known)
-    return costs
+    @property
+    def schedules(self) -> tuple[Timetable, ...]:
+        """The schedules."""
+        return self.plan.timetables
 
 
-def _get_file_and_line(problem: Problem) -> tuple[str, int]:
-    file, _, line = problem.place.rpartition(":")
-    return (file, int(line)) if line.isdecimal() else (problem.place, 0)
+def stack_values(config: Mapping[str, str]) -> tuple[dict[str, Any], list[Violation]]:
+    """Return the valid values of a stack's config in the shape of `shapes.Stack`, and all violations.
+
+    Keys of other namespaces do not count. The declarations are returned as they are. A region or a persistent resource
+    that breaks a rule is left out, so that nothing is checked or priced by it.
+    """
+    prefix = f"{NAMESPACE}:"
+    own = {key.removeprefix(prefix): _decode(text) for key, text in config.items() if key.startswith(prefix)}
+    given = {key: own[key] for key in own.keys() - SECTIONS}
+    values, misshapen = canonicalize(shapes.Stack, given)
+    valid_part = ValidPart.of(shapes.Stack, values, misshapen)
+    has_target = ("target",) not in valid_part.removed_paths
+    problems = valid_part.problems(_of_target) if has_target else []
+    # Messages quote values, and a secret's value must not be shown.
+    violations = [(each.path, "must be a string" if _is_secret(each.path) else each.message) for each in misshapen]
+    violations += [(each.path, each.message) for each in problems]
+    violations += ((("guardrails", *path), message) for path, message in guardrails.empty(own.get("guardrails")))
+    invalid = {each.path[0] for each in misshapen}
+    invalid |= {each.path[0] for each in problems} & {PERSISTENT_RESOURCE, "region"}
+    declarations = {key: value for key, value in own.items() if key in SECTIONS}
+    return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
+
+
+def _decode(text: str) -> Any:
+    """The engine passes texts as they are, and lists and objects as JSON."""
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else text
+    except ValueError:
+        return text
+
+
+def _of_target(values: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find what is wrong with the values of a stack file for the target that it chooses."""
+    if values["target"] == "gcp":
+        yield from cloud.violations(values)
+    else:
+        message = "is for the target gcp, and the target here is local"
+        yield from (((key,), message) for key in shapes.Cloud.__annotations__ if key in values)
+
+
+def _is_secret(path: KeyPath) -> bool:
+    return (path[:1] == ("secrets",) and len(path) > 1) or (path[:2] == ("emulator", "secrets") and len(path) > 2)
+
+
+def _credentials(place: str, config: Mapping[str, str]) -> Iterator[Problem]:
+    """Find credentials in a stack's whole config that its jobs and builds would not be submitted with."""
+    if "gcp:externalCredentials" in config:
+        message = (
+            "is taken by Pulumi's Google provider alone, and not for jobs, images and packages; set "
+            "GOOGLE_APPLICATION_CREDENTIALS to the credential configuration file of the identity pool instead"
+        )
+        yield Problem(place, "gcp:externalCredentials", message)
+
+
+def _sorted(problems: list[Problem]) -> list[Problem]:
+    """Return problems in the order of files and lines."""
+
+    def key(problem: Problem) -> tuple[str, int]:
+        file, _, line = problem.place.rpartition(":")
+        return (file, int(line)) if line.isdecimal() else (problem.place, 0)
+
+    return sorted(problems, key=key)

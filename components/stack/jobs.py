@@ -1,107 +1,163 @@
-"""The jobs of a stack, submitted in the order of their dependencies: after images, packages and upstream jobs."""
+"""The jobs and schedules of a stack: jobs are submitted after images, packages and upstream jobs, and waited for."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from itertools import groupby
 from typing import Any, cast
 
 import pulumi
 
 from vertex_api.job import MODEL_DIR
-from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, TRAINING_PIPELINE
 
 from ..jobs.references import levels
 from ..jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
-from ..runtime.foundation import Foundation
-from ..schema.declared_job import DeclaredJob
-from ..schema.interpolation import split_result
+from ..plan.program import Foundation
+from ..plan.training import Training
+from ..schedules.component import JobTemplate, Schedule
+from ..schema import interpolation
 from ..settings.settings import Settings
-from .images_and_packages import Images, Packages
-from .job_completions import JobCompletions, JobResource, Results
-from .job_spec_references import (
-    collect_referenced_names_by_table,
-    resolve_references_now_or_when_known,
-    select_built_resources,
-    select_uris_by_table,
-)
+from .images import Images, Packages, Sources
 
+JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
+Results = pulumi.Output[Mapping[str, Any]]
 RESOURCE_TYPES: dict[str, type[JobResource]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
+_RUN_KEYS = ("name", "page", "logs")
 
 
 class Jobs:
-    """A stack's jobs: submitted after their images, packages and upstream jobs, and waited for.
+    """A stack's jobs, `resources` by name.
 
     Each stage of jobs that have downstream jobs has a Completion of its own. All other jobs with `lifecycle.wait` have
     one together.
     """
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
-        self._settings, self._foundation, self._images, self._packages = settings, foundation, images, packages
-        self._declarations = {job.name: job for job in settings.jobs}
+        self._settings, self._foundation, self._sources = settings, foundation, Sources(images, packages)
+        self._trainings = {each.name: each for each in settings.jobs}
         self.resources: dict[str, JobResource] = {}
-        self._completions = JobCompletions(settings, foundation)
-        stage_completions: list[Completion] = []
-        level = levels({job.name: job.upstream_job_names for job in settings.jobs})
-        upstream_jobs = frozenset().union(*(job.upstream_job_names for job in settings.jobs))
-        in_order = sorted(settings.jobs, key=lambda job: level[job.name])
-        for depth, group in groupby(in_order, lambda job: level[job.name]):
-            waited_jobs: dict[str, JobResource] = {}
-            for declaration in group:
-                earlier_levels = sorted({level[name] for name in declaration.upstream_job_names})
-                job = self._create_job(declaration, [stage_completions[earlier] for earlier in earlier_levels])
-                self.resources[declaration.name] = job
-                if declaration.name in upstream_jobs:
-                    waited_jobs[declaration.name] = job
-            if waited_jobs:
-                stage_completions.append(
-                    self._completions.create_completion(f"wait-for-upstream-{depth + 1}", waited_jobs)
-                )
-        last_names = [job.name for job in settings.jobs if job.lifecycle.get("wait") and job.name not in upstream_jobs]
-        if last_names:
-            self._completions.create_completion("wait-for-jobs", {name: self.resources[name] for name in last_names})
+        self._results: dict[str, Results] = {}
+        """By name of a job that is waited for: those of its Completion."""
+        stages: list[Completion] = []
+        level = levels({each.name: each.upstream for each in settings.jobs})
+        upstream = frozenset().union(*(each.upstream for each in settings.jobs))
+        for number, group in groupby(
+            sorted(settings.jobs, key=lambda each: level[each.name]), lambda each: level[each.name]
+        ):
+            waited: list[str] = []
+            for training in group:
+                earlier = sorted({level[name] for name in training.upstream})
+                self.resources[training.name] = self._create(training, [stages[each] for each in earlier])
+                waited += [training.name] if training.name in upstream else []
+            if waited:
+                stages.append(self._wait(f"wait-for-upstream-{number + 1}", waited))
+        last = [each.name for each in settings.jobs if each.lifecycle.get("wait") and each.name not in upstream]
+        if last:
+            self._wait("wait-for-jobs", last)
+
+    def _create(self, training: Training, completions: Iterable[Completion]) -> JobResource:
+        names = training.references()
+        whole = self._sources.resolve(training, {interpolation.JOBS: self._model_dirs(names[interpolation.JOBS])})
+        dependencies: list[pulumi.Resource] = [
+            *self._sources.built(training),
+            *completions,
+            *(self.resources[name] for name in sorted(training.upstream)),
+        ]
+        return RESOURCE_TYPES[training.kind.collection](
+            training.name,
+            cast(Any, whole),
+            foundation=self._foundation,
+            secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
+            jobs={name: self.resources[name] for name in sorted(training.referenced)},
+            opts=pulumi.ResourceOptions(depends_on=dependencies) if dependencies else None,
+        )
+
+    def _model_dirs(self, references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
+        """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
+        known: dict[str, pulumi.Input[str]] = {}
+        for reference in references:
+            name, result = interpolation.split_result(reference, self.resources)
+            training = self._trainings[name]
+            if result == MODEL_DIR and not training.job.study_spec and not training.is_adopted:
+                known[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
+        return known
+
+    def _wait(self, name: str, jobs: Iterable[str]) -> Completion:
+        """Create the Completion that waits for these jobs, each until its own deadline if it has one."""
+        waited = {job: self.resources[job] for job in jobs}
+        lifecycles = {job: self._trainings[job].lifecycle for job in waited}
+        deadlines = {job: lifecycle["deadline"] for job, lifecycle in lifecycles.items() if "deadline" in lifecycle}
+        completion = Completion(name, waited, foundation=self._foundation, deadlines=deadlines, omit_failed=True)
+        self._results.update(dict.fromkeys(waited, completion.results_so_far()))
+        return completion
 
     @property
-    def results_of_succeeded_waited_jobs(self) -> Results:
+    def results(self) -> Results:
         """The results of all jobs that were waited for and have succeeded, by name."""
-        return self._completions.results_of_succeeded_jobs
 
-    def get_run_summary_with_final_state_if_awaited(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
+        def merge(first: Results, second: Results) -> Results:
+            return first.apply(lambda first: second.apply(lambda second: {**first, **second}))
+
+        merged: Results = reduce(merge, dict.fromkeys(self._results.values()), pulumi.Output.from_input({}))
+        return merged.apply(
+            lambda results: {name: each for name, each in results.items() if each["state"] in SUCCEEDED_STATES}
+        )
+
+    def run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.
 
         With `--continue-on-error`, a job that could not be submitted has `None`.
         """
-        return self._completions.get_run_summary_with_final_state_if_awaited(job_name, self.resources[job_name])
-
-    def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
-        names = collect_referenced_names_by_table(declaration)
-        tables = {
-            **select_uris_by_table(names, self._images, self._packages),
-            "jobs": self._get_model_dirs_known_in_preview(names["jobs"]),
-        }
-        dependencies: list[pulumi.Resource] = [
-            *select_built_resources(names, self._images, self._packages),
-            *completions,
-            *(self.resources[name] for name in sorted(declaration.upstream_job_names)),
-        ]
-        return RESOURCE_TYPES[declaration.kind.collection](
-            declaration.name,
-            cast(Any, resolve_references_now_or_when_known(declaration.required_valid_spec, tables)),
-            foundation=self._foundation,
-            lifecycle=declaration.lifecycle,
-            secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
-            jobs={name: self.resources[name] for name in sorted(declaration.referenced_jobs)},
-            opts=pulumi.ResourceOptions(depends_on=dependencies) if dependencies else None,
+        run = self.resources[name].recovered("run")
+        if name not in self._results:
+            return run
+        state = self._results[name].apply(lambda results: {"state": results[name]["state"]} if name in results else {})
+        return run.apply(
+            lambda run: run and state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
 
-    def _get_model_dirs_known_in_preview(self, result_references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
-        """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
-        model_dirs: dict[str, pulumi.Input[str]] = {}
-        for reference in result_references:
-            name, result = split_result(reference, self.resources)
-            job = self._declarations[name]
-            if result == MODEL_DIR and not job.required_valid_spec.study_spec and not job.is_adopted:
-                model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
-        return model_dirs
+
+class Schedules:
+    """A stack's schedules, `resources` by name. Jobs with `lifecycle.run: scheduled` are submitted by them alone."""
+
+    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+        scheduled, sources = settings.scheduled, Sources(images, packages)
+        self.resources: dict[str, Schedule] = {}
+        for each in settings.schedules:
+            trainings = [scheduled[name] for name in each.jobs]
+            dependencies = [resource for training in trainings for resource in sources.built(training)]
+            self.resources[each.name] = Schedule(
+                each.name,
+                {
+                    "cron": each.cron,
+                    "time_zone": each.time_zone,
+                    "paused": each.paused,
+                    "overlap": each.overlap,
+                    "jobs": {
+                        training.name: JobTemplate(RESOURCE_TYPES[training.kind.collection], sources.resolve(training))
+                        for training in trainings
+                    },
+                },
+                pulumi.ResourceOptions(depends_on=dependencies),
+                foundation=foundation,
+            )
+
+
+def export_outputs(images: Images, jobs: Jobs, schedules: Schedules | None = None) -> None:
+    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`, `schedules`.
+
+    `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error, trials,
+    bestTrial). `schedules` have the `status` of `Schedule`, and are exported if there are any. `pinnedImages` has URIs
+    with digests, which another stack's `images.NAME.stack` reads.
+    """
+    pulumi.export("images", images.uris)
+    pulumi.export("pinnedImages", images.pinned)
+    # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
+    pulumi.export("jobs", {name: jobs.run(name) for name in jobs.resources})
+    pulumi.export("results", jobs.results)
+    if schedules and schedules.resources:
+        pulumi.export("schedules", {name: schedule.status for name, schedule in schedules.resources.items()})

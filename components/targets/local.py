@@ -10,10 +10,10 @@ from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
 from ..jobs.ledger import LEDGER_NAME, Ledger
-from ..runtime.program_job_validation import ProgramJobs
+from ..plan.program import Program
+from ..plan.training import Defaults
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule
-from ..settings.program_job_rules import ProgramJobRules
 from ..settings.settings import Settings
 from .emulator import Emulator
 
@@ -24,12 +24,9 @@ class LocalFoundation(pulumi.ComponentResource):
     def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("vertex-training:index:LocalFoundation", name, None, opts)
         self.image_uri_prefix = f"localhost/{_slug(settings.pulumi_project)}"
-        self.staging_folder_uri = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
+        self.defaults = Defaults(f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}")
         self.full_location_name = LOCAL_PREFIX + location_name(settings.project, settings.region)
-        self.job_spec_defaults: Mapping[str, Any] = {}
-        self.job_labels: Mapping[str, str] = {}
-        self.encryption_key: str | None = None
-        self.program_jobs = ProgramJobs(ProgramJobRules(settings))
+        self.program = Program(settings.plan)
         self.tensorboard_name: pulumi.Input[str] | None = None
         self.image_builder_config: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []

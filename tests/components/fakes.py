@@ -9,8 +9,10 @@ from typing import Any
 import pulumi
 from google.protobuf import json_format
 from vertex_training.jobs import submission
+from vertex_training.plan.plan import Plan
+from vertex_training.plan.program import Program
+from vertex_training.plan.training import Defaults
 from vertex_training.runtime import pacing
-from vertex_training.runtime.program_job_validation import ProgramJobs
 
 from vertex_api import errors
 from vertex_api.client import JobJson
@@ -161,16 +163,13 @@ class Ground:
     """`components.Foundation` as plain values."""
 
     image_uri_prefix: str = "registry.test/team"
-    staging_folder_uri: str = "gs://staging"
     full_location_name: str = "//local/projects/p/locations/us-central1"
-    job_spec_defaults: Mapping[str, Any] = field(default_factory=dict)
-    job_labels: Mapping[str, str] = field(default_factory=dict)
-    encryption_key: str | None = None
+    defaults: Defaults = field(default_factory=lambda: Defaults("gs://staging"))
     tensorboard_name: pulumi.Input[str] | None = None
     image_builder_config: Mapping[str, Any] | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()
-    program_jobs: ProgramJobs = field(default_factory=ProgramJobs)
+    program: Program = field(default_factory=lambda: Program(Plan({"target": "local", "project": "p"})))
     schedule_requests: dict[str, Any] = field(default_factory=dict)
 
     def create_schedule(

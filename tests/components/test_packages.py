@@ -376,9 +376,7 @@ def test_a_job_refers_to_its_package(project: Path) -> None:
     settings = load(project, INCLUDING, jobs=JOB.replace("NAME", "trainer"))
     assert settings.packages == {"trainer": FOLDER}
     (job,) = settings.jobs
-    assert job.required_valid_spec.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == [
-        "${packages.trainer}"
-    ]
+    assert job.job.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == ["${packages.trainer}"]
 
 
 def test_an_undeclared_package_is_reported(project: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 from vertex_training.jobs.adoption import drifted_spec
 from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
-from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
+from vertex_training.jobs.resources import complete
+from vertex_training.plan.training import Defaults
 from vertex_training.schema import interpolation
 
 from tests.components.fakes import Ground
@@ -22,7 +23,7 @@ from vertex_api.names import location_name
 
 PARENT = location_name("acme-dev", "us-central1")
 GROUND = Ground(
-    staging_folder_uri="gs://acme-dev-staging/jobs", full_location_name=f"//aiplatform.googleapis.com/{PARENT}"
+    defaults=Defaults("gs://acme-dev-staging/jobs"), full_location_name=f"//aiplatform.googleapis.com/{PARENT}"
 )
 PROVIDERS = {
     provider.kind: provider()
@@ -43,13 +44,13 @@ def said(spec: Spec, root: Path) -> list[str]:
         return [f"{problem.path}: {problem.message}" for problem in errors.problems]
     assert read.jobs
     for job in read.jobs:
-        checked(job.required_valid_spec, job.name)
+        checked(job.job, job.name)
     return []
 
 
 def checked(spec: Job, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
-    whole = copy_with_defaults_and_output_folder(spec, 0, GROUND, name).fields
+    whole = complete(spec, GROUND.defaults, name).fields
     props = {"owner": f"team/dev/{name}", "parent": GROUND.full_location_name, "spec": whole}
     result = PROVIDERS[spec.kind].check({}, props)
     assert result.failures == []
@@ -67,7 +68,7 @@ def test_specs_preview_clean_or_with_expected_violations(spec: Spec, tmp_path: P
 def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: Client) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
-        whole = interpolation.expand(checked(job.required_valid_spec, job.name), {})
+        whole = interpolation.expand(checked(job.job, job.name), {})
         assert discovery.broken(job.kind.type, int64_as_text(job.kind.typed_dict, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole, check_before=lambda: None, find_created=lambda: None)

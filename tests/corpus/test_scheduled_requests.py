@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.schedules.scheduled_job_requests import build_scheduled_jobs
+from vertex_training.plan.training import Timetable
 from vertex_training.schema import interpolation
 from vertex_training.workflow.source import Place, workflow_source
 from vertex_training.workflow.violations import request_violations, size_violation
@@ -32,7 +32,8 @@ OWN_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
 
 def send(spec: Job, name: str) -> tuple[str, Any]:
     """The id of a run of a schedule with one job, and the request that its workflow sends."""
-    schedule = request("team_dev_nightly", *build_scheduled_jobs("nightly", "team_dev_nightly", {name: spec}, GROUND))
+    requests = Timetable("nightly", "", (name,)).requests("team_dev_nightly", {name: spec}, GROUND.defaults)
+    schedule = request("team_dev_nightly", *requests)
     source = workflow_source(schedule, PLACE, WINDOW)
     assert not list(request_violations(schedule)) and size_violation(source) is None
     sent: list[Any] = []
@@ -69,8 +70,8 @@ def test_workflows_send_what_declared_jobs_send(spec: Spec, tmp_path: Path) -> N
     spec.declare(tmp_path)
     jobs = JobService(Database(tmp_path / "jobs.sqlite"), tmp_path, 4, Machine(Clock()), lambda _: None, "")
     for job in settings(tmp_path).jobs:
-        declared = interpolation.expand(checked(job.required_valid_spec, job.name), {})
-        run, sent = send(job.required_valid_spec, job.name)
+        declared = interpolation.expand(checked(job.job, job.name), {})
+        run, sent = send(job.job, job.name)
         assert without_run(job.kind, sent) == without_run(job.kind, declared)
         assert post(jobs, job.kind, sent) == post(jobs, job.kind, declared)
         assert sent["displayName"] == f"{declared['displayName']}-{run}"

@@ -127,4 +127,4 @@ def test_prod_names_the_values_to_fill_in() -> None:
     known = parse_settings(CHECKOUT, "prod", filled)
     assert known.images == {"digits": {"stack": "dev"}}
     dev = parse_settings(CHECKOUT, "dev", read_stack_config(CHECKOUT, "dev") | names)
-    assert [job.required_valid_spec for job in known.jobs] == [job.required_valid_spec for job in dev.jobs]
+    assert [job.job for job in known.jobs] == [job.job for job in dev.jobs]

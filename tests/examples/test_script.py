@@ -43,7 +43,7 @@ def test_only_edits_of_the_script_change_the_image(copy: Path) -> None:
 
 def test_it_fits_and_saves_the_line(copy: Path) -> None:
     (job,) = settings(copy).jobs
-    (pool,) = job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"]
+    (pool,) = job.job.fields["jobSpec"]["workerPoolSpecs"]
     command = [sys.executable, str(copy / "examples/script/train.py"), *pool["containerSpec"]["args"]]
     environment = {"AIP_MODEL_DIR": str(copy / "run/model")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from tests.components.settings.test_declaration_parsing import JOB
-from tests.components.settings.test_spec_file_merging import DECLARED, SEARCH
+from tests.components.settings.test_declarations import JOB
+from tests.components.settings.test_spec_files import DECLARED, SEARCH
 from tools import schemas
 
 ROOT = Path(__file__).parents[2]

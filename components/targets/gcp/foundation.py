@@ -10,16 +10,15 @@ from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
 from ...jobs.ledger import LEDGER_NAME, Ledger
-from ...runtime.program_job_validation import ProgramJobs
+from ...plan.program import Program
+from ...plan.training import Defaults
 from ...runtime.target import CLOUD_PREFIX
 from ...schedules.component import schedule_id_prefix
 from ...schedules.status import ScheduleStatus
 from ...schema import shapes
 from ...schema.formats import SOURCE_FOLDER
-from ...settings.default_cloud_names import generate_builder_account_id, generate_role_id
-from ...settings.program_job_rules import ProgramJobRules
+from ...settings.names import builder_account, role_id
 from ...settings.settings import Settings
-from ...settings.writable_folders import WritableFolders
 from . import schedules
 from .access import BuilderIdentity, SecretAccess, ServiceAgentAccess, TrainingIdentity
 from .alerts import JobFailureAlerts, ScheduleAlerts
@@ -64,7 +63,8 @@ class GcpFoundation(Component):
                 self._after(),
             )
         self._account = account = training.email if training else identity["existing"]
-        folders = WritableFolders.of_stack(settings.pulumi_project, settings.stack, stack)
+        folders = settings.plan.folders
+        assert folders is not None
         bucket = StagingBucket(
             "bucket",
             {
@@ -74,14 +74,12 @@ class GcpFoundation(Component):
                 "bucket": stack["bucket"],
                 "member": f"serviceAccount:{account}",
                 "folders": folders,
-                "other_folders": folders.list_others(
-                    [job.required_valid_spec for job in (*settings.jobs, *settings.scheduled_jobs)]
-                ),
+                "other_folders": folders.others,
             },
             self._after(training),
         )
         self.image_uri_prefix = registry.image_prefix
-        self.staging_folder_uri = f"{bucket.uri}/{folders.own.rstrip('/')}"
+        self._folder = f"{bucket.uri}/{folders.own.rstrip('/')}"
         builder = self._create_builder(registry, bucket)
         network = None
         if "network" in stack:
@@ -102,7 +100,7 @@ class GcpFoundation(Component):
                 "foreign_account": None if is_own_account(account, project, number) else account,
                 "has_agent_roles": identity.get("agentRoles", True),
                 # The owner of an attachment in another project grants its use there.
-                "attachment_role_id": generate_role_id(project, settings.pulumi_project, settings.stack)
+                "attachment_role_id": role_id(project, settings.pulumi_project, settings.stack)
                 if network and network.attachment_project in (project, number)
                 else None,
             },
@@ -137,15 +135,18 @@ class GcpFoundation(Component):
                 self._after(access),
             )
         self.full_location_name = CLOUD_PREFIX + location_name(project, region)
-        self.job_spec_defaults: Mapping[str, Any] = {
-            "serviceAccount": account,
-            **(network.fields if network else {}),
-            **(board.fields if board else {}),
-        }
+        self.defaults = Defaults(
+            folder=self._folder,
+            job_spec={
+                "serviceAccount": account,
+                **(network.fields if network else {}),
+                **(board.fields if board else {}),
+            },
+            labels=settings.plan.labels,
+            kms_key=key,
+        )
         self.tensorboard_name: pulumi.Input[str] | None = board.created_name if board else None
-        self.encryption_key: str | None = key
-        self.job_labels: Mapping[str, str] = stack.get("labels", {})
-        self.program_jobs = ProgramJobs(ProgramJobRules(settings))
+        self.program = Program(settings.plan)
         self.image_dependencies: list[pulumi.Resource] = [
             self._services,
             registry,
@@ -172,7 +173,7 @@ class GcpFoundation(Component):
             "builder",
             {
                 "project": settings.project,
-                "account": generate_builder_account_id(settings.pulumi_project, settings.stack),
+                "account": builder_account(settings.pulumi_project, settings.stack),
                 "existing": cloud_build.get("serviceAccount"),
                 "repository": registry.repository,
                 "bucket": bucket.name,
@@ -182,7 +183,7 @@ class GcpFoundation(Component):
             self._after(registry, bucket),
         )
         options = {"region": settings.region, "serviceAccount": builder.email, **cloud_build}
-        options |= {"project": settings.project, "sourceFolder": f"{self.staging_folder_uri}/{SOURCE_FOLDER}"}
+        options |= {"project": settings.project, "sourceFolder": f"{self._folder}/{SOURCE_FOLDER}"}
         self.image_builder_config = {"cloudBuild": options}
         return builder
 
@@ -199,8 +200,8 @@ class GcpFoundation(Component):
                 "scheduler_region": scheduling.get("region", settings.region),
                 "request": request,
                 "accounts": self._shared_accounts(),
-                "labels": self.job_labels,
-                "kms_key": self.encryption_key,
+                "labels": self.defaults.labels,
+                "kms_key": self.defaults.kms_key,
                 "protect": scheduling.get("protect", False),
             },
             opts,
@@ -221,11 +222,11 @@ class GcpFoundation(Component):
                     "accounts": stack["scheduling"],
                     "training_account": f"projects/{account_project}/serviceAccounts/{self._account}",
                     "role_ids": {
-                        key: generate_role_id(project, settings.pulumi_project, settings.stack, key)
+                        key: role_id(project, settings.pulumi_project, settings.stack, key)
                         for key in ("scheduler", "workflow")
                     },
                     "submitters": stack["identity"].get("submitters", []),
-                    "kms_key": self.encryption_key,
+                    "kms_key": self.defaults.kms_key,
                 },
                 self._after(self._training),
             )

@@ -11,8 +11,8 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects, storage
 
+from ...plan.folders import WHOLE_BUCKET, WritableFolders
 from ...schema import shapes
-from ...settings.writable_folders import WHOLE_BUCKET, WritableFolders
 from .project import Component, ServiceAgents, grant_key
 
 _UNTAGGED_SECONDS = 30 * 24 * 3600

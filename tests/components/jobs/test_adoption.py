@@ -221,7 +221,7 @@ def declared(lifecycle: str) -> str:
 def test_adopt_takes_an_id_or_full_name(tmp_path: Path, adopt: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=declared(f"{{adopt: {adopt}}}")).jobs
     assert job.lifecycle == {"adopt": adopt.strip('"')}
-    assert "displayName" not in job.required_valid_spec.fields
+    assert "displayName" not in job.job.fields
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from vertex_training.jobs.adoption import drifted_spec
-from vertex_training.jobs.spec_defaults import copy_with_defaults_and_output_folder
+from vertex_training.jobs.resources import complete
 from vertex_training.runtime import target
 from vertex_training.runtime.target import EmulatorLinks
 
@@ -70,12 +70,12 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     assert len(jobs) == len(bodies)
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
-        spec = copy_with_defaults_and_output_folder(job.required_valid_spec, 0, Ground(), job.name).fields
+        spec = complete(job.job, Ground().defaults, job.name).fields
         assert parse_job(kind, bodies[job.name]) == (
-            job.required_valid_spec,
+            job.job,
             [],
         )  # from Python
-        assert drifted_spec(job.required_valid_spec.fields, spec, {}) == job.required_valid_spec.fields
+        assert drifted_spec(job.job.fields, spec, {}) == job.job.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []
         PROVIDERS[kind].create(engine_s(checked.inputs))
@@ -86,6 +86,4 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
         assert drifted_spec(spec, sent, {}) == spec
         assert drifted_spec(sent, spec, {}) == sent  # and nothing besides
-    assert [
-        path for path, _ in fields_of(kind) if not any(is_set(job.required_valid_spec.fields, path) for job in jobs)
-    ] == []
+    assert [path for path, _ in fields_of(kind) if not any(is_set(job.job.fields, path) for job in jobs)] == []

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from vertex_training.jobs.identity import declarations_digest, job_token, mark, own_labels, run_digest, stack_filter
+from vertex_training.plan.training import Training
 from vertex_training.schema import shapes
-from vertex_training.schema.declared_job import DeclaredJob
 
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job import Job
@@ -86,7 +86,7 @@ def test_marks_are_valid_labels_per_name_and_ledger() -> None:
 def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
     spec = Job(CUSTOM_JOB, SPEC)
     digests = [
-        declarations_digest([DeclaredJob(CUSTOM_JOB, name, edited_spec, lifecycle)])
+        declarations_digest([Training(CUSTOM_JOB, name, edited_spec, lifecycle)])
         for name, edited_spec, lifecycle in (
             ("digits", spec, {}),
             ("other", spec, {}),
@@ -95,7 +95,7 @@ def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
         )
     ]
     assert len(set(digests)) == 4 and all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)
-    both = [DeclaredJob(CUSTOM_JOB, name, spec, {}) for name in ("a", "b")]
+    both = [Training(CUSTOM_JOB, name, spec, {}) for name in ("a", "b")]
     assert declarations_digest(both) == declarations_digest(reversed(both))
 
 

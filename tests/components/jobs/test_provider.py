@@ -8,13 +8,13 @@ from typing import Any
 import pulumi
 import pytest
 from vertex_training.errors import SubmitFailed
-from vertex_training.jobs.identity import TOKEN_LABEL
 from vertex_training.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
     JobProvider,
     TrainingPipelineProvider,
 )
+from vertex_training.plan.rules import TOKEN_LABEL
 from vertex_training.runtime import engine
 from vertex_training.schema.interpolation import TENSORBOARD_NAME
 

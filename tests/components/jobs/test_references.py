@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vertex_training.jobs.references import cycles, levels
-from vertex_training.schema.declared_job import DeclaredJob
+from vertex_training.plan.training import Training
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import INCLUDING, load, problems
@@ -87,12 +87,12 @@ def after(**names: str) -> str:
     return "customJobs:\n" + "".join(lines)
 
 
-def declared(root: Path, text: str) -> dict[str, DeclaredJob]:
+def declared(root: Path, text: str) -> dict[str, Training]:
     return {job.name: job for job in load(root, INCLUDING, jobs=text).jobs}
 
 
-def args(job: DeclaredJob) -> list[str]:
-    found: list[str] = job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+def args(job: Training) -> list[str]:
+    found: list[str] = job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     return found
 
 
@@ -118,7 +118,7 @@ def test_a_reference_stays_and_names_its_job(tmp_path: Path, result: str) -> Non
     text = f"--x=${{jobs.{result}}}"
     train = declared(tmp_path, jobs(f'"{text}"', data=""))["train"]
     assert args(train) == [text]
-    assert train.referenced_jobs == train.upstream_job_names == {result.partition(".")[0]}
+    assert train.referenced == train.upstream == {result.partition(".")[0]}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_dangling_reference_suggests_the_closest_name(tmp_path: Path, result: 
 
 def test_dotted_references_match_the_longest_declared_name(tmp_path: Path) -> None:
     text = jobs('"${jobs.a.b.name} ${jobs.a.name}"', a="", **{"a.b": ""})
-    assert declared(tmp_path, text)["train"].referenced_jobs == {"a", "a.b"}
+    assert declared(tmp_path, text)["train"].referenced == {"a", "a.b"}
 
 
 def test_reference_problems_are_reported_beside_others(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_guardrails_reject_a_referenced_machine_type(tmp_path: Path) -> None:
     stack = INCLUDING + "  vertex-training:guardrails: {machineTypes: [n1-*]}\n"
     (found,) = problems(tmp_path, stack, jobs=text)
     assert '"${jobs.data.name}" stands for a value that is not known yet, so it cannot be checked' in found
-    assert declared(tmp_path, text)["train"].referenced_jobs == {"data"}
+    assert declared(tmp_path, text)["train"].referenced == {"data"}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_malformed_lifecycle_is_the_only_problem(tmp_path: Path) -> None:
 
 def test_after_alone_adds_no_references(tmp_path: Path) -> None:
     found = declared(tmp_path, "vars: {first: a}\n" + after(a="", b='"${vars.first}"'))
-    assert (found["b"].upstream_job_names, found["b"].referenced_jobs) == ({"a"}, frozenset())
+    assert (found["b"].upstream, found["b"].referenced) == ({"a"}, frozenset())
 
 
 def test_a_declared_folder_brings_its_references_along(tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_declared_folder_brings_its_references_along(tmp_path: Path) -> None:
     text = text.replace("  data: {jobSpec: {worker", f"  data: {{{folder}")
     found = declared(tmp_path, text)
     assert args(found["train"]) == ["gs://b/${jobs.tune.bestTrial.id}/$${x}/model/"]
-    assert found["train"].referenced_jobs == {"data", "tune"}
+    assert found["train"].referenced == {"data", "tune"}
     assert args(found["more"]) == ["in ${jobs.train.modelDir}"]
-    assert found["more"].referenced_jobs == {"train"}
+    assert found["more"].referenced == {"train"}
 
 
 def test_the_project_s_own_example_is_right() -> None:
@@ -236,5 +236,5 @@ def test_the_project_s_own_example_is_right() -> None:
     files = [f"training/{name}.yaml" for name in ("images", "digits", "best")]
     config = {"vertex-training:target": "local", "vertex-training:include": json.dumps(files)}
     settings = Settings.load_from_config("vertex-training", "local", root, config)
-    found = {job.name: set(job.referenced_jobs) for job in settings.jobs if job.referenced_jobs}
+    found = {job.name: set(job.referenced) for job in settings.jobs if job.referenced}
     assert found == {"digits-model": {"digits-search"}}

@@ -75,7 +75,7 @@ def test_yaml_and_json_give_the_same(file: Path) -> None:
 def test_text_that_looks_like_references_is_escaped(tmp_path: Path) -> None:
     settings = Settings.load_from_config("team", "dev", HERE, INCLUDING)
     (job,) = (job for job in settings.jobs if job.name == "leftovers")
-    args = job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    args = job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     assert args == ["$${HOME}", "$(AIP_MODEL_DIR)", "yes", "a: b # c", "line\nbreak"]
 
 

@@ -151,7 +151,7 @@ def test_own_prices_of_the_stack_count() -> None:
     review = review_of(fields)
     assert review.before and review.after
     # 4 and 4 vCPUs, then 8 and 4.
-    assert 3.9 < review.after.hourly - review.before.hourly < 4.2
+    assert 3.9 < review.after.sums["hourly"] - review.before.sums["hourly"] < 4.2
 
 
 def test_a_persistent_resource_costs_without_an_end() -> None:
@@ -168,8 +168,8 @@ def test_a_persistent_resource_costs_without_an_end() -> None:
     without, review = review_of(read_recorded("machine-change")), review_of(fields)
     assert step["op"] == "replace" and without.after and review.after
     assert review.after.endless == ("persistentResource",)
-    assert review.after.ceiling == without.after.ceiling
-    assert review.after.hourly == pytest.approx(without.after.hourly + 2 * 0.2700022, abs=1e-4)
+    assert review.after.sums["ceiling"] == without.after.sums["ceiling"]
+    assert review.after.sums["hourly"] == pytest.approx(without.after.sums["hourly"] + 2 * 0.2700022, abs=1e-4)
     assert review.after.quota["cpus"] == without.after.quota["cpus"] + 8
 
 

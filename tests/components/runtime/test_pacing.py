@@ -3,7 +3,7 @@
 import pytest
 from vertex_training.runtime import pacing
 from vertex_training.runtime.pacing import Pacing, SubmissionCount, pace_line, progress_line, total_line
-from vertex_training.settings.stack_config_parsing import NAMESPACE
+from vertex_training.settings.settings import NAMESPACE
 
 from tests.vertex_api.clock import Clock
 

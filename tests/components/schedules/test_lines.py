@@ -6,8 +6,7 @@ from unittest import mock
 
 import pulumi
 import pytest
-from vertex_training.preview.accelerator_availability_warnings import warn_of_unavailable_accelerators
-from vertex_training.preview.cost_and_needed_quota_table import estimate_quotas_by_job_and_metric, show_cost
+from vertex_training.preview.reports import show_cost, warn_of_accelerators
 from vertex_training.schedules.lines import next_times_line
 
 from tests.components.projects import CLOUD_INCLUDING, load, problems
@@ -32,7 +31,7 @@ def shown(root: Path, jobs: str) -> list[str]:
     """The lines that a preview shows."""
     settings = load(root, CLOUD_INCLUDING, jobs=jobs)
     with mock.patch.object(pulumi.runtime, "is_dry_run", lambda: True), mock.patch.object(pulumi.log, "info") as info:
-        show_cost(settings)
+        show_cost(settings.plan)
     (call,) = info.call_args_list
     return str(call.args[0]).splitlines()
 
@@ -74,9 +73,9 @@ def test_quotas_and_regions_of_scheduled_jobs_are_checked(tmp_path: Path) -> Non
     machine = "{machineType: n1-standard-4, acceleratorType: NVIDIA_TESLA_T4, acceleratorCount: 1}"
     text = JOBS.replace("{machineType: n1-standard-4}", machine)
     settings = load(tmp_path, CLOUD_INCLUDING.replace("us-central1", "europe-west6"), jobs=text)
-    assert {"a", "b"} <= estimate_quotas_by_job_and_metric(settings).keys()
+    assert {"a", "b"} <= settings.plan.quotas.keys()
     with mock.patch.object(pulumi.runtime, "is_dry_run", lambda: True), mock.patch.object(pulumi, "warn") as warn:
-        warn_of_unavailable_accelerators(settings)
+        warn_of_accelerators(settings.plan)
     assert "(once, a, b)" in warn.call_args.args[0]
 
 

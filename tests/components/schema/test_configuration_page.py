@@ -127,7 +127,7 @@ def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
     settings = Settings.load_from_config("team", "dev", tmp_path, config)
     (job,) = settings.jobs
-    assert job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+    assert job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.preview.cost_and_needed_quota_table import (
-    MAX_LINES,
-    estimate_quotas_by_job_and_metric,
-    render_cost_lines,
-)
-from vertex_training.settings.gcp_stack_rules import PERSISTENT_RESOURCE
+from vertex_training.plan.plan import PERSISTENT_RESOURCE
+from vertex_training.preview.reports import MAX_LINES, cost_lines
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import CLOUD, LOCAL, load, problems
@@ -44,9 +40,7 @@ def stack(*pools: dict[str, Any], base: str = CLOUD, **more: object) -> str:
 
 
 def shown(settings: Settings) -> list[str]:
-    return render_cost_lines(
-        settings.region, settings.costs, estimate_quotas_by_job_and_metric(settings), date(2026, 10, 1)
-    )
+    return cost_lines(settings.plan, date(2026, 10, 1))
 
 
 def row(found: list[str], name: str) -> str:
@@ -77,7 +71,7 @@ def test_rules_for_jobs_do_not_limit_machines(tmp_path: Path) -> None:
         "registries": ["none"],
     }
     settings = load(tmp_path, stack({**N1, "replicaCount": 4}, T4, guardrails=rules))
-    assert list(settings.costs) == [PERSISTENT_RESOURCE]
+    assert list(settings.plan.costs) == [PERSISTENT_RESOURCE]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +125,7 @@ def test_the_hourly_limit_covers_jobs_and_machines(
 @pytest.mark.parametrize("pool", [N1, UNPRICED])
 def test_the_total_limit_ignores_machines(tmp_path: Path, pool: dict[str, Any]) -> None:
     settings = load(tmp_path, stack(pool, include=["jobs.yaml"], guardrails={"maxTotalCost": 0.5}), jobs=JOBS)
-    assert settings.costs.keys() == {"train", PERSISTENT_RESOURCE}
+    assert settings.plan.costs.keys() == {"train", PERSISTENT_RESOURCE}
 
 
 def test_without_a_job_the_machines_are_shown(tmp_path: Path) -> None:

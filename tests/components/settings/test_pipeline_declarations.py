@@ -81,7 +81,7 @@ IN_POOL = f"{INPUTS}.workerPoolSpecs[0]"
 
 def test_a_pipeline_is_canonical(tmp_path: Path) -> None:
     (job,) = load(tmp_path, WITH_TOKEN, jobs=PIPELINE).jobs
-    assert (job.kind, job.name, job.required_valid_spec.fields, job.lifecycle) == (
+    assert (job.kind, job.name, job.job.fields, job.lifecycle) == (
         TRAINING_PIPELINE,
         "digits",
         SPEC,
@@ -97,19 +97,19 @@ def test_a_pipeline_may_be_in_snake_case(tmp_path: Path) -> None:
         "modelToUpload", "model_to_upload"
     )
     (job,) = load(tmp_path, WITH_TOKEN, jobs=snake).jobs
-    assert job.required_valid_spec.fields == SPEC
+    assert job.job.fields == SPEC
 
 
 def test_inputs_with_a_study_mean_tuning(tmp_path: Path) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=TUNING).jobs
-    assert job.required_valid_spec.fields["trainingTaskDefinition"] == TUNING_TASK
-    assert job.required_valid_spec.fields["trainingTaskInputs"]["maxTrialCount"] == 4
+    assert job.job.fields["trainingTaskDefinition"] == TUNING_TASK
+    assert job.job.fields["trainingTaskInputs"]["maxTrialCount"] == 4
 
 
 def test_a_definition_that_is_written_out_stays(tmp_path: Path) -> None:
     jobs = PIPELINE.replace("    modelId:", f"    trainingTaskDefinition: {CUSTOM_TASK}\n    modelId:")
     (job,) = load(tmp_path, WITH_TOKEN, jobs=jobs).jobs
-    assert job.required_valid_spec.fields == SPEC
+    assert job.job.fields == SPEC
 
 
 def test_a_pipeline_can_come_from_a_file(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_pipeline_can_come_from_a_file(tmp_path: Path) -> None:
     body = "\n".join(line.removeprefix("    ") for line in lines[6:-1]) + "\n"
     declared = "\n".join([*lines[:6], "    spec: {file: body.yaml}", lines[-1]]) + "\n"
     (job,) = load(tmp_path, WITH_TOKEN, jobs=declared, **{"body.yaml": body}).jobs
-    assert (job.required_valid_spec.fields, job.lifecycle) == (SPEC, {"wait": True})
+    assert (job.job.fields, job.lifecycle) == (SPEC, {"wait": True})
     slip = body.replace("replicaCount: 1", "replicaCount: 2")
     assert problems(tmp_path, WITH_TOKEN, jobs=declared, **{"body.yaml": slip}) == [
         "body.yaml:5: trainingTaskInputs.workerPoolSpecs[0].replicaCount: 2 must be 1: the first pool is the primary "
@@ -195,7 +195,7 @@ def test_pipeline_and_task_problems_are_reported_together(tmp_path: Path) -> Non
 def test_a_lone_number_var_becomes_task_text(tmp_path: Path) -> None:
     jobs = PIPELINE.replace('"--epochs=${vars.epochs}"', '--epochs, "${vars.epochs}"')
     (job,) = load(tmp_path, WITH_TOKEN, jobs=jobs).jobs
-    container = job.required_valid_spec.fields["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
+    container = job.job.fields["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
     assert container["args"] == ["--epochs", "5", "--token=${secrets.token}"]
 
 

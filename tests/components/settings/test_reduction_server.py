@@ -23,7 +23,7 @@ IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 
 def image(root: Path, stack: str) -> str:
     (job,) = load(root, stack, jobs=JOBS).jobs
-    return str(job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][2]["containerSpec"]["imageUri"])
+    return str(job.job.fields["jobSpec"]["workerPoolSpecs"][2]["containerSpec"]["imageUri"])
 
 
 def test_the_reference_resolves_to_the_nearest_image(tmp_path: Path) -> None:

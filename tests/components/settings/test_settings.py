@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from vertex_training.plan.plan import Plan
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import LOCAL, load, problems
@@ -22,12 +23,8 @@ def test_a_stack_requires_only_its_target(tmp_path: Path) -> None:
         cloud=None,
         images={},
         packages={},
-        jobs=(),
-        scheduled_jobs=(),
-        schedules=(),
         secrets={},
-        guardrails={},
-        costs={},
+        plan=Plan({"target": "local"}, pools=[]),
     )
 
 

@@ -7,8 +7,8 @@ import pulumi
 import pytest
 import vertex_training.targets.gcp
 from pulumi_gcp import storage
+from vertex_training.plan.folders import WritableFolders
 from vertex_training.schema import shapes
-from vertex_training.settings.writable_folders import WritableFolders
 from vertex_training.targets.gcp import (
     ImageRegistry,
     JobFailureAlerts,

@@ -49,7 +49,7 @@ def test_a_stack_has_what_is_around_its_jobs(tmp_path: Path) -> None:
     forget_loops()
 
     board = "projects/acme-dev/locations/us-central1/tensorboards/4242424242"
-    assert (foundations[0].job_spec_defaults["tensorboard"], foundations[0].tensorboard_name) == (board, None)
+    assert (foundations[0].defaults.job_spec["tensorboard"], foundations[0].tensorboard_name) == (board, None)
     assert made.of("AiTensorboard") == {}
     assert len(made.of("AlertPolicy")) == len(made.of("NotificationChannel")) == len(made.of("SecretIamMember")) == 1
     assert foundations[0].image_builder_config["cloudBuild"] == {

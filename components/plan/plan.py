@@ -1,0 +1,232 @@
+"""Plan: all jobs of one stack, with what is needed to judge them: what they break, cost and need.
+
+A stack's settings make one, a program adds its jobs to it, and each side of a preview is one. What holds for all jobs
+of a stack is computed here and nowhere else; what shows it takes a Plan.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from vertex_api.errors import first_problems
+from vertex_api.estimates import availability, prices
+from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
+from vertex_api.estimates.prices import Money
+from vertex_api.estimates.quota import needed_quota, persistent_quota
+from vertex_api.job import Job
+from vertex_api.messages import KeyPath, show_path
+from vertex_api.mistakes import region_mismatches
+from vertex_api.validation.formats import Violation
+
+from ..errors import Problem
+from ..schema import shapes
+from . import guardrails, rules
+from .folders import WritableFolders
+from .guardrails import FIGURES
+from .training import LIFECYCLE, Place, Timetable, Training
+
+PERSISTENT_RESOURCE = "persistentResource"
+"""The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the jobs and machines of a stack.
+
+    `sums` are those of `guardrails.FIGURES`: `hourly`, and `ceiling` if each job runs until its timeout.
+    `unpriced` and `unknown` name jobs that the sums leave out: for lack of a price, or as their spec is not known yet.
+    """
+
+    sums: Mapping[str, Money] = field(default_factory=lambda: {each.sum_name: each.sum(()) for each in FIGURES})
+    endless: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    quota: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`stack` has the valid values of the stack file, in the shape of `shapes.Stack`.
+
+    `region` is where jobs are billed and must have what they use, None unless the target is `gcp`. `images` are the
+    declared ones, `built` those that the program builds, without tags. `file` is the place of the stack file. `pools`
+    are those of the persistent resource. `unknown` are jobs that a preview does not know.
+    """
+
+    stack: Mapping[str, Any]
+    trainings: tuple[Training, ...] = ()
+    timetables: tuple[Timetable, ...] = ()
+    region: str | None = None
+    images: Mapping[str, shapes.Image] = field(default_factory=dict)
+    built: frozenset[str] = frozenset()
+    folders: WritableFolders | None = None
+    file: Place = field(default=lambda path, message: Problem("", show_path(path), message), compare=False)
+    pools: Sequence[Mapping[str, Any]] = ()
+    unknown: tuple[str, ...] = ()
+
+    def with_program(
+        self, trainings: Sequence[Training], timetables: Sequence[Timetable], built: Collection[str]
+    ) -> "Plan":
+        """Return this plan with what a program makes: a job whose name another one has too is named with its kind."""
+        counts = Counter(each.name for each in (*self.trainings, *trainings))
+        named = [each if counts[each.name] == 1 else replace(each, name=each.title) for each in trainings]
+        return replace(
+            self,
+            trainings=(*self.trainings, *named),
+            timetables=(*self.timetables, *timetables),
+            built=frozenset(built),
+        )
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether the jobs run on Google Cloud."""
+        return bool(self.stack.get("target") == "gcp")
+
+    @property
+    def project(self) -> str:
+        """The Google Cloud project, also of the emulator's resource names."""
+        return str(self.stack.get("project", "local"))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels that the stack gives all jobs."""
+        found: Mapping[str, str] = self.stack.get("labels", {})
+        return found
+
+    @property
+    def rules(self) -> guardrails.Rules:
+        """The guardrails."""
+        found: guardrails.Rules = self.stack.get("guardrails", {})
+        return found
+
+    @cached_property
+    def prices(self) -> prices.Prices:
+        """The prices on file, with the stack's own in their place."""
+        own, bundled = self.stack.get("prices"), prices.bundled_prices()
+        if own is None:
+            return bundled
+        return bundled.override(
+            (kind, name, region, prices.Price(usd, own["asOf"], own["source"]))
+            for kind in prices.KINDS
+            for name, regions in own.get(kind, {}).items()
+            for region, usd in regions.items()
+        )
+
+    def problems(self) -> Iterator[Problem]:
+        """Find everything that is wrong with the jobs, each by itself and all together."""
+        for training in self.trainings:
+            violations = first_problems(self.job_violations(training))
+            yield from (training.place(*violation) for violation in violations)
+        if self.folders:
+            yield from (self.file(*violation) for violation in self.folders.violations())
+        for training, message in rules.repeated_adoptions(self.trainings):
+            yield training.place((LIFECYCLE, "adopt"), message)
+        for at, pool in resource_pools(self.stack):
+            found = guardrails.machine_violations(self.rules, pool["machineSpec"], (*at, "machineSpec"))
+            yield from (self.file(*violation) for violation in found)
+        yield from self.sum_problems()
+
+    def job_violations(self, training: Training) -> Iterator[Violation]:
+        """Find all that makes a job invalid in this stack; if its spec has problems, in its lifecycle only."""
+        if training.is_scheduled:
+            yield from rules.scheduled_lifecycle(training.lifecycle)
+        elif training.is_adopted:
+            yield from rules.adoption(training, self.stack)
+        if not isinstance(job := training.spec, Job):
+            return
+        if training.is_scheduled:
+            yield from rules.scheduled_fields(job.fields)
+        if not training.is_adopted:
+            yield from rules.likely(job, self.images, self.is_cloud)
+            yield from (
+                (("labels", *path), message)
+                for path, message in rules.labels(job.fields.get("labels", {}), self.labels)
+            )
+            if self.folders:
+                yield from self.folders.job_violations(job)
+        if self.region:
+            yield from region_mismatches(job, self.region)
+        if self.rules:
+            yield from guardrails.violations(self.rules, job, self.images, self.labels, self.built)
+
+    def sum_problems(self) -> Iterator[Problem]:
+        """Find the limits of cost that the jobs break, each alone or all together."""
+        places = {each.name: each.place for each in self.trainings}
+        for name, rule, message in guardrails.sum_violations(
+            self.rules, self.costs, self.region or "", PERSISTENT_RESOURCE
+        ):
+            if name in places:
+                yield places[name]((), message)
+            else:
+                yield self.file((name,) if name else ("guardrails", rule), message)
+
+    def estimate(self, training: Training) -> tuple[Cost, Mapping[str, int]]:
+        """Return the cost of a job and how much of each quota it needs."""
+        region = training.region or self.region or ""
+        return estimate_cost(training.job, region, self.prices), needed_quota(training.job)
+
+    @cached_property
+    def costs(self) -> Mapping[str, Cost]:
+        """The cost of each job by name, and that of `PERSISTENT_RESOURCE`; empty unless the target is `gcp`."""
+        costs = {each.name: self.estimate(each)[0] for each in self._known if each.region or self.region}
+        if self.pools and self.region:
+            costs[PERSISTENT_RESOURCE] = persistent_cost(self.pools, self.region, self.prices)
+        return costs
+
+    @cached_property
+    def quotas(self) -> Mapping[str, Mapping[str, int]]:
+        """How much of each quota each of the jobs and the persistent resource needs, by the names of `costs`."""
+        quotas = {each.name: needed_quota(each.job) for each in self._known}
+        if self.pools:
+            quotas[PERSISTENT_RESOURCE] = persistent_quota(self.pools)
+        return quotas
+
+    @property
+    def submitted(self) -> list[str]:
+        """The names among `costs` of what `pulumi up` brings about: all but the jobs that schedules submit."""
+        scheduled = {each.name for each in self.trainings if each.is_scheduled}
+        return [name for name in self.costs if name not in scheduled]
+
+    @property
+    def totals(self) -> Totals:
+        """The sums of all."""
+        return Totals(
+            sums={each.sum_name: each.sum(self.costs.values()) for each in FIGURES},
+            endless=tuple(name for name, cost in self.costs.items() if cost.is_endless),
+            unpriced=tuple(name for name, cost in self.costs.items() if cost.unpriced),
+            unknown=self.unknown,
+            quota=dict(sorted(add(self.quotas.values()).items())),
+        )
+
+    @property
+    def near(self) -> list[guardrails.Near]:
+        """The guardrails that are nearly reached."""
+        return guardrails.near(self.rules, {each.name: each.job for each in self._known}, self.costs)
+
+    @property
+    def unavailable(self) -> Mapping[str, Sequence[str]]:
+        """The names of what needs an accelerator that the region does not offer, by accelerator."""
+        region = self.region or ""
+        needed = {each.name: availability.missing_accelerators(each.job.pools, region) for each in self._known}
+        needed[PERSISTENT_RESOURCE] = availability.missing_accelerators(self.pools, region)
+        return {
+            accelerator: [name for name, accelerators in needed.items() if accelerator in accelerators]
+            for accelerator in sorted(set().union(*needed.values()))
+        }
+
+    @property
+    def _known(self) -> Iterator[Training]:
+        return (each for each in self.trainings if isinstance(each.spec, Job))
+
+
+def add(amounts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Return the sums of amounts by metric."""
+    return sum(map(Counter, amounts), Counter[str]())
+
+
+def resource_pools(stack: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+    """Yield the pools of the persistent resource in a stack file, each with its path."""
+    for index, pool in enumerate(stack.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
+        yield (PERSISTENT_RESOURCE, "resourcePools", index), pool

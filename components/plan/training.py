@@ -1,0 +1,234 @@
+"""Training: a job of a stack, whether it is declared, made by a program, scheduled, or read back from a preview.
+
+What a job can have beside the API's message is here, in one place each: its lifecycle (`shapes.Lifecycle`, and who may
+set what), what it takes from its stack (`Defaults`), and when it runs again (`Timetable`).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pulumi
+
+from vertex_api.job import MODEL_DIR, Job, parse_job
+from vertex_api.messages import KeyPath, show_path
+from vertex_api.names import Kind
+from vertex_api.schedules import JOB_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob
+from vertex_api.validation.shape import FieldProblem, canonicalize
+
+from ..errors import Problem
+from ..schema import interpolation, shapes
+
+LIFECYCLE, SPEC = "lifecycle", "spec"
+"""The keys of a declared job that are no fields of the API's message."""
+Place = Callable[[KeyPath, str], Problem]
+"""Where a job stands: it makes a problem of a path in the job and a message."""
+Spec = Job | pulumi.Output[Job | None] | None
+
+NOT_IN_PROGRAM = {
+    "wait": "a Completion waits for the jobs that it is given",
+    "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
+    "deadline": "a Completion takes deadlines",
+}
+"""Keys of a lifecycle that are for files of declarations, and what a program does instead."""
+NOT_SCHEDULED = {
+    "wait": "`pulumi up` waits for no run of a schedule; the stack's output `schedules` has the state of the last one",
+    "deadline": "`pulumi up` waits for no run of a schedule; what ends a job is scheduling.timeout",
+    "after": "the jobs of a schedule run in the order of its `jobs`",
+    "onDelete": "runs of a schedule stay when it is deleted",
+    "rerun": "a schedule runs again by itself; docs/schedules.md says how to run it now",
+    "adopt": "a job that exists already cannot run again",
+}
+"""Keys of a lifecycle that are for jobs which `pulumi up` submits, and what a schedule has instead."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One job.
+
+    `spec` is None if it has problems, and an output as long as it has outputs of other resources in it. In a
+    declaration's, references to images, packages, secrets and jobs are left. `referenced` are the jobs whose results
+    it refers to. `region` is where a job of a preview runs; elsewhere its stack says so.
+    """
+
+    kind: Kind
+    name: str
+    spec: Spec
+    lifecycle: shapes.Lifecycle = field(default_factory=lambda: shapes.Lifecycle())
+    referenced: frozenset[str] = frozenset()
+    place: Place = field(default=lambda path, message: Problem("", show_path(path), message), compare=False)
+    region: str = ""
+
+    @classmethod
+    def parse(
+        cls, kind: Kind, name: str, body: Any, lifecycle: Any, place: Place
+    ) -> "tuple[Training, list[FieldProblem]]":
+        """Return the job that somebody writes, and what is wrong with its lifecycle and its fields by themselves.
+
+        A `body` of None is not known yet: then it has no spec.
+        """
+        valid, misshapen = canonicalize(shapes.Lifecycle, lifecycle)
+        own = cast(shapes.Lifecycle, {} if misshapen else valid)
+        problems = [FieldProblem((LIFECYCLE, *each.path), each.message) for each in misshapen]
+        spec, wrong = (None, []) if body is None else read(kind, body, is_adopted="adopt" in own)
+        return cls(kind, name, spec, own, place=place), problems + wrong
+
+    @property
+    def job(self) -> Job:
+        """The spec of a job without problems, once it is known."""
+        assert isinstance(self.spec, Job), self.name
+        return self.spec
+
+    @property
+    def title(self) -> str:
+        """How messages name a job that has no place in a file: `CustomJob "train"`."""
+        return title(self.kind, self.name)
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it names a job that exists already, instead of one to submit."""
+        return "adopt" in self.lifecycle
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether schedules alone submit it, and `pulumi up` does not."""
+        return "run" in self.lifecycle
+
+    @property
+    def upstream(self) -> frozenset[str]:
+        """The names of the jobs that must have succeeded before it is submitted."""
+        return self.referenced.union(self.lifecycle.get("after", ()))
+
+    @property
+    def on_delete(self) -> str:
+        """What happens to the job when it leaves its stack: `delete`, `cancel` or `keep`."""
+        return deletion_policy(self.lifecycle, self.is_adopted)
+
+    def references(self) -> dict[str, set[str]]:
+        """Return the names that the references in its spec have, by table."""
+        names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), interpolation.JOBS: set()}
+        for _, reference in interpolation.references(self.job.fields):
+            table, _, name = reference.partition(".")
+            names[table].add(name)
+        return names
+
+
+def read(kind: Kind, body: Any, *, is_adopted: bool) -> tuple[Job | None, list[FieldProblem]]:
+    """Return the canonical form of a job, None if it has problems, and those. One to adopt has a name already."""
+    return parse_job(kind, body, is_name_required=not is_adopted, is_unresolved_value=interpolation.is_unresolved)
+
+
+def title(kind: Kind, name: str) -> str:
+    """Return how messages name a job or a schedule of a program: `CustomJob "train"`."""
+    return f'{kind.type} "{name}"'
+
+
+def place(text: str) -> Place:
+    """Return the place that a text names: a job of a program, or a resource."""
+    return lambda path, message: Problem(text, show_path(path), message)
+
+
+def deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
+    """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else shapes.LIFECYCLE_DEFAULTS["onDelete"]))
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What all jobs of a stack have: its `labels` and its `kms_key`, and the fields of a CustomJobSpec in `job_spec`.
+
+    What a job has itself wins. `folder` is the `gs://` folder in which each run has a folder for its outputs.
+    """
+
+    folder: str
+    job_spec: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kms_key: str | None = None
+
+    def complete(self, job: Job, folder: Callable[[Job, str], str]) -> Job:
+        """Return a job with all that it leaves out, one replica a pool included.
+
+        `folder` says where its outputs go: of the job, complete but for that, and the folder that it declares, or "".
+        """
+        job_spec = {**self.job_spec, **job.job_spec}
+        pools = job_spec["workerPoolSpecs"]
+        job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
+        fields = _replaced(job.fields, job.job_spec_path, job_spec)
+        if self.labels:
+            fields["labels"] = {**self.labels, **fields.get("labels", {})}
+        if self.kms_key is not None:
+            fields.setdefault("encryptionSpec", {"kmsKeyName": self.kms_key})
+        whole = Job(job.kind, fields)
+        uri = folder(whole, job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", ""))
+        job_spec = {**job_spec, "baseOutputDirectory": {"outputUriPrefix": uri}}
+        return Job(job.kind, _replaced(fields, job.job_spec_path, job_spec))
+
+
+def _replaced(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+    first, *rest = path
+    return {**fields, first: _replaced(fields[first], tuple(rest), value) if rest else value}
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When a schedule runs, and its `jobs`, in the order in which a run submits them. It is valid."""
+
+    name: str
+    cron: str
+    jobs: tuple[str, ...]
+    time_zone: str = "UTC"
+    paused: bool = False
+    overlap: Overlap = "skip"
+
+    @classmethod
+    def of(cls, name: str, fields: Mapping[str, Any]) -> "Timetable":
+        """Return that of a canonical `shapes.Schedule`."""
+        options = {"time_zone": "timeZone", "paused": "paused", "overlap": "overlap"}
+        given = {argument: fields[key] for argument, key in options.items() if key in fields}
+        return cls(name, fields["cron"], tuple(job_names(fields)), **given)
+
+    def requests(
+        self, id_: str, jobs: Mapping[str, Job], defaults: Defaults, tensorboard: str | None = None
+    ) -> tuple[ScheduledJob, ...]:
+        """Return the requests of the jobs, in their order: complete, and with a place for the id of each run.
+
+        References to images and packages are resolved. For each run a job has a name and an output folder of its own.
+        `tensorboard` is the name of the stack's TensorBoard.
+        """
+        tables: dict[str, dict[str, str]] = {interpolation.JOBS: {}}
+        if tensorboard:
+            tables[interpolation.TENSORBOARD] = {"name": tensorboard}
+        requests = []
+        for name, job in jobs.items():
+            whole = defaults.complete(
+                job,
+                lambda _, declared, name=name: (  # type: ignore[misc]
+                    f"{declared.rstrip('/') or f'{defaults.folder}/{self.name}'}/{RUN_ID}/{name}"
+                ),
+            )
+            labels = {SCHEDULE_LABEL: id_, JOB_LABEL: job_label(name)}
+            fields = {
+                **whole.fields,
+                "displayName": f"{whole.fields['displayName']}-{RUN_ID}",
+                "labels": {**whole.fields.get("labels", {}), **labels},
+            }
+            resolved = Job(job.kind, interpolation.resolve(fields, tables))
+            if resolved.model_dir:
+                tables[interpolation.JOBS][f"{name}.{MODEL_DIR}"] = resolved.model_dir
+            requests.append(ScheduledJob(name, job.kind.collection, resolved.fields))
+        return tuple(requests)
+
+
+def job_names(schedule: Any) -> list[str]:
+    """Return the names of jobs in a schedule as it is written, valid or not."""
+    if not isinstance(schedule, Mapping):
+        return []
+    names = schedule.get("jobs")
+    listed = [schedule.get("job"), *(names if isinstance(names, list) else [])]
+    return [name for name in listed if isinstance(name, str)]
+
+
+def job_label(name: str) -> str:
+    """Return the value of the label that names a job of a schedule."""
+    return re.sub(r"[^a-z0-9_-]", "-", name)

@@ -1,0 +1,297 @@
+"""Declarations: the images, packages, jobs and schedules of a stack, with vars filled in, and their problems."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from vertex_api import jobspec, types
+from vertex_api.errors import first_problems, too_many
+from vertex_api.messages import KeyPath, message_fields, value_at
+from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind, did_you_mean
+from vertex_api.validation.formats import Violation
+from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize, unknown_field
+
+from ..errors import Problem
+from ..images.declaration import image_violations
+from ..jobs.references import link_jobs, order_violations
+from ..packages import violations as package_violations
+from ..plan.training import LIFECYCLE, SPEC, Timetable, Training, job_names, read
+from ..schema import interpolation, shapes
+from ..schema.source import SourceFile
+from . import builders
+from .entries import SECTIONS, Entries, Entry
+
+_JOB_TABLES = ("vars", "images", "packages", "secrets", interpolation.JOBS)
+_CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
+_RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
+# In the API, the inputs of a pipeline's task are free JSON.
+_TASK_INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
+JobViolation = tuple[Training, KeyPath, str]
+Names = Mapping[str, Collection[str] | None]
+"""The names that are declared, by table; None for an invalid table, in which all names pass."""
+
+
+@dataclass
+class Declared:
+    """What a stack declares, with vars filled in, and its `problems`. Invalid jobs have no spec.
+
+    Of too many problems, the rest of the declarations is missing.
+    """
+
+    images: dict[str, shapes.Image] = field(default_factory=dict)
+    packages: dict[str, shapes.PythonPackage] = field(default_factory=dict)
+    trainings: tuple[Training, ...] = ()
+    timetables: tuple[Timetable, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+
+
+def parse(entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path) -> Declared:
+    """Fill in the vars of all entries and validate them, each alone and the jobs together.
+
+    `stack` has the values of the stack file by key, of which `vars`, `secrets`, `region` and `builder` count. `root` is
+    the project's folder, in which images and packages must have their files.
+    """
+    declared = Declared()
+    problems = declared.problems
+    overrides = stack.get("vars") or {}
+    if not isinstance(overrides, Mapping):
+        problems.append(stack_file.problem(("vars",), MUST_BE_OBJECT))
+    own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
+    for entry in (*entries["vars"].values(), *own_vars.values()):
+        if too_many(problems):
+            break
+        problems += [entry.problem(*each) for each in first_problems(_var_violations(entry.value))]
+    variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
+    # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
+    google_images = {"reductionServer": jobspec.reduction_server_image(stack.get("region", ""))}
+    names: Names = {
+        "vars": variables if isinstance(overrides, Mapping) else None,
+        "images": [*entries["images"], *google_images],
+        "packages": entries["packages"],
+        "secrets": stack.get("secrets", {}),
+    }
+    # A secret that only builds read may be in Secret Manager alone.
+    remote = value_at(stack, ("builder", "cloudBuild", "secrets")) or {}
+    image_names = {**names, "secrets": {**remote, **stack.get("secrets", {})}}
+    tables = {"vars": variables, "images": google_images}
+    trainings, timetables, resolved = list[Training](), list[Timetable](), list[Resolved]()
+    unknown_lifecycles = set[str]()
+    for entry in (entry for section in SECTIONS[1:] for entry in entries[section].values()):
+        if too_many(problems):
+            break
+        each = resolve(entry, image_names if entry.section == "images" else names, tables)
+        resolved.append(each)
+        if entry.section == "images":
+            image, violations = _read(each, shapes.Image, lambda image: image_violations(root, image))
+            declared.images[entry.name] = image
+            violations = violations or [*builders.image_violations(image, stack)]
+        elif entry.section == "packages":
+            package, violations = _read(each, shapes.PythonPackage, lambda package: package_violations(root, package))
+            declared.packages[entry.name] = package
+        elif entry.section == "schedules":
+            timetable, violations = _timetable(each)
+            timetables += [timetable] if timetable else []
+        else:
+            training, violations = _training(each)
+            trainings.append(training)
+            unknown_lifecycles |= {entry.name} if any(path[:1] == (LIFECYCLE,) for path, _ in violations) else set()
+        problems += [entry.problem(*violation) for violation in (*each.violations, *violations)]
+    declared.trainings, declared.timetables = tuple(trainings), tuple(timetables)
+    if too_many(problems):  # what was not parsed would seem to be missing
+        return declared
+    results = {each.entry.name: each.results for each in resolved if each.results}
+    if results or any(training.lifecycle.keys() & {"after", "deadline"} for training in trainings):
+        found: Iterable[JobViolation] = order_violations(trainings, results)
+        problems += [job.place(path, message) for job, path, message in first_problems(found)]
+    if entries["schedules"] or any(training.is_scheduled for training in trainings):
+        written = [each for each in resolved if each.entry.section == "schedules"]
+        problems += first_problems(_schedule_problems(written, trainings, results, unknown_lifecycles))
+    if results and not problems:
+        # A run of a schedule has folders of its own, which are known once it starts.
+        submitted = [training for training in trainings if not training.is_scheduled]
+        linked = link_jobs(submitted, results)
+        declared.trainings = (*linked, *(training for training in trainings if training.is_scheduled))
+    known_vars = entries["vars"].keys() | set[str]().union(*(each.used_vars for each in resolved))
+    for name in first_problems(own_vars.keys() - known_vars):
+        message = f"nothing uses it{did_you_mean(name, known_vars)}"
+        problems.append(own_vars[name].problem((), message))
+    return declared
+
+
+def _var_violations(value: Any) -> Iterator[Violation]:
+    for path, reference in interpolation.references(value):
+        yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
+    yield from interpolation.unclosed(value)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The `value` of an entry with its vars filled in, the `used_vars`, and the `violations` of its references.
+
+    `results` are the references to results of jobs with their paths: `(("jobSpec", …), "tune.modelDir")`.
+    """
+
+    entry: Entry
+    value: Any
+    violations: list[Violation]
+    used_vars: set[str]
+    results: list[tuple[KeyPath, str]]
+
+
+def resolve(entry: Entry, names: Names, tables: interpolation.Tables) -> Resolved:
+    """Fill in the references of an entry into `tables`, and check all others by the `names` that are declared."""
+    unclosed = dict(interpolation.unclosed(entry.value))
+    violations = first_problems(unclosed.items())
+    used_vars, results = set[str](), list[tuple[KeyPath, str]]()
+    for path, reference in interpolation.references(entry.value):
+        if path in unclosed:
+            continue
+        if too_many(violations):
+            break
+        table, _, name = reference.partition(".")
+        allowed = _allowed_tables(entry.section, path)
+        if table == "vars":
+            used_vars.add(name)
+        if table not in allowed:
+            violations.append((path, interpolation.not_allowed(reference, allowed)))
+        elif table == interpolation.JOBS:
+            results.append((path, name))
+        elif (known := names[table]) is not None and name not in known:
+            violations.append((path, f"${{{reference}}} is not declared{did_you_mean(name, known)}"))
+    return Resolved(entry, interpolation.resolve(entry.value, tables), violations, used_vars, results)
+
+
+def _allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
+    """Return the tables that a reference at a path of an image, a package or a job may name.
+
+    Secrets are for a container's environment and command line. All other fields end in plain places: names and labels
+    in lists and links, output folders in outputs and logs.
+    """
+    if section in KINDS and path[:1] != (LIFECYCLE,):
+        parts = {to_camel(str(part)) for part in path}
+        may_have_secrets = _CONTAINERS & parts and _SECRET_FIELDS & parts
+        return _JOB_TABLES if may_have_secrets else tuple(table for table in _JOB_TABLES if table != "secrets")
+    return ("vars", "secrets") if section == "images" and path[:1] == ("secrets",) else ("vars",)
+
+
+def _read(resolved: Resolved, shape: Any, rules: Callable[[Any], Iterable[Violation]]) -> tuple[Any, list[Violation]]:
+    """Return an image or a package, and every rule that it breaks."""
+    value, misshapen = canonicalize(shape, interpolation.expand(resolved.value, {}))
+    return value, [(each.path, each.message) for each in misshapen] or list(rules(value))
+
+
+def _timetable(resolved: Resolved) -> tuple[Timetable | None, list[Violation]]:
+    """Return when a schedule runs, None if it is invalid, and every rule that it breaks by itself."""
+    value = interpolation.expand(resolved.value, {})
+    fields, misshapen = canonicalize(shapes.Schedule, value)
+    violations: list[Violation] = [(each.path, each.message) for each in misshapen]
+    if isinstance(value, Mapping) and not {("job",), ("jobs",)} & {path[:1] for path, _ in violations}:
+        names = job_names(value)
+        if value.get("job") is not None and value.get("jobs") is not None:
+            violations.append((("jobs",), "is given beside job; keep one of the two"))
+        elif not names:
+            violations.append(((), "needs a job: write job: NAME, or jobs: [NAME, …] for several, one after another"))
+        violations += [
+            (("jobs", index), f'"{name}" is in the list already')
+            for index, name in enumerate(names)
+            if name in names[:index]
+        ]
+    return (None, violations) if violations else (Timetable.of(resolved.entry.name, fields), [])
+
+
+def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
+    """Return a job, without a spec if it is invalid, and all that is wrong with it by itself."""
+    entry, declared = resolved.entry, resolved.value
+    kind = KINDS[entry.section]
+    if not isinstance(declared, Mapping):
+        return Training(kind, entry.name, None, place=entry.problem), [((), MUST_BE_OBJECT)]
+    lifecycle = {} if declared.get(LIFECYCLE) is None else declared[LIFECYCLE]
+    training, problems = Training.parse(kind, entry.name, None, lifecycle, entry.problem)
+    # The fields of a spec file have been merged.
+    body = {key: value for key, value in declared.items() if key not in (LIFECYCLE, SPEC)}
+    if not training.is_adopted and not body.keys() & {"displayName", "display_name"}:
+        body = {"displayName": entry.name, **body}
+    spec, wrong = read(kind, body, is_adopted=training.is_adopted)
+    if wrong:
+        _quote_numbers(entry.value, body, [problem.path for problem in wrong])
+        spec, wrong = read(kind, body, is_adopted=training.is_adopted)
+    results = dict(resolved.results)
+    violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
+    for problem in wrong:
+        message = _explain_unknown(kind, problem.path) or problem.message
+        if result := results.get(problem.path):
+            message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
+        violations.append((problem.path, message))
+    return replace(training, spec=spec), violations
+
+
+def _quote_numbers(source: Any, body: Any, paths: Iterable[KeyPath]) -> None:
+    """Make numbers at those of `paths` texts where `source` is one reference: `args: ["${vars.n}"]`."""
+    for *parents, last in interpolation.lone_paths(source).intersection(paths):
+        holder = reduce(getitem, parents, body)
+        if isinstance(holder[last], bool | int | float):
+            holder[last] = interpolation.as_text(holder[last])
+
+
+def _explain_unknown(kind: Kind, path: KeyPath) -> str | None:
+    """Return the message for an unknown key at the top of a job, which says where it belongs; None for other paths."""
+    name = to_camel(str(path[0])) if len(path) == 1 else ""
+    if not name or name in message_fields(kind.typed_dict):
+        return None
+    if name in message_fields(shapes.Lifecycle):
+        return f"unknown field; it belongs under {LIFECYCLE}"
+    if kind == TRAINING_PIPELINE and any(name in message_fields(inputs) for inputs in _TASK_INPUTS):
+        return f"unknown field; it belongs under {kind.spec_field}"
+    return unknown_field(kind.typed_dict, path, (LIFECYCLE, SPEC))
+
+
+def _schedule_problems(
+    schedules: Sequence[Resolved],
+    trainings: Sequence[Training],
+    results: Mapping[str, Sequence[tuple[KeyPath, str]]],
+    unknown_lifecycles: Collection[str],
+) -> Iterator[Problem]:
+    """Find what is wrong between schedules and jobs; both are checked by themselves already.
+
+    A run knows the results of its own earlier jobs alone, and `pulumi up` those of the jobs that it submits. Of the
+    jobs with `unknown_lifecycles` it is not known who submits them.
+    """
+    jobs = {training.name: training for training in trainings}
+    for each in schedules:
+        is_alone = isinstance(each.value, Mapping) and isinstance(each.value.get("job"), str)
+        for index, name in enumerate(job_names(each.value)):
+            path: KeyPath = ("job",) if is_alone and index == 0 else ("jobs", index - is_alone)
+            if interpolation.is_unresolved(name):
+                continue
+            if name not in jobs:
+                message = f'"{name}" is not a declared job{did_you_mean(name, jobs)}'
+                yield each.entry.problem(path, message)
+            elif not jobs[name].is_scheduled and name not in unknown_lifecycles:
+                message = f'"{name}" is a job that `pulumi up` submits; give it lifecycle: {{run: scheduled}}'
+                yield each.entry.problem(path, message)
+    runs = {each.entry.name: job_names(each.value) for each in schedules}
+    scheduled = {name for names in runs.values() for name in names}
+    for job in trainings:
+        if job.is_scheduled and job.name not in scheduled:
+            message = "no schedule names this job; add it to one under schedules"
+            yield job.place((LIFECYCLE, "run"), message)
+        for path, reference in results.get(job.name, ()):
+            upstream, _ = interpolation.split_result(reference, jobs)
+            shown = f"${{{interpolation.JOBS}.{reference}}}"
+            if upstream in jobs and job.is_scheduled:
+                for schedule, names in runs.items():
+                    if job.name in names and upstream not in names[: names.index(job.name)]:
+                        order = ", ".join([upstream, *(name for name in names if name != upstream)])
+                        message = f"has not run {upstream} before {job.name}; write jobs: [{order}]"
+                        yield job.place(path, f"{shown}: schedule {schedule} {message}")
+            elif upstream in jobs and jobs[upstream].is_scheduled:
+                message = "runs by a schedule only, so `pulumi up` does not know its results"
+                yield job.place(path, f"{shown}: {upstream} {message}")
+        for index, name in enumerate(() if job.is_scheduled else job.lifecycle.get("after", ())):
+            if name in jobs and jobs[name].is_scheduled:
+                yield job.place((LIFECYCLE, "after", index), f'"{name}" runs by a schedule only')

@@ -1,0 +1,96 @@
+"""What cannot be meant is refused with what was meant: names of declared images, variables twice, executors."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
+
+JOB = """\
+images: {digits: {uri: "trainer:1"}}
+customJobs:
+  digits:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: "${images.digits}", env: [{name: A, value: b}]}
+    lifecycle: {wait: true}
+"""
+PACKAGE = """\
+customJobs:
+  digits:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          pythonPackageSpec: {executorImageUri: "python:3.11", packageUris: ["gs://b/p"], pythonModule: m}
+"""
+PIPELINE = """\
+images: {serving: {uri: "serve:1"}}
+trainingPipelines:
+  digits:
+    trainingTaskInputs:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: x, env: [{name: A, value: b}]}
+    modelToUpload: {containerSpec: {imageUri: "${images.serving}"}}
+"""
+CONTAINER = "customJobs.digits.jobSpec.workerPoolSpecs[0].containerSpec"
+TWICE = "{name: A, value: b}, {name: A, value: c}"
+
+
+@pytest.mark.parametrize("name", ["digits", "images.digits"])
+def test_a_declared_image_is_named_by_a_reference(tmp_path: Path, name: str) -> None:
+    assert problems(tmp_path, INCLUDING, jobs=JOB.replace("${images.digits}", name)) == [
+        f'jobs.yaml:7: {CONTAINER}.imageUri: "{name}" is a declared image: write ${{images.digits}}; for an image in '
+        "a registry, write its tag, digits:latest"
+    ]
+
+
+def test_so_is_the_one_that_serves_a_model(tmp_path: Path) -> None:
+    (said,) = problems(tmp_path, INCLUDING, jobs=PIPELINE.replace("${images.serving}", "serving"))
+    path = "trainingPipelines.digits.modelToUpload.containerSpec.imageUri"
+    assert said.startswith(f'jobs.yaml:8: {path}: "serving" is a declared image: write ${{images.serving}}')
+
+
+@pytest.mark.parametrize("name", ["digit", "x", "python:3.11", "digits:latest"])
+def test_short_names_of_other_images_are_names(tmp_path: Path, name: str) -> None:
+    (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("${images.digits}", name)).jobs
+    assert job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
+
+
+def test_duplicate_variables_are_rejected_unless_adopted(tmp_path: Path) -> None:
+    twice = JOB.replace("{name: A, value: b}", TWICE)
+    assert problems(tmp_path, INCLUDING, jobs=twice) == [f'jobs.yaml:7: {CONTAINER}.env[1].name: "A" is there twice']
+    assert load(tmp_path, INCLUDING, jobs=twice.replace("{wait: true}", '{adopt: "42"}')).jobs
+
+
+def test_mistakes_in_a_pipeline_s_job_are_found(tmp_path: Path) -> None:
+    assert problems(tmp_path, INCLUDING, jobs=PIPELINE.replace("{name: A, value: b}", TWICE)) == [
+        "jobs.yaml:7: trainingPipelines.digits.trainingTaskInputs.workerPoolSpecs[0].containerSpec.env[1].name: "
+        '"A" is there twice'
+    ]
+
+
+def test_an_uploaded_model_requires_its_serving_container(tmp_path: Path) -> None:
+    bare = PIPELINE.replace('{containerSpec: {imageUri: "${images.serving}"}}', "{}")
+    assert problems(tmp_path, INCLUDING, jobs=bare) == [
+        "jobs.yaml:8: trainingPipelines.digits.modelToUpload.containerSpec: is required: the container that serves the "
+        "model"
+    ]
+    adopted = f'{bare}    lifecycle: {{adopt: "42"}}\n'
+    assert load(tmp_path, INCLUDING, jobs=adopted).jobs
+
+
+def test_a_cloud_executor_must_be_in_artifact_registry(tmp_path: Path) -> None:
+    assert load(tmp_path, INCLUDING, jobs=PACKAGE).jobs
+    (said,) = problems(tmp_path, CLOUD_INCLUDING, jobs=PACKAGE)
+    assert said.endswith(
+        'executorImageUri: "python:3.11" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
+    )
+
+
+def test_a_reference_counts_as_a_value(tmp_path: Path) -> None:
+    secret = JOB.replace("value: b", 'value: "${secrets.token}"')
+    assert load(tmp_path, f"{INCLUDING}  vertex-training:secrets: {{token: hunter2}}\n", jobs=secret).jobs
+    (said,) = problems(tmp_path, INCLUDING, jobs="vars: {v: ''}\n" + JOB.replace("value: b", 'value: "${vars.v}"'))
+    assert said.startswith(f"jobs.yaml:8: {CONTAINER}.env[0].value: is required, and not empty")

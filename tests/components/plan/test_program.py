@@ -1,0 +1,184 @@
+"""The rules of a stack for jobs that a program creates by hand, all told at once, before one of them is submitted."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+from unittest import mock
+
+import pulumi
+import pytest
+from vertex_training import CustomJob, HyperparameterTuningJob, TrainingImage
+from vertex_training.errors import DeclarationErrors
+from vertex_training.plan.program import Program
+from vertex_training.plan.training import Training
+from vertex_training.settings.settings import Settings
+
+from tests.components.fakes import Ground
+from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+MACHINE = ("jobSpec", "workerPoolSpecs", 0, "machineSpec", "machineType")
+IMAGE_URI = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "imageUri")
+GUARDED = """\
+  vertex-training:guardrails: {machineTypes: [n1-*], requireTimeout: true, maxTimeout: 7200s, requiredLabels: [team]}
+"""
+ALLOWED = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "3600s"}) | {"labels": {"team": "vision"}}
+# n1-standard-4 in us-central1 as docs/cost.md calculates it: 0.25 USD an hour, 0.25 for the hour of its timeout.
+LIMITED = CLOUD + "  vertex-training:guardrails: {maxHourlyCost: 0.6}\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    yield
+    forget_loops()
+
+
+def ground_of(settings: Settings) -> Ground:
+    return Ground(program=Program(settings.plan))
+
+
+def run(settings: Settings, program: Callable[[Ground], Any], *, preview: bool) -> Graph | list[str]:
+    """What a program registers, or the lines of what is wrong with it."""
+    try:
+        return graph(lambda: program(ground_of(settings)) and None, preview=preview)
+    except DeclarationErrors as errors:
+        return [line.removeprefix("  ") for line in str(errors).splitlines()[1:]]
+
+
+def on(machine: Any, **fields: Any) -> Any:
+    return edited(ALLOWED, *MACHINE, to=machine) | fields
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_all_jobs_are_reported_together(tmp_path: Path, preview: bool) -> None:
+    def program(ground: Ground) -> None:
+        CustomJob("right", ALLOWED, foundation=ground)
+        CustomJob("large", on("e2-standard-4"), foundation=ground)
+        CustomJob("wrong", cast(Any, {**ALLOWED, "jobSpecs": {}}), foundation=ground)
+        HyperparameterTuningJob("search", tuning_job(), foundation=ground)
+        CustomJob("late", on(pulumi.Output.from_input("e2-standard-8")), foundation=ground)
+
+    lines = run(load(tmp_path, LOCAL + GUARDED), program, preview=preview)
+    assert isinstance(lines, list)
+    known = [
+        f'CustomJob "large": {".".join(map(str, MACHINE)).replace(".0", "[0]")}: '
+        'guardrails.machineTypes: "e2-standard-4" is not allowed here; allowed: n1-*',
+        'CustomJob "wrong": jobSpecs: unknown field; did you mean jobSpec?',
+        'HyperparameterTuningJob "search": trialJobSpec.scheduling.timeout: guardrails.requireTimeout: is required '
+        'here, such as "7200s"',
+        'HyperparameterTuningJob "search": labels.team: guardrails.requiredLabels: has no label "team"; set it here, '
+        "or for all jobs in the stack",
+    ]
+    assert lines[:4] == known
+    assert not preview or [line.partition(": ")[0] for line in lines[4:]] == ['CustomJob "late"']
+
+
+def test_a_valid_program_registers_its_specs_unchanged(tmp_path: Path) -> None:
+    def program(ground: Ground) -> None:
+        CustomJob("right", ALLOWED, foundation=ground)
+        CustomJob("late", on(pulumi.Output.from_input("n1-standard-8")), foundation=ground)
+
+    settings = load(tmp_path, LOCAL + GUARDED)
+    update, preview = (run(settings, program, preview=preview) for preview in (False, True))
+    assert isinstance(update, Graph) and isinstance(preview, Graph)
+    assert update.inputs == preview.inputs
+    spec = update.inputs["CustomJob/late"]["spec"]
+    assert spec["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] == {"machineType": "n1-standard-8"}
+
+
+@pytest.mark.parametrize("problem", ["guardrail", "cost"])
+def test_an_output_beyond_a_guardrail_stops_its_job(tmp_path: Path, problem: str) -> None:
+    stack, machine = (LOCAL + GUARDED, "e2-standard-4") if problem == "guardrail" else (LIMITED, "n1-standard-96")
+    registered: list[str] = []
+
+    def program(ground: Ground) -> None:
+        first = CustomJob("first", ALLOWED, foundation=ground)
+        first.id.apply(registered.append)
+        CustomJob("second", on(first.id.apply(lambda _: machine)), foundation=ground)
+
+    lines = run(load(tmp_path, stack), program, preview=False)
+    assert isinstance(lines, list) and len(lines) == 1
+    assert lines[0].startswith('CustomJob "second": ')
+    assert registered == ["first-id"]
+
+
+def test_a_preview_names_specs_that_are_not_known(tmp_path: Path) -> None:
+    def program(ground: Ground) -> None:
+        for name in "abcdefg":
+            CustomJob(name, on(pulumi.Output.from_input(pulumi.UNKNOWN)), foundation=ground)
+        CustomJob("wrong", on("e2-standard-4"), foundation=ground)
+
+    stack = LOCAL + GUARDED
+    (line,) = cast(list[str], run(load(tmp_path, stack), program, preview=True))
+    assert line.startswith('CustomJob "wrong": ')
+    with mock.patch("pulumi.log.info") as logged:
+        assert isinstance(run(load(tmp_path, stack.replace("n1-*", "e2-*")), program, preview=True), Graph)
+    ((text,), _) = logged.call_args
+    assert text.startswith('not known in this preview: the specs of CustomJob "a", CustomJob "b", ')
+    assert 'CustomJob "e" and 2 more. They are validated during the update' in text
+
+
+def test_the_cost_of_all_jobs_has_a_limit(tmp_path: Path) -> None:
+    declared = """
+    customJobs:
+      declared:
+        jobSpec:
+          workerPoolSpecs:
+            - machineSpec: {machineType: n1-standard-4}
+              containerSpec: {imageUri: us-docker.pkg.dev/p/r/i}
+    """
+
+    def program(ground: Ground, names: str) -> None:
+        for name in names:
+            CustomJob(name, ALLOWED, foundation=ground)
+
+    stack = LIMITED.replace(CLOUD, CLOUD_INCLUDING)
+    settings = load(tmp_path, stack, jobs=declared)
+    assert isinstance(run(settings, lambda ground: program(ground, "a"), preview=True), Graph)
+    (line,) = cast(list[str], run(settings, lambda ground: program(ground, "ab"), preview=False))
+    assert line.startswith(
+        "stacks/Pulumi.dev.yaml:7: vertex-training:guardrails.maxHourlyCost: 0.74 USD an hour by list price; "
+    )
+    assert line.endswith("; most expensive: declared 0.25, a 0.25, b 0.25")
+
+
+def test_jobs_of_one_name_count_each(tmp_path: Path) -> None:
+    job = Job(CUSTOM_JOB, ALLOWED)
+    jobs = [Training(kind, "a", job) for kind in (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB)]
+    whole = load(tmp_path, LIMITED).plan.with_program(jobs, [], [])
+    assert [*whole.costs] == ['CustomJob "a"', 'HyperparameterTuningJob "a"']
+    assert [each.name for each in whole.trainings] == [*whole.costs]
+
+
+def test_images_that_the_program_builds_are_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load(
+        tmp_path,
+        LOCAL + "  vertex-training:guardrails: {registries: [us-docker.pkg.dev/acme/approved]}\n",
+        **{"trainer/Dockerfile": "FROM scratch\n"},
+    )
+
+    def program(ground: Ground) -> None:
+        image = TrainingImage("trainer", {"context": "trainer"}, foundation=ground)
+        pinned = pulumi.Output.concat(image.reference.rpartition(":")[0], "@sha256:", "0" * 64)
+        uris = {"built": image.reference, "pinned": pinned, "other": f"{ground.image_uri_prefix}/a:1"}
+        for name, uri in uris.items():
+            CustomJob(name, edited(ALLOWED, *IMAGE_URI, to=uri), foundation=ground)
+
+    (line,) = cast(list[str], run(settings, program, preview=True))
+    assert line.startswith('CustomJob "other": jobSpec.workerPoolSpecs[0].containerSpec.imageUri: guardrails.regis')
+
+
+def test_resources_of_a_job_are_in_its_region(tmp_path: Path) -> None:
+    key = "projects/p/locations/europe-west4/keyRings/r/cryptoKeys/k"
+
+    def program(ground: Ground) -> None:
+        CustomJob("a", ALLOWED | {"encryptionSpec": {"kmsKeyName": key}}, foundation=ground)
+
+    (line,) = cast(list[str], run(load(tmp_path, CLOUD), program, preview=True))
+    assert line.startswith('CustomJob "a": encryptionSpec.kmsKeyName: ') and "us-central1" in line

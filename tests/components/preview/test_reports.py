@@ -1,0 +1,168 @@
+"""What a preview ends with: cost, quotas and accelerators, and the examples of docs/cost.md with their figures."""
+
+import json
+import re
+from datetime import date
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import yaml
+from vertex_training.errors import DeclarationErrors
+from vertex_training.plan.plan import Plan
+from vertex_training.plan.training import Training
+from vertex_training.preview.reports import MAX_LINES, accelerator_lines, cost_lines, shortage_line
+from vertex_training.settings.settings import Settings
+
+from tests.components.projects import CLOUD_INCLUDING, load, write
+from tests.vertex_api.estimates.test_quota import GRANTED, IN_TABLE
+from vertex_api.estimates.availability import AS_OF
+from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.prices import Money
+from vertex_api.estimates.quota import UNLIMITED, find_shortages, quota_table
+from vertex_api.names import CUSTOM_JOB
+
+PAGE = (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
+TODAY = date(2026, 11, 21)
+
+
+def page_settings(root: Path, **more: object) -> Settings:
+    """The settings that the page's files make, with more keys in the stack file."""
+    files = dict(re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+    assert list(files) == ["training/vision.yaml", "stacks/Pulumi.dev.yaml"]
+    write(root, files)
+    given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
+    given |= {f"vertex-training:{key}": value for key, value in more.items()}
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    return Settings.load_from_config("team", "dev", root, config)
+
+
+def blocks(start: str) -> list[str]:
+    """The blocks of the page that begin so."""
+    return re.findall(rf"^```\n({start}.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:
+    (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    stacks = page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept))
+    assert blocks("Cost in ") == ["\n".join(cost_lines(settings.plan, TODAY)) for settings in stacks]
+
+
+def test_the_page_shows_the_guardrail_violations(tmp_path: Path) -> None:
+    rules = {"machineTypes": ["n1-*", "g2-*"], "requireTimeout": True, "maxTimeout": "86400s"}
+    with pytest.raises(DeclarationErrors) as refused:
+        page_settings(tmp_path, guardrails=rules)
+    assert blocks("2 problems") == [str(refused.value)]
+
+
+def test_the_page_shows_the_printed_quotas(tmp_path: Path) -> None:
+    plan = page_settings(tmp_path).plan
+    granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
+    granted["preemptible_nvidia_h100_gpus"] = 0
+    table = "\n".join(quota_table(plan.project, str(plan.region), plan.quotas, granted))
+    (shortage,) = find_shortages(plan.quotas, granted)
+    line = shortage_line(plan.project, str(plan.region), shortage)
+    assert [block for block in blocks("") if "granted to" in block] == [table, line]
+
+
+def job(total: float, missing: tuple[str, ...] = ()) -> Cost:
+    days = frozenset({"2026-11-01"})
+    return Cost(Money(total / 10), Money(total), max_seconds=36000, has_timeout=True, unpriced=missing, as_of=days)
+
+
+def shown(costs: dict[str, Cost], today: date = TODAY) -> list[str]:
+    plan = Plan({"target": "gcp"}, tuple(Training(CUSTOM_JOB, name, None) for name in costs), region="us-central1")
+    quotas = {name: {"cpus": 4} for name in costs}
+    with mock.patch.object(Plan, "costs", costs), mock.patch.object(Plan, "quotas", quotas):
+        return cost_lines(plan, today)
+
+
+def row(found: list[str], name: str) -> list[str]:
+    """The cells of a line after its name."""
+    return next(line.removeprefix(f"  {name}").split() for line in found if line.startswith(f"  {name} "))
+
+
+def test_only_the_most_expensive_jobs_are_shown() -> None:
+    found = shown({f"job-{index}": job(index) for index in range(1000)})
+    named = [line.split()[0] for line in found if line.startswith("  job-")]
+    assert named == [f"job-{index}" for index in range(999, 999 - MAX_LINES, -1)]
+    # 0 + 1 + … + 999 = 499,500; the ten dearest are 999 + … + 990 = 9,945
+    assert row(found, "990 more") == ["48,955.50", "489,555.00"]
+    assert row(found, "stack")[:2] == ["49,950.00", "499,500.00"]
+    assert len(found) < MAX_LINES + 8
+
+
+def test_one_job_needs_no_sum() -> None:
+    assert [line for line in shown({"only": job(1)}) if line.startswith("  stack")] == []
+
+
+def test_unpriced_jobs_come_first_outside_the_sum() -> None:
+    found = shown({"dear": job(50), "unknown": job(3, missing=("NVIDIA_B200",))})
+    assert found[2].split()[:3] == ["unknown", "?", "?"]
+    assert row(found, "stack")[:2] == ["5.00", "50.00"]
+    assert "  unknown: no price on file for NVIDIA_B200" in found
+    assert "  The sum is without 1 job with no price on file" in found
+
+
+def test_old_prices_are_said_to_be_old() -> None:
+    old = "  The prices as of 2026-11-01 are more than 90 days old: python -m tools.refresh_prices"
+    assert old not in shown({"a": job(1)}, date(2027, 1, 30))
+    assert old in shown({"a": job(1)}, date(2027, 1, 31))
+
+
+def test_a_shortage_names_jobs_and_where_to_ask() -> None:
+    lines = [shortage_line("acme-dev", "us-central1", each) for each in find_shortages(IN_TABLE, GRANTED)]
+    ask = "at https://console.cloud.google.com/iam-admin/quotas?project=acme-dev"
+    assert lines == [
+        "cpus: all jobs at once need 2,600, more than the 2,200 granted to acme-dev in us-central1, so some wait in "
+        "JOB_STATE_QUEUED for others to end: small (needs 1,500), other (needs 1,000), least (needs 96) and 1 more; "
+        f"ask for more aiplatform.googleapis.com/custom_model_training_cpus {ask}",
+        "nvidia_h100_gpus: large (needs 8) cannot run with the 0 granted to acme-dev in us-central1; "
+        f"ask for more aiplatform.googleapis.com/custom_model_training_nvidia_h100_gpus {ask}",
+    ]
+
+
+H100 = """
+  {name}:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {{machineType: a3-highgpu-8g, acceleratorType: NVIDIA_H100_80GB, acceleratorCount: 8}}
+          containerSpec: {{imageUri: us-docker.pkg.dev/p/r/trainer}}
+"""
+
+
+def accelerators(root: Path, region: str, *names: str, more: str = "") -> list[str]:
+    stack = CLOUD_INCLUDING.replace("us-central1", region) + more
+    return accelerator_lines(
+        load(root, stack, jobs="customJobs:" + "".join(H100.format(name=name) for name in names)).plan
+    )
+
+
+def test_one_warning_names_accelerator_jobs_and_regions(tmp_path: Path) -> None:
+    first, last = accelerators(tmp_path, "europe-west9", "a", "b", "c", "d", "e")
+    assert first.startswith(
+        f"NVIDIA_H100_80GB is not offered for training in europe-west9 as of {AS_OF} (a, b, c and 2 more); offered in "
+    )
+    assert "us-central1" in first and "europe-west4" in first and "me-west1" not in first
+    assert last.startswith("Tables change: see ")
+
+
+def test_machines_that_stay_are_named_as_jobs_are(tmp_path: Path) -> None:
+    machine = "{machineType: g2-standard-4, acceleratorType: NVIDIA_L4, acceleratorCount: 1}"
+    pools = f"  vertex-training:persistentResource: {{name: training, resourcePools: [{{machineSpec: {machine}}}]}}\n"
+    assert accelerators(tmp_path, "europe-west2", more=pools) == []
+    said, _ = accelerators(tmp_path, "europe-west9", more=pools)
+    assert said.startswith(
+        f"NVIDIA_L4 is not offered for training in europe-west9 as of {AS_OF} (persistentResource); "
+    )
+
+
+def test_available_accelerators_cause_no_warning(tmp_path: Path) -> None:
+    assert accelerators(tmp_path, "us-central1", "a") == []
+
+
+def test_an_unknown_region_suggests_the_nearest(tmp_path: Path) -> None:
+    (line,) = accelerators(tmp_path, "us-central2", "a")
+    assert line.startswith(
+        f"us-central2 is not known as a region with training as of {AS_OF}; did you mean us-central1?"
+    )
