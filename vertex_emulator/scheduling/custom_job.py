@@ -16,9 +16,8 @@ from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import logs, resources, spec
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.logs import LogLine, SavedLog
-from vertex_emulator.scheduling import failures, faults, outcome
-from vertex_emulator.scheduling.outcome import PRIMARY, Statuses
-from vertex_emulator.scheduling.restarts import Restart, SecondStart
+from vertex_emulator.scheduling import failures, outcome
+from vertex_emulator.scheduling.outcome import PRIMARY, Restart, SecondStart, Statuses
 from vertex_emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
@@ -75,7 +74,7 @@ class Reconciler:
 
     def _launch(self, job: Job) -> float | None:
         """Start the replicas at their current attempts, once all earlier attempts have ended."""
-        stockout = faults.stockout_time(job)
+        stockout = outcome.stockout_time(job)
         if stockout is not None:
             if now_ns() < stockout:
                 return (stockout - now_ns()) / 10**9
@@ -151,7 +150,7 @@ class Reconciler:
             self._restart(job, decided)
             return None
         deadline = outcome.deadline(job)
-        fault_time = faults.next_time(job, statuses)
+        fault_time = outcome.next_fault_time(job, statuses)
         return (min(deadline, fault_time or deadline) - now) / 10**9
 
     def _restart(self, job: Job, restart: Restart) -> None:

@@ -7,8 +7,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job, custom_job_spec, po
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.containers import ReplicaStatus
-from vertex_emulator.scheduling.outcome import Outcome, decide
-from vertex_emulator.scheduling.restarts import Restart
+from vertex_emulator.scheduling.outcome import Outcome, Restart, decide
 
 CHIEF, WORKER, OTHER = Replica(0, 0), Replica(1, 0), Replica(1, 1)
 RUNS = ReplicaStatus("running", started=2 * 10**9)

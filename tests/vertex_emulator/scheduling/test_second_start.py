@@ -10,8 +10,7 @@ from tests.vertex_emulator.scheduling.steps import CHIEF, WORKER, cancel, inject
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica, RestartHistory
 from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.containers import ReplicaStatus
-from vertex_emulator.scheduling.outcome import Outcome, decide
-from vertex_emulator.scheduling.restarts import Restart, SecondStart
+from vertex_emulator.scheduling.outcome import Outcome, Restart, SecondStart, decide
 
 SECOND = 10**9
 RUNS = ReplicaStatus("running", started=2 * SECOND)
