@@ -38,7 +38,7 @@ from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas import daemon
 from vertex_emulator.replicas.containers import ContainerSettings
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.scheduling.custom_job import Helpers
+from vertex_emulator.scheduling.custom_job import Hooks
 from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
 from vertex_emulator.secrets import SecretServer, SecretValues
 from vertex_emulator.times import format_time, now_ns
@@ -106,8 +106,8 @@ def _run(
     token = ensure_token(data.token)
     secrets = SecretServer(database, executor, SecretValues(data.secrets), token)
     debug_ports = DebugPorts(database, executor)
-    helpers = Helpers(secrets.variables, debug_ports.open, debug_ports.close)
-    scheduler = Scheduler(database, executor, data, queue, capacity, helpers)
+    hooks = Hooks(secrets.variables, debug_ports.open, debug_ports.close)
+    scheduler = Scheduler(database, executor, data, queue, capacity, hooks)
     api = Api(database, executor, data, capacity, scheduler.wake, endpoint.url)
 
     class Server(uvicorn.Server):

@@ -27,7 +27,7 @@ _log = logging.getLogger("vertex_emulator.jobs")
 
 
 @dataclass(frozen=True)
-class Helpers:
+class Hooks:
     """What a job's containers get from other parts of the emulator.
 
     `secret_variables` returns the variables by which they find their secrets; `open_debug_ports` and
@@ -47,7 +47,7 @@ class Reconciler:
     executor: Executor
     data: DataFolder
     wake: Callable[[str], None]
-    helpers: Helpers
+    hooks: Hooks
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
     def advance(self, job: Job) -> float | None:
@@ -92,7 +92,7 @@ class Reconciler:
         image, replica = "", PRIMARY
         try:
             host, metric_id = self.executor.host(), self._first_metric(job)
-            secrets = self.helpers.secret_variables(job)
+            secrets = self.hooks.secret_variables(job)
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
@@ -102,7 +102,7 @@ class Reconciler:
                     return None
             for replica in job.current_replicas:
                 self.executor.start(spec.build(job, replica, self.data, host, metric_id, secrets))
-            self.helpers.open_debug_ports(job)
+            self.hooks.open_debug_ports(job)
         except ImageUnavailable as error:
             return self._end(job, failures.image_unavailable(job, image, str(error), now_ns()))
         except ReplicaCannotStart as error:
@@ -216,7 +216,7 @@ class Reconciler:
 
     def _clean_up(self, job: Job) -> float | None:
         """Save the logs of an ended job, then remove its containers. On a full disk they stay until then."""
-        self.helpers.close_debug_ports(job.id)
+        self.hooks.close_debug_ports(job.id)
         for ended in job.replica_outcomes:
             replica = Replica(ended["pool"], ended["index"], ended["attempt"])
             self._signalled.discard((job.id, replica))

@@ -17,7 +17,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.scheduling import custom_job, failures, lifecycle, pipeline, study
-from vertex_emulator.scheduling.custom_job import Helpers
+from vertex_emulator.scheduling.custom_job import Hooks
 from vertex_emulator.times import now_ns
 
 _WORKERS = 8
@@ -109,10 +109,10 @@ class Scheduler:
     data: DataFolder
     queue: WorkQueue
     capacity: int
-    helpers: Helpers = field(default_factory=Helpers)
+    hooks: Hooks = field(default_factory=Hooks)
 
     def __post_init__(self) -> None:
-        self._custom_jobs = custom_job.Reconciler(self.database, self.executor, self.data, self.wake, self.helpers)
+        self._custom_jobs = custom_job.Reconciler(self.database, self.executor, self.data, self.wake, self.hooks)
         self._studies = study.Reconciler(self.database, self.data, self.wake)
         self._pipelines = pipeline.Reconciler(self.database, self.data, self.wake)
         self._failures: dict[str, int] = {}

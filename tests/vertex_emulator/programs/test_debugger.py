@@ -51,7 +51,7 @@ def run(folder: Path, *arguments: str, port: int = 25678, mode: str = "wait") ->
     return (done.stdout + done.stderr).splitlines()
 
 
-def test_a_program_is_debugged_and_its_environment_restored(mounted: Path) -> None:
+def test_program_is_debugged_and_its_environment_restored(mounted: Path) -> None:
     runs = f"runs {mounted}/own"
     lines = run(mounted, "parent.py")
     assert lines == ["own", "listens on 127.0.0.1 25678", "waits", runs, "own", runs]
@@ -59,17 +59,17 @@ def test_a_program_is_debugged_and_its_environment_restored(mounted: Path) -> No
 
 
 @pytest.mark.parametrize("command", [["pip3.11"], ["-u", "-m", "pip", "--version"]])
-def test_pip_takes_no_debugger_from_the_program(mounted: Path, command: list[str]) -> None:
+def test_pip_takes_no_debugger_from_program(mounted: Path, command: list[str]) -> None:
     assert not any("listens" in line for line in run(mounted, *command))
 
 
-def test_a_program_runs_also_if_it_cannot_be_debugged(mounted: Path) -> None:
+def test_program_runs_also_if_it_cannot_be_debugged(mounted: Path) -> None:
     (mounted / "libraries" / "debugpy" / "__init__.py").write_text("def listen(_): raise RuntimeError('port in use')")
     *_, complaint = run(mounted, "child.py")
     assert complaint == "vertex-emulator: this Python process is not debugged: port in use"
 
 
-def test_the_emulator_may_connect_once_debugpy_listens(mounted: Path) -> None:
+def test_emulator_may_connect_once_debugpy_listens(mounted: Path) -> None:
     listen = f"{IS_READY}def listen(_): print('before', is_ready())\n"
     (mounted / "libraries" / "debugpy" / "__init__.py").write_text(listen)
     (mounted / "child.py").write_text(f"{IS_READY}print('replaced', is_ready())\n")

@@ -50,7 +50,7 @@ class Runner:
         return [[word for word in call if word != "--user"] for call in calls]
 
 
-def test_the_module_alone_is_debugged(runner: Runner, tmp_path: Path) -> None:
+def test_module_alone_is_debugged(runner: Runner, tmp_path: Path) -> None:
     show = "import os; print(os.environ.get('VERTEX_EMULATOR_DEBUGGER'))"
     (tmp_path / "task.py").write_text(show)
     (tmp_path / "pip" / "__main__.py").write_text(show)
@@ -77,7 +77,7 @@ def test_each_package_is_reinstalled_then_its_requirements(runner: Runner) -> No
     ]
 
 
-def test_a_source_distribution_retries_with_image_build_tools(runner: Runner) -> None:
+def test_source_distribution_retries_with_image_build_tools(runner: Runner) -> None:
     with runner.start(["gs://b/y-1.tar.gz"], PIP_NEEDS="--no-build-isolation") as process:
         lines = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
@@ -89,7 +89,7 @@ def test_a_source_distribution_retries_with_image_build_tools(runner: Runner) ->
     ]
 
 
-def test_a_failed_installation_ends_with_pip_s_status(runner: Runner) -> None:
+def test_failed_installation_ends_with_pip_status(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl", "gs://b/y-1.whl"], PIP_NEEDS="--nothing") as process:
         output = process.communicate(timeout=30)[0]
     assert process.returncode == 7

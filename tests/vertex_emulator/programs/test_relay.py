@@ -10,7 +10,7 @@ import pytest
 from vertex_emulator.programs import relay as program
 
 
-def test_it_connects_once_the_ready_socket_is_bound(tmp_path: Path) -> None:
+def test_it_connects_once_ready_socket_is_bound(tmp_path: Path) -> None:
     name = str(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         server.settimeout(1)

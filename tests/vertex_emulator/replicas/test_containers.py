@@ -28,7 +28,7 @@ def replica_spec(folder: Path, script: str, job: str) -> ReplicaSpec:
     )
 
 
-def test_an_ended_replica_is_not_started_again(executor: Executor, tmp_path: Path) -> None:
+def test_ended_replica_is_not_started_again(executor: Executor, tmp_path: Path) -> None:
     replica = replica_spec(tmp_path, "echo ran >> /out/runs", new_id())
     executor.start(replica)
     until(lambda: executor.statuses(replica.job)[CHIEF].phase == "exited", "its end")
@@ -37,7 +37,7 @@ def test_an_ended_replica_is_not_started_again(executor: Executor, tmp_path: Pat
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_a_created_replica_is_started(executor: Executor, tmp_path: Path) -> None:
+def test_created_replica_is_started(executor: Executor, tmp_path: Path) -> None:
     replica = replica_spec(tmp_path, "echo ran >> /out/runs", new_id())
     executor.start(replica)
     until(lambda: executor.statuses(replica.job)[CHIEF].phase == "exited", "its end")
@@ -61,7 +61,7 @@ def test_signalling_and_removing_missing_replicas_succeed(executor: Executor) ->
     assert executor.statuses("1") == {}
 
 
-def test_changes_name_the_job_whose_container_ended(executor: Executor, tmp_path: Path) -> None:
+def test_changes_name_job_whose_container_ended(executor: Executor, tmp_path: Path) -> None:
     replica = replica_spec(tmp_path, "true", new_id())
     changes = executor.watch(lambda: executor.start(replica))
     assert next(changes) == replica.job
@@ -91,7 +91,7 @@ def test_removal_awaits_one_that_has_begun(executor: Executor, tmp_path: Path, m
     client.close()
 
 
-def test_a_container_that_ended_before_the_daemon_watched_is_named(
+def test_container_that_ended_before_daemon_watched_is_named(
     executor: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon answers a request for events before it begins to collect them."""
@@ -142,14 +142,14 @@ def test_containers_get_their_cpus_memory_and_shared_memory(executor: Executor) 
     assert lines == [str(256 * MB), "1.0", str(96 * MB)]
 
 
-def test_exceeding_its_memory_ends_a_container_as_oom(
+def test_exceeding_its_memory_ends_container_as_oom(
     executor: Executor,
 ) -> None:
     status, lines = run(executor, "x = b'x' * (1 << 28); print('alive')", Limits(memory=64 * MB))
     assert (status.exit_code, status.out_of_memory, lines) == (137, True, [])
 
 
-def test_the_real_host_says_how_large_it_is(executor: Executor) -> None:
+def test_real_host_says_how_large_it_is(executor: Executor) -> None:
     host = executor.host()
     assert host.cpus >= 1
     assert host.memory > 1 << 30
@@ -169,7 +169,7 @@ def test_gpus_are_requested_by_name_from_their_driver(gpus: tuple[str, ...], dri
     assert request["Count"] == 0
 
 
-def test_a_container_without_resources_has_no_limits() -> None:
+def test_container_without_resources_has_no_limits() -> None:
     assert containers.limit_options(Limits()) == {}
 
 
@@ -191,7 +191,7 @@ class Image:
         ({"PYTHONPATH": "/own:/more"}, ["PYTHONPATH=/image"], "/startup:/own:/more"),
     ],
 )
-def test_python_path_keeps_the_container_s_or_image_s(
+def test_python_path_keeps_container_or_image(
     environment: dict[str, str], image_environment: list[str] | None, python_path: str
 ) -> None:
     spec = ReplicaSpec(

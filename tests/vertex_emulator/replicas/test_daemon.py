@@ -28,7 +28,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "")
 
 
-def test_a_listening_daemon_is_enough(tmp_path: Path) -> None:
+def test_listening_daemon_is_enough(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
         unix.bind(str(tmp_path / "docker.sock"))
         unix.listen()
@@ -52,7 +52,7 @@ def test_what_does_not_listen_is_named(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_user_without_access_learns_of_the_group() -> None:
+def test_user_without_access_learns_of_group() -> None:
     with reachable_folder(0o755) as folder, socket.socket(socket.AF_UNIX) as unix:
         path = folder / "docker.sock"
         unix.bind(str(path))

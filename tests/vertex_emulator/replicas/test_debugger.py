@@ -24,7 +24,7 @@ def inject(data: DataFolder, fault: InjectedFault | None, task: Replica, *pools:
     return debugger.inject(job, task, data)
 
 
-def test_a_debugged_replica_has_debugpy_and_its_setting(data: DataFolder) -> None:
+def test_debugged_replica_has_debugpy_and_its_setting(data: DataFolder) -> None:
     injection = inject(data, InjectedFault("debug", wait=True), Replica(1, 0))
     assert injection.variables == {"VERTEX_EMULATOR_DEBUGGER": "25678,vertex-emulator-debugger,wait"}
     (mount,) = injection.mounts
@@ -43,7 +43,7 @@ def test_other_jobs_and_replicas_stay_as_they_are(data: DataFolder) -> None:
     assert inject(data, only_second, Replica(1, 0)).mounts
 
 
-def test_the_files_are_copied_once_and_readable_for_all(data: DataFolder) -> None:
+def test_files_are_copied_once_and_readable_for_all(data: DataFolder) -> None:
     before = os.umask(0o077)
     try:
         folder = debugger.copy_files(data)

@@ -20,7 +20,7 @@ from vertex_emulator.replicas.environment import (
 )
 
 
-def test_a_single_replica_gets_no_tf_config() -> None:
+def test_single_replica_gets_no_tf_config() -> None:
     environment = service_variables(custom_job(), Replica(0, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
     assert cluster["cluster"] == {"workerpool0": [f"{hostname('42', 0, 0)}:2222"]}
@@ -68,7 +68,7 @@ def test_without_output_directory_no_output_variables_are_set() -> None:
     assert not [name for name in service_variables(custom_job(), Replica(0, 0)) if name.endswith("_DIR")]
 
 
-def test_a_trial_knows_its_number_metric_and_study() -> None:
+def test_trial_knows_its_number_metric_and_study() -> None:
     environment = service_variables(custom_job(study="7", trial=3), Replica(0, 0), metric_id="acc")
     assert environment["CLOUD_ML_TRIAL_ID"] == "3"
     assert environment["CLOUD_ML_HP_METRIC_FILE"] == "/tmp/hypertune/output.metrics"
@@ -118,7 +118,7 @@ def test_references_expand_as_kubernetes_expands_them(text: str, expanded: str) 
     assert expand(text, {"A": "one", "B": "two"}) == expanded
 
 
-def test_a_variable_sees_only_those_before_it() -> None:
+def test_variable_sees_only_those_before_it() -> None:
     environment = expand_environment(
         {"AIP_MODEL_DIR": "gs://b/model/"},
         [("HERE", "$(AIP_MODEL_DIR)x"), ("EARLY", "$(LATE)"), ("LATE", "$(HERE)!")],
@@ -128,7 +128,7 @@ def test_a_variable_sees_only_those_before_it() -> None:
     assert environment["LATE"] == "gs://b/model/x!"
 
 
-def test_an_expanded_value_is_not_expanded_again() -> None:
+def test_expanded_value_is_not_expanded_again() -> None:
     assert expand_environment({}, [("A", "$$(B)"), ("B", "b"), ("C", "$(A)")])["C"] == "$(B)"
 
 
@@ -174,7 +174,7 @@ def test_texts_as_long_as_linux_takes_are_expanded() -> None:
     assert ContainerTexts.expand({"env": env, "args": ["$(A)yy"]}, {}).environment["B"] == value
 
 
-def test_host_names_share_the_digits_of_their_job() -> None:
+def test_host_names_share_digits_of_their_job() -> None:
     first, second = hostname("1", 0, 0), hostname("1", 1, 2)
     assert first.split("-")[3] == second.split("-")[3]
     assert len(first.split("-")[3]) == 10
@@ -182,7 +182,7 @@ def test_host_names_share_the_digits_of_their_job() -> None:
     assert second.endswith("-2")
 
 
-def test_a_container_s_own_name_has_a_suffix() -> None:
+def test_container_own_name_has_suffix() -> None:
     names = {pod_hostname("1", 0, index) for index in range(3)}
     assert all(
         re.fullmatch(r"cmle-training-workerpool0-[0-9a-f]{10}-[012]-[bcdfghjklmnpqrstvwxz2456789]{5}", name)

@@ -52,7 +52,7 @@ def nft(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return program
 
 
-def test_an_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = of(Daemon())
     found.ensure()
@@ -60,7 +60,7 @@ def test_an_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.mac_address("a") is None
 
 
-def test_a_machine_without_nft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_nft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(firewall, "_SYSTEM_FOLDERS", "/nowhere")
@@ -88,7 +88,7 @@ def test_gateway_is_known_before_docker_tells_it(ipam: dict[str, str], gateway: 
     assert of(Daemon(ipam=ipam)).gateway() == gateway
 
 
-def test_error_of_nft_is_the_obstacle(nft: Path) -> None:
+def test_error_of_nft_is_obstacle(nft: Path) -> None:
     nft.write_text("#!/bin/sh\necho 'Operation not permitted' >&2\nexit 1\n")
     found = of(Daemon())
     found.ensure()
@@ -128,7 +128,7 @@ def has_arp_entry(mac_address: str) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the firewall's rules, which need the MAC addresses, need root")
-def test_the_machine_forgets_the_mac_address_of_a_container(shared: RunningEmulator) -> None:
+def test_machine_forgets_mac_address_of_container(shared: RunningEmulator) -> None:
     folder = shared.data / "gcs" / "arp"
     folder.mkdir()
     other = create_job(shared, "end")  # without any container, Docker's bridge is down and has no entries

@@ -32,7 +32,7 @@ class Daemon:
         pass
 
 
-def test_a_pull_that_ends_during_a_look_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pull_that_ends_during_look_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     daemon = Daemon()
     monkeypatch.setattr(docker, "APIClient", lambda **_: daemon)
     images = Images(lambda call: call(daemon), lambda _job: daemon.has_ended.set())

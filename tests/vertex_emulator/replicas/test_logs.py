@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("moment", [0, 99, 100, 101, 333, 334, 700, 1098, 1099, 1100, 9999])
-def test_a_log_reads_both_ways_from_any_moment(root: Path, moment: int) -> None:
+def test_log_reads_both_ways_from_any_moment(root: Path, moment: int) -> None:
     assert list(SavedLog(root, "1", REPLICA).read(moment) or ()) == [line for line in LINES if line.at >= moment]
     assert list(SavedLog(root, "1", REPLICA).read_back(moment) or ()) == [
         line for line in reversed(LINES) if line.at <= moment
@@ -34,7 +34,7 @@ def test_a_log_reads_both_ways_from_any_moment(root: Path, moment: int) -> None:
     assert list(logs.reverse(LINES, moment)) == [line for line in reversed(LINES) if line.at <= moment]
 
 
-def test_an_empty_log_differs_from_an_unsaved_one(tmp_path: Path) -> None:
+def test_empty_log_differs_from_unsaved_one(tmp_path: Path) -> None:
     assert SavedLog(tmp_path, "1", REPLICA).read() is None
     assert SavedLog(tmp_path, "1", REPLICA).read_back(1) is None
     SavedLog(tmp_path, "1", REPLICA).save([])
@@ -42,7 +42,7 @@ def test_an_empty_log_differs_from_an_unsaved_one(tmp_path: Path) -> None:
     assert list(SavedLog(tmp_path, "1", REPLICA).read_back(1) or ["none"]) == []
 
 
-def test_an_incomplete_log_write_leaves_nothing(tmp_path: Path) -> None:
+def test_incomplete_log_write_leaves_nothing(tmp_path: Path) -> None:
     def torn() -> Iterator[LogLine]:
         yield from LINES
         raise OSError(28, "No space left on device")
@@ -64,7 +64,7 @@ def test_lines_keep_their_order_when_clocks_go_back(tmp_path: Path) -> None:
     ]
 
 
-def test_removing_a_log_ends_its_reading(root: Path) -> None:
+def test_removing_log_ends_its_reading(root: Path) -> None:
     lines = SavedLog(root, "1", REPLICA).read()
     assert lines is not None
     next(lines)
@@ -88,7 +88,7 @@ SUFFIX = '"stream":"stdout","time":"2026-11-22T14:00:00.123456789Z"}\n'
         ("\ufffd", "\\ufffd"),
     ],
 )
-def test_stored_size_is_that_of_docker_s_line(text: str, stored_text: str) -> None:
+def test_stored_size_is_that_of_docker_line(text: str, stored_text: str) -> None:
     stored = f'{{"log":"{stored_text}\\n",{SUFFIX}'
     assert logs.stored_bytes(LogLine(0, "o", text)) == len(stored.encode())
 
@@ -117,16 +117,16 @@ def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
 
 
 @pytest.mark.parametrize("status", [404, 409])
-def test_a_missing_container_has_no_log(status: int) -> None:
+def test_missing_container_has_no_log(status: int) -> None:
     assert list(logs.read_container(daemon(status), "name", 0)) == []
 
 
-def test_an_error_is_not_an_empty_log() -> None:
+def test_error_is_not_empty_log() -> None:
     with pytest.raises(APIError):
         list(logs.read_container(daemon(500), "name", 0))
 
 
-def test_a_line_without_end_is_split() -> None:
+def test_line_without_end_is_split() -> None:
     frame = b"2026-11-22T00:00:00.000000001Z " + b"x" * (16 << 10)
     frames = [frame] * 1000 + [frame + b"\n"]
 

@@ -33,7 +33,7 @@ def problems(*pools: dict[str, Any]) -> list[str]:
     return [f"{problem.place.removeprefix('jobSpec.workerPoolSpecs')}: {problem.message}" for problem in found]
 
 
-def test_mounts_are_folders_of_the_data_folder(tmp_path: Path) -> None:
+def test_mounts_are_folders_of_data_folder(tmp_path: Path) -> None:
     data = DataFolder.open(tmp_path)
     mounted = with_mounts(nfs("/exports/set-1/", "in"), nfs("/", "all/of", "files.example"), lustre())
     assert problems(mounted) == []
@@ -84,14 +84,14 @@ def test_shares_within_each_other_are_not_mounted() -> None:
     assert problems(with_mounts(nfs("/a")), with_mounts(nfs("/a/"))) == []
 
 
-def test_a_pool_mounts_a_folder_once_and_at_its_own_place() -> None:
+def test_pool_mounts_folder_once_and_at_its_own_place() -> None:
     assert "is mounted by this pool already" in problems(with_mounts(nfs("/a", "x"), nfs("/a/", "y")))[0]
     assert 'another mount has the mountPoint "x"' in problems(with_mounts(nfs("/a", "x"), nfs("/b", "/x/")))[0]
     assert problems(with_mounts(nfs("/a", "x"), lustre("a", "x"))) == []
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_share_leads_through_no_link_or_file(tmp_path: Path, kind: str) -> None:
+def test_share_leads_through_no_link_or_file(tmp_path: Path, kind: str) -> None:
     data = DataFolder.open(tmp_path / "data")
     (tmp_path / "outside").mkdir()
     (tmp_path / "data/nfs/10.0.0.2").mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_a_share_leads_through_no_link_or_file(tmp_path: Path, kind: str) -> Non
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_a_user_s_link_stands_for_a_server(tmp_path: Path) -> None:
+def test_user_link_stands_for_server(tmp_path: Path) -> None:
     data = DataFolder.open(tmp_path / "data")
     (tmp_path / "real").mkdir()
     (tmp_path / "data/nfs").mkdir()

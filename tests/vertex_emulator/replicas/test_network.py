@@ -28,7 +28,7 @@ def test_container_without_network_has_no_addresses() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.41", "1.44"])
-def test_docker_chooses_a_mac_address_that_is_not_given(version: str) -> None:
+def test_docker_chooses_mac_address_that_is_not_given(version: str) -> None:
     client = docker.APIClient(version=version)
     options = network.endpoint_options(client, "bridge", None, None)
     client.close()

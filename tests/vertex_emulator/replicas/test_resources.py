@@ -15,41 +15,41 @@ def machine(name: str, gpus: int = 0) -> dict[str, object]:
     return {"machineType": name, **({"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": gpus} if gpus else {})}
 
 
-def test_a_smaller_machine_gets_its_own_size() -> None:
+def test_smaller_machine_gets_its_own_size() -> None:
     given = resources.limits(machine("n1-standard-4"), WORKSTATION, turn=0)
     assert given == Limits(cpus=4, memory=15 * GB, shared_memory=15 * GB // 2)
     assert resources.warnings([{"machineSpec": machine("n1-standard-4")}], WORKSTATION) == []
 
 
-def test_a_larger_machine_leaves_memory_to_the_host() -> None:
+def test_larger_machine_leaves_memory_to_host() -> None:
     given = resources.limits(machine("n1-standard-64"), LAPTOP, turn=0)
     assert given == Limits(cpus=None, memory=14 * GB, shared_memory=7 * GB)
 
 
-def test_a_machine_type_shortfall_is_warned_about_once() -> None:
+def test_machine_type_shortfall_is_warned_about_once() -> None:
     pools = [{"machineSpec": machine("n1-standard-64")}, {}, {"machineSpec": machine("n1-standard-64")}]
     assert resources.warnings(pools, LAPTOP) == [
         "n1-standard-64 has 64 vCPUs and 240 GB of memory; this machine gives a replica 2 and 14 GB."
     ]
 
 
-def test_all_processors_of_the_host_need_no_limit() -> None:
+def test_all_processors_of_host_need_no_limit() -> None:
     assert resources.limits(machine("n1-standard-16"), WORKSTATION, turn=0).cpus is None
 
 
-def test_without_machine_type_a_pool_gets_the_host() -> None:
+def test_without_machine_type_pool_gets_host() -> None:
     assert resources.limits({}, LAPTOP, turn=0) == Limits(memory=14 * GB, shared_memory=7 * GB)
     assert resources.warnings([{}], LAPTOP) == []
 
 
-def test_a_kernel_without_limits_causes_a_warning() -> None:
+def test_kernel_without_limits_causes_warning() -> None:
     rootless = Host(cpus=16, memory=64 * GB, can_limit_cpus=False, can_limit_memory=False)
     assert resources.limits(machine("n1-standard-4"), rootless, turn=0) == Limits(shared_memory=15 * GB // 2)
     (line,) = resources.warnings([{"machineSpec": machine("n1-standard-4")}], rootless)
     assert "cannot limit memory" in line
 
 
-def test_parallel_replicas_take_gpus_in_a_circle() -> None:
+def test_parallel_replicas_take_gpus_in_circle() -> None:
     given = [resources.limits(machine("n1-standard-4", gpus=2), WORKSTATION, turn).gpus for turn in range(3)]
     assert given == [("0", "1"), ("2", "0"), ("1", "2")]
 
@@ -68,7 +68,7 @@ def test_missing_gpus_are_warned_about(host: Host, gpus: tuple[str, ...], said: 
 
 
 @pytest.mark.parametrize("name", ["cloud-tpu", "ct5lp-hightpu-4t", "tpu7x-standard-4t"])
-def test_a_tpu_is_always_reported_missing(name: str) -> None:
+def test_tpu_is_always_reported_missing(name: str) -> None:
     spec = {"machineType": name, "acceleratorType": "TPU_V3", "acceleratorCount": 8}
     assert resources.limits(spec, WORKSTATION, turn=0).gpus == ()
     assert f"{name}: this machine has no TPU; the replica runs without one." in resources.warnings(
@@ -79,7 +79,7 @@ def test_a_tpu_is_always_reported_missing(name: str) -> None:
 INFO = {"NCPU": 4, "MemTotal": 1 << 34, "CpuCfsQuota": True, "MemoryLimit": True, "Runtimes": {"runc": {}}}
 
 
-def test_the_host_has_docker_s_processors_and_memory() -> None:
+def test_host_has_docker_processors_and_memory() -> None:
     assert Host.parse(INFO, []) == Host(cpus=4, memory=1 << 34)
 
 
@@ -89,7 +89,7 @@ def test_unsupported_kernel_limits_are_recognized() -> None:
     assert not found.can_limit_memory
 
 
-def test_gpus_need_docker_s_nvidia_runtime() -> None:
+def test_gpus_need_docker_nvidia_runtime() -> None:
     assert Host.parse(INFO, ["0", "1"]).gpus == ()
     assert Host.parse({**INFO, "Runtimes": {"runc": {}, "nvidia": {}}}, ["0", "1"]).gpus == ("0", "1")
 

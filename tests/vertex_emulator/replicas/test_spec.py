@@ -49,12 +49,12 @@ def test_references_are_expanded_in_module_arguments_only(data: DataFolder) -> N
 
 
 @pytest.mark.parametrize("uri", ["gs://bkt/none.whl", "gs://bkt", "gs://bkt/../../x.whl", "gs://other-bucket/x.whl"])
-def test_a_package_outside_the_buckets_is_named(data: DataFolder, uri: str) -> None:
+def test_package_outside_buckets_is_named(data: DataFolder, uri: str) -> None:
     with pytest.raises(ReplicaCannotStart, match=uri.replace(".", r"\.")):
         made(data, package(uri))
 
 
-def test_a_file_blocking_an_output_folder_is_named(data: DataFolder) -> None:
+def test_file_blocking_output_folder_is_named(data: DataFolder) -> None:
     (data.buckets / "bkt" / "run").touch()
     with pytest.raises(ReplicaCannotStart, match=r"AIP_MODEL_DIR.*bkt/run is a file"):
         made(data, pool(), baseOutputDirectory={"outputUriPrefix": "gs://bkt/run"})

@@ -7,7 +7,7 @@ HEAD = "Traceback (most recent call last):"
 FRAME = '  File "/root/.local/lib/python3.11/site-packages/trainer/task.py", line 7, in main'
 
 
-def test_unknown_executable_reads_like_the_service_s() -> None:
+def test_unknown_executable_reads_like_service() -> None:
     docker = (
         "failed to create task for container: failed to create shim task: OCI runtime create failed: runc create "
         'failed: unable to start container process: exec: "train": executable file not found in $PATH: unknown'
@@ -30,14 +30,14 @@ def test_what_only_happens_here_is_said_plainly() -> None:
     assert failure.message == "The replica workerpool1-2 failed to start: the package gs://b/p.tar.gz does not exist"
 
 
-def test_the_last_traceback_is_found() -> None:
+def test_last_traceback_is_found() -> None:
     first = [HEAD, FRAME, "KeyError: 1", "", "During handling of the above exception, another exception occurred:", ""]
     last = [HEAD, FRAME, "    train()", "ValueError: no", "on two lines"]
     assert failures.last_traceback(["warning", *first, *last]) == "\n".join(last)
     assert failures.last_traceback(["warning", "no Traceback (most recent call last): here"]) == ""
 
 
-def test_a_long_traceback_is_shortened_at_its_top() -> None:
+def test_long_traceback_is_shortened_at_its_top() -> None:
     frames = [f"{FRAME}{number}" for number in range(1000)]
     found = failures.last_traceback([HEAD, *frames, "RecursionError: too deep"]).splitlines()
     assert found[:2] == [HEAD, "  [...]"]
@@ -47,7 +47,7 @@ def test_a_long_traceback_is_shortened_at_its_top() -> None:
     assert len(failures.last_traceback([HEAD, "x" * 10_000])) < 2100
 
 
-def test_artifact_registry_images_get_the_service_s_message() -> None:
+def test_artifact_registry_images_get_service_message() -> None:
     image = "europe-west4-docker.pkg.dev/other-project/trainers/digits:1"
     found = failures.image_unavailable(custom_job(), image, f"{image} cannot be pulled: denied", 1)
     assert found.message == (
@@ -58,7 +58,7 @@ def test_artifact_registry_images_get_the_service_s_message() -> None:
     )
 
 
-def test_another_image_is_refused_with_docker_s_reason() -> None:
+def test_another_image_is_refused_with_docker_reason() -> None:
     for image in ("trainer:1", "localhost/trainer:1", "x-docker.pkg.dev/no-repository"):
         found = failures.image_unavailable(custom_job(), image, f"{image} cannot be pulled: not found", 1)
         assert found.message == f"The image {image} cannot be pulled: not found."

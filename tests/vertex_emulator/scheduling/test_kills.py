@@ -136,7 +136,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         a_job_deleted,
     ],
 )
-def test_a_kill_at_any_step_changes_no_outcome(
+def test_kill_at_any_step_changes_no_outcome(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begin(folder: Path) -> tuple[Emulator, Outcome]:
@@ -149,7 +149,7 @@ def test_a_kill_at_any_step_changes_no_outcome(
     assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 
-def test_a_kill_during_a_restart_is_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_during_restart_is_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     use_clock(clock, monkeypatch)
     emulator = Emulator(tmp_path, Machine(clock))

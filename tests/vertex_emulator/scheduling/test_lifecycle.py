@@ -49,33 +49,33 @@ def test_jobs_start_oldest_first_while_there_is_room() -> None:
     assert chosen(waiting(("a", 1), ("b", 2), ("c", 1), ("d", 1))) == ["a-0", "b-1", "c-2"]
 
 
-def test_nobody_overtakes_a_job_that_does_not_fit() -> None:
+def test_nobody_overtakes_job_that_does_not_fit() -> None:
     assert chosen(waiting(("large", 4), ("small", 1)), {"x": 1}) == []
 
 
-def test_an_oversized_job_runs_alone() -> None:
+def test_oversized_job_runs_alone() -> None:
     assert chosen(waiting(("huge", 9), ("small", 1))) == ["huge-0"]
     assert chosen(waiting(("huge", 9)), {"x": 1}) == []
 
 
-def test_the_owner_with_the_least_room_is_next() -> None:
+def test_owner_with_least_room_is_next() -> None:
     trials = [("study", 1)] * 6
     assert chosen(waiting(*trials, ("late", 1)), {"study": 3}) == ["late-6"]
     assert chosen(waiting(*trials, ("late", 1))) == ["study-0", "late-6", "study-1", "study-2"]
 
 
-def test_two_studies_share_the_machine_whichever_came_first() -> None:
+def test_two_studies_share_machine_whichever_came_first() -> None:
     begun = simulated(lambda now: [("first", 1)] * 4 + ([("second", 1)] * 4 if now else []), 20)
     later = [owner for started in begun[4:] for owner in started]
     assert later.count("first") == later.count("second")
 
 
-def test_a_large_study_does_not_starve_later_jobs() -> None:
+def test_large_study_does_not_starve_later_jobs() -> None:
     begun = simulated(lambda now: [("study", 1)] * 50 if now == 0 else [(f"job{now}", 1)] if now == 5 else [], 9)
     assert "job5" in [owner for started in begun[5:8] for owner in started]
 
 
-def test_jobs_do_not_starve_a_study() -> None:
+def test_jobs_do_not_starve_study() -> None:
     stream = [[(f"job{now}.{i}", 1) for i in range(2)] for now in range(40)]  # as many as the machine can do
     begun = simulated(lambda now: stream[now] + ([("study", 1)] * 100 if now == 10 else []), 40)
     turns = [now for now, started in enumerate(begun) if "study" in started]

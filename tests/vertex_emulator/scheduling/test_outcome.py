@@ -43,7 +43,7 @@ def ended(found: Outcome) -> tuple[str, int, str]:
 
 
 @pytest.mark.parametrize("code", [6, 134, 11, 139])
-def test_a_crash_restarts_the_whole_job_three_times(code: int) -> None:
+def test_crash_restarts_whole_job_three_times(code: int) -> None:
     crashing = job()
     for retry in (1, 2, 3):
         found = judged(crashing, worker=exited(code))
@@ -68,7 +68,7 @@ def test_memory_that_ran_out_is_permanent() -> None:
 
 
 @pytest.mark.parametrize("loss", [None, exited(137)])
-def test_a_lost_worker_restarts_alone_five_times(loss: ReplicaStatus | None) -> None:
+def test_lost_worker_restarts_alone_five_times(loss: ReplicaStatus | None) -> None:
     losing = job()
     for restart in range(1, 6):
         found = judged(losing, worker=loss)
@@ -85,7 +85,7 @@ def test_a_lost_worker_restarts_alone_five_times(loss: ReplicaStatus | None) -> 
     assert losing.restarts.workers == {}
 
 
-def test_endless_losses_are_an_internal_error() -> None:
+def test_endless_losses_are_internal_error() -> None:
     losing = job()
     restarts = 0
     while isinstance(found := judged(losing, worker=None), Restart):
@@ -113,7 +113,7 @@ def test_restart_job_on_worker_restart_restarts_all_replicas() -> None:
     assert restarts == 4 * 5 + 3
 
 
-def test_without_retries_a_loss_or_crash_is_final() -> None:
+def test_without_retries_loss_or_crash_is_final() -> None:
     strict = job(disableRetries=True, restartJobOnWorkerRestart=True, strategy="SPOT")
     assert ended(judged(strict, worker=None))[:2] == (FAILED, 13)
     assert ended(judged(strict, worker=exited(139)))[:2] == (FAILED, 3)
@@ -135,7 +135,7 @@ def test_primary_success_outranks_losses_and_later_crashes() -> None:
     assert isinstance(found, Restart)
 
 
-def test_a_preempted_spot_job_restarts_six_times() -> None:
+def test_preempted_spot_job_restarts_six_times() -> None:
     spot = job(InjectedFault("preempt", times=7), strategy="SPOT")
     for restart in range(1, 7):
         found = judged(spot)
@@ -149,24 +149,24 @@ def test_a_preempted_spot_job_restarts_six_times() -> None:
     assert "Resources are insufficient in region: us-central1." in message
 
 
-def test_another_job_s_preemption_ends_it() -> None:
+def test_another_job_preemption_ends_it() -> None:
     assert ended(judged(job(InjectedFault("preempt"))))[:2] == (FAILED, 8)
 
 
-def test_a_fault_respects_its_count_and_its_time() -> None:
+def test_fault_respects_its_count_and_its_time() -> None:
     spot = job(InjectedFault("preempt", after=5), strategy="SPOT")
     assert judged(spot, now=7 * SECOND - 1) is None
     spot = restarted(spot, judged(spot, now=7 * SECOND))
     assert judged(spot, now=9 * SECOND) is None
 
 
-def test_a_timed_fault_spares_what_ended_before_it() -> None:
+def test_timed_fault_spares_what_ended_before_it() -> None:
     late = job(InjectedFault("fail", code=13, message="as told", after=2))
     assert ended(judged(late, chief=exited(0), now=9 * SECOND))[0] == SUCCEEDED
     assert ended(judged(late, chief=exited(0, at=8 * SECOND), now=9 * SECOND)) == (FAILED, 13, "as told")
 
 
-def test_an_injected_exit_counts_like_a_real_one() -> None:
+def test_injected_exit_counts_like_real_one() -> None:
     found = judged(job(InjectedFault("fail", exit_code=3, replica="workerpool1-1")))
     assert "workerpool1-1 exited with a non-zero status of 3" in ended(found)[2]
     assert "Replicas low on memory: workerpool0." in ended(judged(job(InjectedFault("oom"))))[2]
@@ -207,16 +207,16 @@ def verdict(statuses: dict[Replica, ReplicaStatus]) -> tuple[str, int] | None:
     return None if found is None else (found.state, found.code)
 
 
-def test_a_job_runs_on_when_a_worker_succeeds() -> None:
+def test_job_runs_on_when_worker_succeeds() -> None:
     assert verdict({CHIEF: RUNS, WORKER: RUNS}) is None
     assert verdict({CHIEF: RUNS, WORKER: exited(0, 5)}) is None
 
 
-def test_the_primary_s_success_is_the_job_s() -> None:
+def test_primary_success_is_job() -> None:
     assert verdict({CHIEF: exited(0, 5), WORKER: RUNS}) == (SUCCEEDED, 0)
 
 
-def test_any_replica_s_failure_fails_the_job() -> None:
+def test_any_replica_failure_fails_job() -> None:
     assert verdict({CHIEF: RUNS, WORKER: exited(1, 5)}) == (FAILED, 3)
 
 
@@ -225,14 +225,14 @@ def test_what_ended_first_decides_however_late_we_look() -> None:
     assert verdict({CHIEF: exited(0, 6), WORKER: exited(1, 5)}) == (FAILED, 3)
 
 
-def test_a_failure_reads_like_the_service_s() -> None:
+def test_failure_reads_like_service() -> None:
     found = ending(custom_job(), {CHIEF: exited(17, 5)}, traceback="Traceback of a container")
     assert found.message == f"The replica workerpool0-0 exited with a non-zero status of 17. {HINT}"
     trial = custom_job(id="4", study="42", trial=1)
     assert ending(trial, {CHIEF: exited(17, 5)}).message == found.message
 
 
-def test_a_package_s_failure_shows_its_traceback() -> None:
+def test_package_failure_shows_its_traceback() -> None:
     packages = custom_job(custom_job_spec({"machineSpec": {}, "pythonPackageSpec": PACKAGE}))
     traceback = "Traceback (most recent call last):\nValueError: no"
     assert ending(packages, {CHIEF: exited(1, 5)}, traceback=traceback).message == (
@@ -243,7 +243,7 @@ def test_a_package_s_failure_shows_its_traceback() -> None:
     assert found.message == f"The replica workerpool0-0 exited with a non-zero status of 1. {HINT}"
 
 
-def test_the_pool_without_memory_is_named() -> None:
+def test_pool_without_memory_is_named() -> None:
     advice = "Specify a machine with larger memory and try again."
     found = ending(custom_job(), {CHIEF: exited(137, 5, out_of_memory=True)})
     assert (found.code, found.message) == (8, f"Replicas low on memory: workerpool0. {advice}")
@@ -251,7 +251,7 @@ def test_the_pool_without_memory_is_named() -> None:
     assert (found.code, found.message) == (8, f"Replicas low on memory: workerpool1. {advice}")
 
 
-def test_the_timeout_counts_from_the_start() -> None:
+def test_timeout_counts_from_start() -> None:
     job = custom_job(custom_job_spec(scheduling={"timeout": "10s"}))
     assert decide(job, {CHIEF: RUNS}, 12 * SECOND - 1, unread) is None
     found = ending(job, {CHIEF: RUNS}, 12 * SECOND)

@@ -77,7 +77,7 @@ def cancel(emulator: Emulator, pipeline: str) -> None:
     emulator.jobs.cancel(TRAINING_PIPELINE, LOCATION, pipeline)
 
 
-def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
+def test_pipeline_uploads_its_job_model(emulator: Emulator) -> None:
     pipeline = submit(emulator, modelToUpload=MODEL)
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_PENDING"
     assert "trainingTaskMetadata" not in shown(emulator, pipeline)
@@ -94,7 +94,7 @@ def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
     assert "error" not in done
 
 
-def test_a_pipeline_waits_with_its_job(emulator: Emulator) -> None:
+def test_pipeline_waits_with_its_job(emulator: Emulator) -> None:
     first = submit(emulator, trainingTaskInputs={"workerPoolSpecs": [pool(), pool(3)]})
     second = submit(emulator)
     emulator.run_ready_steps()
@@ -103,7 +103,7 @@ def test_a_pipeline_waits_with_its_job(emulator: Emulator) -> None:
     assert emulator.job(backing(emulator, second)).state == "JOB_STATE_QUEUED"
 
 
-def test_a_failed_job_fails_its_pipeline(emulator: Emulator) -> None:
+def test_failed_job_fails_its_pipeline(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: 9
     pipeline = submit(emulator, modelToUpload=MODEL)
     emulator.run()
@@ -115,7 +115,7 @@ def test_a_failed_job_fails_its_pipeline(emulator: Emulator) -> None:
     assert models(emulator) == []
 
 
-def test_a_job_without_model_fails_its_pipeline(emulator: Emulator) -> None:
+def test_job_without_model_fails_its_pipeline(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: 0
     pipeline = submit(emulator, modelToUpload=MODEL)
     emulator.run()
@@ -141,7 +141,7 @@ def test_models_with_own_or_no_artifact_are_uploaded(
     assert [len(lines) for lines in warned] == [0, 1]
 
 
-def test_a_tuning_pipeline_uploads_the_best_model(emulator: Emulator) -> None:
+def test_tuning_pipeline_uploads_best_model(emulator: Emulator) -> None:
     pipeline = submit_study(emulator, modelToUpload=MODEL)
     emulator.run()
     done = shown(emulator, pipeline)
@@ -156,7 +156,7 @@ def test_a_tuning_pipeline_uploads_the_best_model(emulator: Emulator) -> None:
     assert len(set(values.values())) == 3
 
 
-def test_a_pipeline_beyond_a_quota_is_created_and_fails(emulator: Emulator) -> None:
+def test_pipeline_beyond_quota_is_created_and_fails(emulator: Emulator) -> None:
     inject(emulator, "quota")
     pipeline = submit(emulator)
     emulator.run()
@@ -167,7 +167,7 @@ def test_a_pipeline_beyond_a_quota_is_created_and_fails(emulator: Emulator) -> N
     assert "trainingTaskMetadata" not in failed
 
 
-def test_a_pipeline_without_its_image_is_not_created(emulator: Emulator) -> None:
+def test_pipeline_without_its_image_is_not_created(emulator: Emulator) -> None:
     emulator.machine.images.clear()
     with pytest.raises(ApiError, match=r"^The image trainer:1 does not exist\.$") as error:
         submit(emulator)
@@ -185,7 +185,7 @@ def test_scalars_in_inputs_reach_containers_as_texts(emulator: Emulator) -> None
     assert (spec.args, spec.environment["WANDB_DISABLED"]) == (["7.0", "0.5"], "true")
 
 
-def test_a_second_pipeline_uploads_a_new_model_version(emulator: Emulator) -> None:
+def test_second_pipeline_uploads_new_model_version(emulator: Emulator) -> None:
     submit(emulator, modelToUpload=MODEL, modelId="mine")
     emulator.run()
     submit(emulator, modelToUpload=MODEL, parentModel="projects/my-project/locations/us-central1/models/mine")
@@ -193,7 +193,7 @@ def test_a_second_pipeline_uploads_a_new_model_version(emulator: Emulator) -> No
     assert [version for _, version, _ in models(emulator)] == [1, 2]
 
 
-def test_a_model_id_is_never_taken_twice(emulator: Emulator) -> None:
+def test_model_id_is_never_taken_twice(emulator: Emulator) -> None:
     first, second = (submit(emulator, modelToUpload=MODEL, modelId="mine") for _ in range(2))
     emulator.run()
     states = [shown(emulator, each) for each in (first, second)]
@@ -204,7 +204,7 @@ def test_a_model_id_is_never_taken_twice(emulator: Emulator) -> None:
     assert refusal.value.status == "ALREADY_EXISTS"
 
 
-def test_a_missing_parent_model_is_rejected(emulator: Emulator) -> None:
+def test_missing_parent_model_is_rejected(emulator: Emulator) -> None:
     for parent in (
         "models/x",
         f"{LOCATION.name}/models/x",
@@ -215,7 +215,7 @@ def test_a_missing_parent_model_is_rejected(emulator: Emulator) -> None:
         assert refusal.value.status == "NOT_FOUND"
 
 
-def test_cancelling_a_pipeline_cancels_its_job_first(emulator: Emulator) -> None:
+def test_cancelling_pipeline_cancels_its_job_first(emulator: Emulator) -> None:
     pipeline = submit(emulator, modelToUpload=MODEL)
     emulator.run_ready_steps()
     cancel(emulator, pipeline)
@@ -227,7 +227,7 @@ def test_cancelling_a_pipeline_cancels_its_job_first(emulator: Emulator) -> None
     assert models(emulator) == []
 
 
-def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
+def test_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     cancel(emulator, pipeline)
     emulator.run()
@@ -238,7 +238,7 @@ def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
         assert [job.kind for job in transaction.jobs.created()] == [TRAINING_PIPELINE]
 
 
-def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
+def test_cancelling_job_cancels_its_pipeline(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run_ready_steps()
     emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
@@ -246,7 +246,7 @@ def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLED"
 
 
-def test_a_deleted_pipeline_leaves_its_job(emulator: Emulator) -> None:
+def test_deleted_pipeline_leaves_its_job(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run(lambda _: emulator.job(pipeline).state == "JOB_STATE_RUNNING")
     job = backing(emulator, pipeline)
@@ -262,7 +262,7 @@ def test_a_deleted_pipeline_leaves_its_job(emulator: Emulator) -> None:
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
 
 
-def test_containers_of_a_pipeline_get_the_data_variables(emulator: Emulator) -> None:
+def test_containers_of_pipeline_get_data_variables(emulator: Emulator) -> None:
     seen: dict[str, str] = {}
 
     def looks(spec: ReplicaSpec) -> int:
@@ -333,7 +333,7 @@ def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
         a_pipeline_cancelled_while_it_runs,
     ],
 )
-def test_a_kill_at_any_step_changes_no_outcome(
+def test_kill_at_any_step_changes_no_outcome(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begin(folder: Path) -> tuple[Emulator, Outcome]:
@@ -381,18 +381,18 @@ def variables(folder: str, form: str) -> dict[str, str]:
         (["training.csv"], "", "csv"),
     ],
 )
-def test_the_variables_name_the_files_of_the_folder(tmp_path: Path, names: list[str], folder: str, form: str) -> None:
+def test_variables_name_files_of_folder(tmp_path: Path, names: list[str], folder: str, form: str) -> None:
     files(tmp_path, *names)
     assert InputData.find(config(), tmp_path).variables == variables(folder, form)
 
 
-def test_without_files_the_schema_decides_the_format(tmp_path: Path) -> None:
+def test_without_files_schema_decides_format(tmp_path: Path) -> None:
     assert InputData.find(config(), tmp_path).variables == variables("", "csv")
     schema = "gs://google-cloud-aiplatform/schema/dataset/annotation/text_classification_1.0.0.yaml"
     assert InputData.find(config(annotationSchemaUri=schema), tmp_path).variables == variables("", "jsonl")
 
 
-def test_differences_from_the_service_are_warned_about(tmp_path: Path) -> None:
+def test_differences_from_service_are_warned_about(tmp_path: Path) -> None:
     nothing = "\n".join(InputData.find(config(fractionSplit={}, savedQueryId="1"), tmp_path).warnings)
     assert "dataset 7" in nothing
     assert f"{URI} has no files training-*" in nothing
@@ -405,7 +405,7 @@ def test_differences_from_the_service_are_warned_about(tmp_path: Path) -> None:
     assert len(InputData.find(config(), tmp_path).warnings) == 1
 
 
-def test_data_variables_come_before_a_pool_s_own(tmp_path: Path) -> None:
+def test_data_variables_come_before_pool_own(tmp_path: Path) -> None:
     own = {"name": "A", "value": "$(AIP_DATA_FORMAT)"}
     package = {"pythonPackageSpec": {"pythonModule": "m"}}
     spec = {"workerPoolSpecs": [pool(env=[own]), {}, package], "network": "n"}
@@ -428,7 +428,7 @@ def test_data_variables_come_before_a_pool_s_own(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, Any], field: str) -> None:
+def test_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, Any], field: str) -> None:
     body = {
         "displayName": "p",
         "trainingTaskDefinition": CUSTOM_TASK,
@@ -440,7 +440,7 @@ def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, 
     assert [found for found, _ in refusal.value.violations] == [field]
 
 
-def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
+def test_rejection_names_pipeline_own_field(tmp_path: Path) -> None:
     mounts = [{"server": "10.0.0.1", "path": "/x/../y", "mountPoint": "x"}]
     body = {
         "displayName": "p",

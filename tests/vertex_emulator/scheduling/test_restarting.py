@@ -20,7 +20,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.logs import SavedLog
 
 
-def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> None:
+def test_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> None:
     emulator.machine.program = crashes_once
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run(lambda _: emulator.job(job).restarts.retries == 1)
@@ -47,7 +47,7 @@ def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> Non
     ]
 
 
-def test_a_vanished_container_is_replaced_alone(emulator: Emulator) -> None:
+def test_vanished_container_is_replaced_alone(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run_ready_steps()
     del emulator.machine.containers[job, WORKER]
@@ -63,7 +63,7 @@ def test_a_vanished_container_is_replaced_alone(emulator: Emulator) -> None:
     assert emulator.machine.started[job, CHIEF] == 1
 
 
-def test_all_replicas_end_before_a_job_restarts(emulator: Emulator) -> None:
+def test_all_replicas_end_before_job_restarts(emulator: Emulator) -> None:
     emulator.machine.program = crashes_once
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool(2)))
@@ -82,7 +82,7 @@ def test_all_replicas_end_before_a_job_restarts(emulator: Emulator) -> None:
     assert emulator.machine.most_at_once == 3
 
 
-def test_a_job_can_be_cancelled_while_it_restarts(emulator: Emulator) -> None:
+def test_job_can_be_cancelled_while_it_restarts(emulator: Emulator) -> None:
     emulator.machine.program = crashes_once
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool()))
@@ -97,7 +97,7 @@ def test_a_job_can_be_cancelled_while_it_restarts(emulator: Emulator) -> None:
     assert {replica.attempt for _, replica in emulator.machine.started} == {0}
 
 
-def test_a_timeout_counts_through_restarts(emulator: Emulator) -> None:
+def test_timeout_counts_through_restarts(emulator: Emulator) -> None:
     inject(emulator, "preempt", after=40.0, times=5)
     job = submit(emulator, custom_job_spec(scheduling={"timeout": "100s", "strategy": "SPOT"}))
     emulator.machine.finish_one = lambda: None  # type: ignore[method-assign]
@@ -107,7 +107,7 @@ def test_a_timeout_counts_through_restarts(emulator: Emulator) -> None:
     assert 100 <= ((ended.ended or 0) - (ended.started or 0)) / 10**9 < 110
 
 
-def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
+def test_fault_strikes_only_next_matching_job(emulator: Emulator) -> None:
     inject(emulator, "fail", code=13, message="as told", name="b*")
     inject(emulator, "oom", replica="workerpool1-0")
     spared = submit(emulator)
@@ -126,7 +126,7 @@ def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
         assert transaction.faults.pending() == []
 
 
-def test_a_fault_strikes_a_trial_like_any_job(emulator: Emulator) -> None:
+def test_fault_strikes_trial_like_any_job(emulator: Emulator) -> None:
     emulator.machine.program = reports
     inject(emulator, "fail", exit_code=4, name="*-trial-2")
     study = submit_study(emulator, trials=3, parallel=1)
@@ -134,7 +134,7 @@ def test_a_fault_strikes_a_trial_like_any_job(emulator: Emulator) -> None:
     assert trials(emulator, study) == [(1, "SUCCEEDED"), (2, "INFEASIBLE"), (3, "SUCCEEDED")]
 
 
-def test_an_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> None:
+def test_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> None:
     inject(emulator, "quota", count=2)
     accelerator = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     accelerated = custom_job_spec(pool() | {"machineSpec": {"machineType": "n1-standard-4", **accelerator}})
@@ -149,7 +149,7 @@ def test_an_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> 
         assert len(transaction.jobs.unfinished()) == 1
 
 
-def test_a_stockout_fails_jobs_with_that_machine_type(emulator: Emulator) -> None:
+def test_stockout_fails_jobs_with_that_machine_type(emulator: Emulator) -> None:
     inject(emulator, "stockout", machine_type="a2-highgpu-1g", after=30.0)
     spared = submit(emulator)
     accelerator = {"acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1}

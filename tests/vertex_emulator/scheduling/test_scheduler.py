@@ -22,7 +22,7 @@ from vertex_emulator.replicas.spec import ReplicaSpec
 from vertex_emulator.scheduling.scheduler import WorkQueue
 
 
-def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
+def test_job_passes_through_service_states(emulator: Emulator) -> None:
     job = submit(emulator)
     assert emulator.job(job).state == "JOB_STATE_PENDING"
     emulator.run_ready_steps()
@@ -37,7 +37,7 @@ def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
     assert [line.text for line in saved] == ["hello from workerpool0-0"]
 
 
-def test_the_service_s_lines_come_in_its_order(emulator: Emulator) -> None:
+def test_service_lines_come_in_its_order(emulator: Emulator) -> None:
     job = submit(emulator)
     emulator.run()
     assert [text.partition(".")[0] for text in log_texts(emulator, job)] == [
@@ -53,14 +53,14 @@ def test_the_service_s_lines_come_in_its_order(emulator: Emulator) -> None:
     ]
 
 
-def test_a_create_answers_pending_even_without_room(emulator: Emulator) -> None:
+def test_create_answers_pending_even_without_room(emulator: Emulator) -> None:
     first, second = (emulator.jobs.create(CUSTOM_JOB, LOCATION, custom_job_spec(pool(), pool(3))) for _ in range(2))
     assert (first["state"], second["state"]) == ("JOB_STATE_PENDING", "JOB_STATE_PENDING")
     states = [emulator.job(job["name"].rpartition("/")[2]).state for job in (first, second)]
     assert states == ["JOB_STATE_PENDING", "JOB_STATE_QUEUED"]
 
 
-def test_trials_have_the_boot_disk_of_their_study(emulator: Emulator) -> None:
+def test_trials_have_boot_disk_of_their_study(emulator: Emulator) -> None:
     study = submit_study(emulator)
     emulator.run_ready_steps()
     with emulator.database.read() as transaction:
@@ -70,7 +70,7 @@ def test_trials_have_the_boot_disk_of_their_study(emulator: Emulator) -> None:
     assert disks == [{"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}] * 3
 
 
-def test_the_launch_is_logged_before_containers_start(emulator: Emulator) -> None:
+def test_launch_is_logged_before_containers_start(emulator: Emulator) -> None:
     emulator.machine.images.clear()
     job = submit(emulator)
     emulator.run()
@@ -79,7 +79,7 @@ def test_the_launch_is_logged_before_containers_start(emulator: Emulator) -> Non
     assert "Job is running" not in texts
 
 
-def test_a_failure_is_logged_line_by_line_before_the_end(emulator: Emulator) -> None:
+def test_failure_is_logged_line_by_line_before_end(emulator: Emulator) -> None:
     inject(emulator, "fail", code=13, message="first\n\nsecond")
     job = submit(emulator)
     emulator.run()
@@ -93,7 +93,7 @@ def test_a_failure_is_logged_line_by_line_before_the_end(emulator: Emulator) -> 
     ]
 
 
-def test_the_primary_s_end_stops_the_other_replicas(emulator: Emulator) -> None:
+def test_primary_end_stops_other_replicas(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run()
     ended = emulator.job(job)
@@ -101,7 +101,7 @@ def test_the_primary_s_end_stops_the_other_replicas(emulator: Emulator) -> None:
     assert [found["exit_code"] for found in ended.replica_outcomes] == [0, 143]
 
 
-def test_a_replica_ignoring_sigterm_is_killed(emulator: Emulator) -> None:
+def test_replica_ignoring_sigterm_is_killed(emulator: Emulator) -> None:
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run(lambda _: emulator.job(job).ending is not None)
@@ -114,7 +114,7 @@ def test_a_replica_ignoring_sigterm_is_killed(emulator: Emulator) -> None:
     assert [found["exit_code"] for found in emulator.job(job).replica_outcomes] == [0, 137]
 
 
-def test_a_failed_job_names_its_missing_image(emulator: Emulator) -> None:
+def test_failed_job_names_its_missing_image(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec({**pool(), "containerSpec": {"imageUri": "absent:1"}}))
     emulator.run()
     ended = emulator.job(job)
@@ -123,7 +123,7 @@ def test_a_failed_job_names_its_missing_image(emulator: Emulator) -> None:
     assert "absent:1" in ended.ending.message
 
 
-def test_jobs_queue_until_the_machine_has_room(emulator: Emulator) -> None:
+def test_jobs_queue_until_machine_has_room(emulator: Emulator) -> None:
     first, second, third = (submit(emulator, custom_job_spec(pool(), pool(2))) for _ in range(3))
     emulator.run_ready_steps()
     assert [emulator.job(job).state for job in (first, second, third)] == [
@@ -137,7 +137,7 @@ def test_jobs_queue_until_the_machine_has_room(emulator: Emulator) -> None:
     assert ends == sorted(ends)
 
 
-def test_an_oversized_job_runs_alone(emulator: Emulator) -> None:
+def test_oversized_job_runs_alone(emulator: Emulator) -> None:
     small, large, late = submit(emulator), submit(emulator, custom_job_spec(pool(), pool(9))), submit(emulator)
     emulator.run_ready_steps()
     assert emulator.job(large).state == "JOB_STATE_QUEUED"
@@ -146,7 +146,7 @@ def test_an_oversized_job_runs_alone(emulator: Emulator) -> None:
     assert emulator.machine.most_at_once == 10
 
 
-def test_a_study_shares_the_machine_with_later_jobs(emulator: Emulator) -> None:
+def test_study_shares_machine_with_later_jobs(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: reports(spec) if mounted(spec, "/tmp/hypertune") else 0
     study = submit_study(emulator, trials=30, parallel=12)
     emulator.run_ready_steps()
@@ -158,7 +158,7 @@ def test_a_study_shares_the_machine_with_later_jobs(emulator: Emulator) -> None:
     assert len(trials(emulator, study)) == 30
 
 
-def test_a_large_job_waits_for_running_trials_only(emulator: Emulator) -> None:
+def test_large_job_waits_for_running_trials_only(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: reports(spec) if mounted(spec, "/tmp/hypertune") else 0
     study = submit_study(emulator, trials=30, parallel=12)
     emulator.run_ready_steps()
@@ -168,7 +168,7 @@ def test_a_large_job_waits_for_running_trials_only(emulator: Emulator) -> None:
     assert [state for _, state in trials(emulator, study)].count("SUCCEEDED") <= 5
 
 
-def test_only_a_flexible_job_gives_up_waiting(emulator: Emulator) -> None:
+def test_only_flexible_job_gives_up_waiting(emulator: Emulator) -> None:
     patient = submit(emulator, custom_job_spec(pool(), pool(3)))
     scheduling = {"strategy": "FLEX_START", "maxWaitDuration": "60s"}
     accelerator = {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
@@ -183,7 +183,7 @@ def test_only_a_flexible_job_gives_up_waiting(emulator: Emulator) -> None:
     assert (emulator.job(patient).state, emulator.job(other).state) == ("JOB_STATE_RUNNING", "JOB_STATE_QUEUED")
 
 
-def test_a_job_pulling_its_image_can_be_cancelled(emulator: Emulator) -> None:
+def test_job_pulling_its_image_can_be_cancelled(emulator: Emulator) -> None:
     emulator.machine.ensure_image = lambda job, image: False  # type: ignore[method-assign]
     job = submit(emulator)
     emulator.run_ready_steps()
@@ -206,7 +206,7 @@ def test_jobs_wait_while_docker_is_down(emulator: Emulator) -> None:
     assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_failing_step_fails_only_its_own_job(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_step_fails_only_its_own_job(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     healthy = submit(emulator)
     broken = submit(emulator)
     start = emulator.machine.start
@@ -241,7 +241,7 @@ def test_queued_and_running_jobs_can_be_cancelled(emulator: Emulator) -> None:
     assert (queued, CHIEF) not in emulator.machine.started
 
 
-def test_a_timeout_ends_the_job(emulator: Emulator) -> None:
+def test_timeout_ends_job(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(scheduling={"timeout": "60s"}))
     emulator.machine.finish_one = lambda: None  # type: ignore[method-assign]
     emulator.run()
@@ -250,7 +250,7 @@ def test_a_timeout_ends_the_job(emulator: Emulator) -> None:
     assert 60 <= ((ended.ended or 0) - (ended.started or 0)) / 10**9 < 70
 
 
-def test_a_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -> None:
+def test_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -> None:
     emulator.machine.program = reports
     study = submit_study(emulator, trials=5, parallel=2)
     emulator.run()
@@ -263,7 +263,7 @@ def test_a_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -
         assert all(len(trial.measurements) == 1 for trial in transaction.trials.all(study))
 
 
-def test_a_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:
+def test_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:
     study = submit_study(emulator, trials=3, parallel=1)
     emulator.run()
     assert trials(emulator, study) == [(1, "INFEASIBLE")]
@@ -272,7 +272,7 @@ def test_a_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:
     assert "without reporting the metric acc" in shown["infeasibleReason"]
 
 
-def test_a_cancelled_study_ends_its_trials(emulator: Emulator) -> None:
+def test_cancelled_study_ends_its_trials(emulator: Emulator) -> None:
     study = submit_study(emulator, trials=9, parallel=3)
     emulator.run_ready_steps()
     cancel(emulator, study)
@@ -282,7 +282,7 @@ def test_a_cancelled_study_ends_its_trials(emulator: Emulator) -> None:
     assert emulator.machine.containers == {}
 
 
-def test_an_exhausted_grid_ends_the_study(emulator: Emulator) -> None:
+def test_exhausted_grid_ends_study(emulator: Emulator) -> None:
     emulator.machine.program = reports
     spec = tuning_job_spec()["studySpec"] | {
         "algorithm": "GRID_SEARCH",
@@ -294,7 +294,7 @@ def test_an_exhausted_grid_ends_the_study(emulator: Emulator) -> None:
     assert len(trials(emulator, study)) == 2
 
 
-def test_deleting_a_job_keeps_its_outputs(emulator: Emulator) -> None:
+def test_deleting_job_keeps_its_outputs(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://my-bucket/run"}))
     emulator.run()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
@@ -311,7 +311,7 @@ class Clock:
         return self.now
 
 
-def test_a_key_added_twice_is_taken_once() -> None:
+def test_key_added_twice_is_taken_once() -> None:
     queue = WorkQueue(Clock())
     queue.add("a")
     queue.add("a")
@@ -320,7 +320,7 @@ def test_a_key_added_twice_is_taken_once() -> None:
     assert queue.reserve(0) is None
 
 
-def test_a_taken_key_returns_only_after_its_release() -> None:
+def test_taken_key_returns_only_after_its_release() -> None:
     queue = WorkQueue(Clock())
     queue.add("a")
     assert queue.reserve(0) == "a"
@@ -330,7 +330,7 @@ def test_a_taken_key_returns_only_after_its_release() -> None:
     assert queue.reserve(0) == "a"
 
 
-def test_a_timer_rings_once_when_it_is_due() -> None:
+def test_timer_rings_once_when_it_is_due() -> None:
     clock = Clock()
     queue = WorkQueue(clock)
     queue.add("a")
@@ -344,7 +344,7 @@ def test_a_timer_rings_once_when_it_is_due() -> None:
     assert queue.reserve(0) is None
 
 
-def test_the_latest_release_sets_a_key_s_timer() -> None:
+def test_latest_release_sets_key_timer() -> None:
     clock = Clock()
     queue = WorkQueue(clock)
     for again in (1, 3):
@@ -357,7 +357,7 @@ def test_the_latest_release_sets_a_key_s_timer() -> None:
     assert queue.reserve(0) == "a"
 
 
-def test_a_release_without_delay_cancels_the_timer() -> None:
+def test_release_without_delay_cancels_timer() -> None:
     clock = Clock()
     queue = WorkQueue(clock)
     for again in (5, None):
@@ -368,7 +368,7 @@ def test_a_release_without_delay_cancels_the_timer() -> None:
     assert queue.reserve(0) is None
 
 
-def test_closing_lets_a_waiting_worker_go() -> None:
+def test_closing_lets_waiting_worker_go() -> None:
     queue = WorkQueue()
     taken: list[str | None] = ["never"]
     worker = threading.Thread(target=lambda: taken.append(queue.reserve()))

@@ -41,7 +41,7 @@ def with_failure(job: Job, replica: Replica = CHIEF) -> Job:
     return replace(job, restarts=plan.history)
 
 
-def test_the_container_waits_then_starts_then_runs() -> None:
+def test_container_waits_then_starts_then_runs() -> None:
     job = with_failure(job_under(second_start()))
     assert judge(job, 79.9, chief=EXITED) is None
     start = judge(job, 80, chief=EXITED)
@@ -58,7 +58,7 @@ def test_the_container_waits_then_starts_then_runs() -> None:
 @pytest.mark.parametrize(
     "chief", [None, replace(RUNS_AGAIN, phase="exited", finished=82 * SECOND), replace(RUNS_AGAIN, phase="exited")]
 )
-def test_a_second_exit_or_a_removal_tears_down_at_once(chief: ReplicaStatus | None) -> None:
+def test_second_exit_or_removal_tears_down_at_once(chief: ReplicaStatus | None) -> None:
     job = with_failure(job_under(second_start()))
     ending = judge(job, 82.5, chief=chief)
     assert isinstance(ending, Ending)
@@ -75,7 +75,7 @@ def test_other_replicas_do_not_matter_any_more() -> None:
     assert "workerpool1-0 exited" in ending.message
 
 
-def test_the_timeout_ends_the_wait() -> None:
+def test_timeout_ends_wait() -> None:
     job = with_failure(job_under(second_start(), timeout="20s"))
     assert judge(job, 21.9, chief=EXITED) is None
     ending = judge(job, 22, chief=EXITED)
@@ -83,7 +83,7 @@ def test_the_timeout_ends_the_wait() -> None:
     assert ending.message == "The job exceeded its timeout of 20s."
 
 
-def test_only_permanent_failures_of_the_replica_count() -> None:
+def test_only_permanent_failures_of_replica_count() -> None:
     elsewhere = job_under(second_start(replica="workerpool1-0"))
     assert isinstance(judge(elsewhere, 11, chief=EXITED), Ending)
     plan = judge(job_under(second_start()), 11, chief=replace(EXITED, exit_code=139))
@@ -114,7 +114,7 @@ def pass_time(emulator: Emulator, job: str, seconds: float = 0.0) -> None:
     emulator.run_ready_steps()
 
 
-def test_a_job_runs_on_until_its_late_teardown(emulator: Emulator) -> None:
+def test_job_runs_on_until_its_late_teardown(emulator: Emulator) -> None:
     job = begin(emulator)
     pass_time(emulator, job, 69)
     assert emulator.machine.started[job, WORKER] == 1
@@ -133,7 +133,7 @@ def test_a_job_runs_on_until_its_late_teardown(emulator: Emulator) -> None:
     assert line.startswith("The replica workerpool1-0 exited with a non-zero status of 1. As injected")
 
 
-def test_a_container_that_cannot_start_again_ends_its_job(
+def test_container_that_cannot_start_again_ends_its_job(
     emulator: Emulator, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = begin(emulator, after=5)
@@ -142,7 +142,7 @@ def test_a_container_that_cannot_start_again_ends_its_job(
     assert emulator.job(job).state == FAILED
 
 
-def test_a_cancellation_does_not_wait_for_the_teardown(emulator: Emulator) -> None:
+def test_cancellation_does_not_wait_for_teardown(emulator: Emulator) -> None:
     job = begin(emulator)
     cancel(emulator, job)
     pass_time(emulator, job)
@@ -150,7 +150,7 @@ def test_a_cancellation_does_not_wait_for_the_teardown(emulator: Emulator) -> No
     assert emulator.machine.started[job, WORKER] == 1
 
 
-def test_an_emulator_that_was_down_starts_it_late(emulator: Emulator) -> None:
+def test_emulator_that_was_down_starts_it_late(emulator: Emulator) -> None:
     job = begin(emulator, after=5, run_for=5)
     emulator.database.close()
     emulator.machine.clock.advance(600)
@@ -164,7 +164,7 @@ def test_an_emulator_that_was_down_starts_it_late(emulator: Emulator) -> None:
     assert emulator.job(job).state == FAILED
 
 
-def test_restarts_of_an_earlier_checkout_are_read(emulator: Emulator) -> None:
+def test_restarts_of_earlier_checkout_are_read(emulator: Emulator) -> None:
     job = submit(emulator)
     with emulator.database.write() as transaction:
         transaction.rows._connection.execute("UPDATE jobs SET restarts = ?", ('{"retries": 1, "attempts": {}}',))

@@ -73,7 +73,7 @@ def cancel(emulator: Emulator, study: str) -> None:
     emulator.jobs.cancel(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
 
 
-def test_a_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None:
+def test_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None:
     emulator = start(0.9, 0.1, 0.95)
     study = submit(emulator, 3, **MEDIAN)
     emulator.run()
@@ -87,7 +87,7 @@ def test_a_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None
     assert text.startswith("Trial 2 is stopped early: acc: its best value is worse than the median")
 
 
-def test_a_running_trial_is_compared_again_when_another_succeeds(start: Any) -> None:
+def test_running_trial_is_compared_again_when_another_succeeds(start: Any) -> None:
     emulator = start(0.9, 0.1)
     study = submit(emulator, 2, 2, **MEDIAN)
     emulator.run(lambda emulator: states(emulator, study) == ["ACTIVE", "ACTIVE"])
@@ -95,7 +95,7 @@ def test_a_running_trial_is_compared_again_when_another_succeeds(start: Any) -> 
     assert [text[:24] for _, text in lines(emulator, study, "stopped early")] == ["Trial 2 is stopped early"]
 
 
-def test_no_trial_is_kept_after_the_end(start: Any) -> None:
+def test_no_trial_is_kept_after_end(start: Any) -> None:
     emulator = start(0.9, 0.1)
     study = submit(emulator, 2, **MEDIAN)
     emulator.run(lambda emulator: "SUCCEEDED" in states(emulator, study))
@@ -104,7 +104,7 @@ def test_no_trial_is_kept_after_the_end(start: Any) -> None:
     assert [*emulator.scheduler._studies._known] == []
 
 
-def test_a_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
+def test_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
     emulator = start(0.9, 0.1)
     emulator.machine.ignores_sigterm = True
     study = submit(emulator, 2, **MEDIAN)
@@ -116,14 +116,14 @@ def test_a_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
     assert states(emulator, study) == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_a_trial_stopped_early_is_no_failure(start: Any) -> None:
+def test_trial_stopped_early_is_no_failure(start: Any) -> None:
     emulator = start(0.9, 0.1, 0.1, 0.1)
     study = submit(emulator, 4, **MEDIAN)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_stopped_study_lets_its_running_trials_finish(start: Any) -> None:
+def test_stopped_study_lets_its_running_trials_finish(start: Any) -> None:
     emulator = start(*[0.5] * 9)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maxNumTrials": 3})
     emulator.run()
@@ -146,7 +146,7 @@ def test_should_stop_asap_stops_running_trials(start: Any) -> None:
     assert len(lines(emulator, study, "maximumRuntimeConstraint: its time has passed")) == 1
 
 
-def test_should_stop_asap_spares_the_last_allowed_trial(start: Any) -> None:
+def test_should_stop_asap_spares_last_allowed_trial(start: Any) -> None:
     emulator = start(0.5, 0.5)
     study = submit(emulator, 9, 1, studyStoppingConfig={"maxNumTrials": 2, "shouldStopAsap": True})
     emulator.run()
@@ -154,7 +154,7 @@ def test_should_stop_asap_spares_the_last_allowed_trial(start: Any) -> None:
     assert emulator.machine.signals == []
 
 
-def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
+def test_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     emulator = start(0.5, 0.5)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maximumRuntimeConstraint": {"maxDuration": "1s"}})
     emulator.run_ready_steps()
@@ -166,7 +166,7 @@ def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"
 
 
-def test_a_cancelled_study_waits_for_its_trials_states(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_study_waits_for_its_trials_states(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator = start(0.5)
     study = submit(emulator, 1)
     emulator.run_ready_steps()
@@ -187,7 +187,7 @@ def test_a_cancelled_study_waits_for_its_trials_states(start: Any, monkeypatch: 
     assert states(emulator, study) == ["INFEASIBLE"]
 
 
-def test_a_better_trial_revives_no_stopped_study(start: Any) -> None:
+def test_better_trial_revives_no_stopped_study(start: Any) -> None:
     # The second trial is no better than the first, which stops the study while the third, a better one, still runs.
     emulator = start(0.9, 0.5, 0.95)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maxNumTrialsNoProgress": 1})
@@ -196,7 +196,7 @@ def test_a_better_trial_revives_no_stopped_study(start: Any) -> None:
     assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_packages_and_containers_get_the_parameters_as_arguments(start: Any) -> None:
+def test_packages_and_containers_get_parameters_as_arguments(start: Any) -> None:
     package = {"executorImageUri": "x", "packageUris": ["gs://b/p"], "pythonModule": "m", "args": ["--own"]}
     pools = [{"pythonPackageSpec": package}, {}, pool(args=["--own"])]
     study = tuning_job(tuning_job_spec(trialJobSpec={"workerPoolSpecs": pools}))
@@ -220,7 +220,7 @@ SCENARIOS: dict[str, tuple[tuple[float | None, ...], int, int, dict[str, Any]]] 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_kill_at_any_step_changes_no_outcome(scenario: str, start: Any, tmp_path: Path) -> None:
+def test_kill_at_any_step_changes_no_outcome(scenario: str, start: Any, tmp_path: Path) -> None:
     values, count, parallel, study_spec = SCENARIOS[scenario]
 
     def begin(folder: Path) -> tuple[Emulator, Outcome]:
@@ -238,7 +238,7 @@ def test_a_kill_at_any_step_changes_no_outcome(scenario: str, start: Any, tmp_pa
     assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 
-def test_a_study_starts_with_a_trial_that_has_ended(
+def test_study_starts_with_trial_that_has_ended(
     emulator: Emulator, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reconcile = Reconciler.advance
@@ -282,7 +282,7 @@ def in_states(states: str) -> list[Trial]:
         ("iss", 2, SUCCEEDED),
     ],
 )
-def test_a_study_s_end_follows_from_its_trials(states: str, allowed: int, state: str | None) -> None:
+def test_study_end_follows_from_its_trials(states: str, allowed: int, state: str | None) -> None:
     study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
     found = decide_ending(study, in_states(states), 1)
     assert (found.state if found else None) == state

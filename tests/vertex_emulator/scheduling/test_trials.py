@@ -26,7 +26,7 @@ def readings(*lines, metric_ids=("acc", "loss")):
     return trials.parse_metrics(file(*lines), metric_ids, STARTED)
 
 
-def test_a_file_gives_steps_seconds_and_values():
+def test_file_gives_steps_seconds_and_values():
     assert readings(line(1, 2, acc=0.5), line(2, 4.5, acc=0.75)) == [
         Measurement(1, 2.0, {"acc": 0.5}),
         Measurement(2, 4.5, {"acc": 0.75}),
@@ -34,7 +34,7 @@ def test_a_file_gives_steps_seconds_and_values():
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\n\n"])
-def test_an_empty_file_has_no_measurements(text):
+def test_empty_file_has_no_measurements(text):
     assert trials.parse_metrics(text, ["acc"], STARTED) == []
 
 
@@ -56,7 +56,7 @@ def test_values_without_steps_are_all_kept():
     assert found == [Measurement(0, at, {"acc": value}) for at, value in ((1, 0.5), (2, 0.7), (3, 0.5))]
 
 
-def test_a_cut_file_loses_only_its_last_line():
+def test_cut_file_loses_only_its_last_line():
     whole = file(line(1, 1, acc=0.5), line(2, 2, acc=0.6))
     first = readings(line(1, 1, acc=0.5))
     for end in range(whole.index("\n"), len(whole) - 2):
@@ -66,12 +66,12 @@ def test_a_cut_file_loses_only_its_last_line():
 @pytest.mark.parametrize(
     "damage", ["{", "[1]", "3", "null", '"text"', "\x00\x00", "[" * 100_000, '{"acc": "1" "x"}', "1" * 5000]
 )
-def test_a_malformed_line_is_skipped(damage):
+def test_malformed_line_is_skipped(damage):
     assert readings(damage, line(1, 1, acc=0.5)) == [Measurement(1, 1.0, {"acc": 0.5})]
 
 
 @pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-Infinity", "1e999", "high", "", "None", "true"])
-def test_a_value_that_is_not_finite_is_skipped(value):
+def test_value_that_is_not_finite_is_skipped(value):
     assert readings(line(1, 1, acc=value)) == []
     assert readings(line(1, 1, acc=value), line(1, 2, loss=3)) == [Measurement(1, 2.0, {"loss": 3.0})]
 
@@ -80,18 +80,18 @@ def test_a_value_that_is_not_finite_is_skipped(value):
     ("written", "value"),
     [('"0.5"', 0.5), ("0.5", 0.5), ('" 1e-3 "', 0.001), ("7", 7.0), ("NaN", None), ("true", None), ("[1]", None)],
 )
-def test_a_value_is_a_string_or_a_number(written, value):
+def test_value_is_string_or_number(written, value):
     found = trials.parse_metrics(f'{{"timestamp": {STARTED}, "global_step": "3", "acc": {written}}}', ["acc"], STARTED)
     assert found == ([] if value is None else [Measurement(3, 0.0, {"acc": value})])
 
 
 @pytest.mark.parametrize(("step", "number"), [("12", 12), (12, 12), ("3.0", 3), ("later", 0), (None, 0), ("inf", 0)])
-def test_a_malformed_step_is_step_zero(step, number):
+def test_malformed_step_is_step_zero(step, number):
     text = json.dumps({"timestamp": STARTED + 1, "global_step": step, "acc": "1"})
     assert trials.parse_metrics(text, ["acc"], STARTED) == [Measurement(number, 1.0, {"acc": 1.0})]
 
 
-def test_an_unusable_time_counts_as_the_start():
+def test_unusable_time_counts_as_start():
     early = json.dumps({"timestamp": STARTED - 5, "global_step": "1", "acc": "1"})
     assert trials.parse_metrics(file('{"global_step": "2", "acc": "2"}', early), ["acc"], STARTED) == [
         Measurement(1, 0.0, {"acc": 1.0}),
@@ -99,18 +99,18 @@ def test_an_unusable_time_counts_as_the_start():
     ]
 
 
-def test_metrics_outside_the_study_are_left_out():
+def test_metrics_outside_study_are_left_out():
     assert readings(line(1, 1, other=1), line(1, 1, acc=1)) == [Measurement(1, 1.0, {"acc": 1.0})]
 
 
-def test_unknown_metrics_exclude_the_library_s_own_fields():
+def test_unknown_metrics_exclude_library_own_fields():
     text = file(line(1, 1, accuracy=1, acc=2), line(2, 2, val=3), line(3, 3, note="x"), '{"' + 200 * "a" + '": "1"}')
     assert trials.unknown_names(text + '{"\\ud800": "1"}\n{"cut', ["acc", "loss"]) == ["accuracy", "val"]
     assert trials.unknown_names(file(line(1, 1, acc=1)), ["acc"]) == trials.unknown_names("", ["acc"]) == []
     assert len(trials.unknown_names(file(line(1, 1, **{f"m{number}": 1 for number in range(9)})), ["acc"])) == 5
 
 
-def test_reading_the_same_file_again_adds_nothing():
+def test_reading_same_file_again_adds_nothing():
     found = readings(line(1, 1, acc=0.5), line(1, 2, loss=3), line(0, 3, acc=1), line(0, 4, acc=1))
     assert (
         trials.merge_metrics([], found)
@@ -122,7 +122,7 @@ def test_reading_the_same_file_again_adds_nothing():
 
 @pytest.mark.parametrize("every", [1, 7, 50, 99])
 @pytest.mark.parametrize(("pair", "stepless"), [(False, False), (False, True), (True, False)])
-def test_what_is_known_outlives_the_last_hundred_entries(every, pair, stepless):
+def test_what_is_known_outlives_last_hundred_entries(every, pair, stepless):
     """250 reports, the file holding the last 100 lines, read after every so many lines."""
     lines = []
     for number in range(250):
@@ -137,7 +137,7 @@ def test_what_is_known_outlives_the_last_hundred_entries(every, pair, stepless):
     assert len(known) == 250
 
 
-def test_a_step_known_in_part_is_completed():
+def test_step_known_in_part_is_completed():
     known = readings(line(1, 1, acc=0.5))
     assert trials.merge_metrics(known, readings(line(1, 1, acc=0.5), line(1, 2, loss=3))) == [
         Measurement(1, 2.0, {"acc": 0.5, "loss": 3.0})
@@ -163,7 +163,7 @@ def test_merging_changes_neither_of_its_arguments():
     ],
     ids=["lines", "names", "measurements", "brackets", "digits"],
 )
-def test_a_hostile_file_is_read_in_time(write):
+def test_hostile_file_is_read_in_time(write):
     text = write()
     started = time.process_time()
     found = trials.parse_metrics(text, ["acc"], STARTED)
@@ -174,7 +174,7 @@ def test_a_hostile_file_is_read_in_time(write):
     assert merged == found
 
 
-def test_a_trial_keeps_its_last_measurements():
+def test_trial_keeps_its_last_measurements():
     known = [Measurement(i, float(i), {"acc": 1.0}) for i in range(trials.MAX_MEASUREMENTS)]
     merged = trials.merge_metrics(known, readings(line(trials.MAX_MEASUREMENTS, trials.MAX_MEASUREMENTS, acc=2)))
     assert (len(merged), merged[0].step_count, merged[-1].step_count) == (
@@ -191,23 +191,23 @@ def study(goal=None, selection=None):
 
 
 @pytest.mark.parametrize("selection", [None, "LAST_MEASUREMENT", "MEASUREMENT_SELECTION_TYPE_UNSPECIFIED"])
-def test_a_trial_is_judged_by_its_last_measurement(selection):
+def test_trial_is_judged_by_its_last_measurement(selection):
     measurements = readings(line(1, 1, acc=0.9), line(3, 3, acc=0.5), line(2, 2, acc=0.7))
     assert final_measurement(measurements, study(selection=selection)) == Measurement(3, 3.0, {"acc": 0.5})
 
 
-def test_the_last_measurement_is_the_last_reported():
+def test_last_measurement_is_last_reported():
     measurements = readings(line(9, 1, acc=0.9), line(0, 2, acc=0.4))
     assert final_measurement(measurements, study()) == Measurement(0, 2.0, {"acc": 0.4})
 
 
-def test_without_times_the_highest_step_is_last():
+def test_without_times_highest_step_is_last():
     measurements = [Measurement(step, 0.0, {"acc": step / 10}) for step in range(4)]
     assert final_measurement(measurements, study()) == measurements[-1]
 
 
 @pytest.mark.parametrize(("goal", "step"), [("MAXIMIZE", 2), ("MINIMIZE", 3), ("GOAL_TYPE_UNSPECIFIED", 2), (None, 2)])
-def test_the_first_metric_selects_the_best_measurement(goal, step):
+def test_first_metric_selects_best_measurement(goal, step):
     measurements = readings(
         line(1, 1, acc=0.5, loss=0), line(2, 2, acc=0.9, loss=9), line(3, 3, acc=0.1, loss=5), line(4, 4, acc=0.9)
     )
@@ -215,7 +215,7 @@ def test_the_first_metric_selects_the_best_measurement(goal, step):
 
 
 @pytest.mark.parametrize("selection", ["LAST_MEASUREMENT", "BEST_MEASUREMENT"])
-def test_a_measurement_without_the_first_metric_judges_nothing(selection):
+def test_measurement_without_first_metric_judges_nothing(selection):
     judged = line(1, 1, acc=0.5)
     assert final_measurement(readings(judged, line(2, 2, loss=1)), study(selection=selection)).step_count == 1
     assert final_measurement(readings(line(2, 2, loss=1)), study(selection=selection)) is None
@@ -231,17 +231,17 @@ BEST = {"measurementSelectionType": "BEST_MEASUREMENT"}
 SAFE = {"metricId": "heat", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 10.0}}
 
 
-def test_later_objectives_break_ties_of_the_first():
+def test_later_objectives_break_ties_of_first():
     measurements = readings(line(1, 1, acc=0.9, loss=5), line(2, 2, acc=0.9, loss=3), line(3, 3, acc=0.8, loss=1))
     assert final_measurement(measurements, BOTH | BEST).step_count == 2
 
 
-def test_a_final_measurement_includes_metrics_of_other_steps():
+def test_final_measurement_includes_metrics_of_other_steps():
     measurements = readings(line(1, 1, acc=0.5, loss=4), line(2, 2, acc=0.6), line(0, 3, loss=2))
     assert final_measurement(measurements, BOTH) == Measurement(2, 2.0, {"acc": 0.6, "loss": 2.0})
 
 
-def test_a_safe_measurement_beats_a_better_unsafe_one():
+def test_safe_measurement_beats_better_unsafe_one():
     study_spec = {"metrics": [SAFE, {"metricId": "acc"}], "parameters": []} | BEST
     lines = [line(1, 1, acc=0.5, heat=9), line(2, 2, acc=0.6, heat=10), line(3, 3, acc=0.9, heat=10.1)]
     measurements = readings(*lines, metric_ids=("acc", "heat"))

@@ -53,7 +53,7 @@ def test_thirty_trials_beat_random_search_on_branin():
 
 
 @pytest.mark.parametrize("goal", ["MAXIMIZE", "GOAL_TYPE_UNSPECIFIED", None])
-def test_a_goal_that_is_not_minimize_is_maximize(goal):
+def test_goal_that_is_not_minimize_is_maximize(goal):
     def loss(point):
         return -branin(point)
 
@@ -61,7 +61,7 @@ def test_a_goal_that_is_not_minimize_is_maximize(goal):
     assert max(observation.metrics["loss"] for observation in observations) > -0.5
 
 
-def test_a_mixed_space_is_searched_to_its_optimum():
+def test_mixed_space_is_searched_to_its_optimum():
     study_spec = study(
         double("rate", 1e-5, 1, "UNIT_LOG_SCALE"),
         integer("layers", 1, 8),
@@ -79,7 +79,7 @@ def test_a_mixed_space_is_searched_to_its_optimum():
     assert median(model) < 0.05 < 0.5 < median(random)
 
 
-def test_a_conditional_space_s_best_branch_is_found():
+def test_conditional_space_best_branch_is_found():
     def loss(point):
         if point["optimizer"] != "adam":
             return 5
@@ -89,7 +89,7 @@ def test_a_conditional_space_s_best_branch_is_found():
 
 
 @pytest.mark.parametrize("parameters", [2, 4, 9])
-def test_the_first_points_are_a_latin_hypercube(parameters):
+def test_first_points_are_latin_hypercube(parameters):
     names = [f"p{number}" for number in range(parameters)]
     size = max(6, parameters + 2)
     study_spec = study(*(double(name, 0, size) for name in names))
@@ -120,7 +120,7 @@ def test_trials_that_run_side_by_side_keep_apart(seed):
     assert distances[1] > 0.1
 
 
-def test_an_infeasible_trial_counts_as_the_worst(monkeypatch):
+def test_infeasible_trial_counts_as_worst(monkeypatch):
     calls = fits(monkeypatch)
     point = {"x": 1.0, "y": 1.0}
     observations = [succeeded(point, value) for value in (1, 2, 3, 6)]
@@ -136,7 +136,7 @@ def test_an_infeasible_trial_counts_as_the_worst(monkeypatch):
     assert calls[1][1] == [-1, -2, -3, -6, -1, -1, -1]
 
 
-def test_a_running_trial_s_point_is_avoided():
+def test_running_trial_point_is_avoided():
     observations = spread(3, 15)
     next_point = suggest(branin_study(), observations, 1)
     running = [*observations, Observation(next_point, "ACTIVE")]
@@ -144,7 +144,7 @@ def test_a_running_trial_s_point_is_avoided():
     assert distance(believed, next_point) > 0.001
 
 
-def test_the_search_leaves_a_region_where_trials_fail():
+def test_search_leaves_region_where_trials_fail():
     """The better values lie beyond x = 4, where every trial is infeasible."""
     study_spec, observations = branin_study(), []
     for _ in range(30):
@@ -171,7 +171,7 @@ def test_the_search_leaves_a_region_where_trials_fail():
     ids=str,
 )
 @pytest.mark.parametrize("state", ["SUCCEEDED", "INFEASIBLE", "ACTIVE"])
-def test_no_value_and_no_state_stops_the_search(values, state):
+def test_no_value_and_no_state_stops_search(values, state):
     observations = []
     for number in range(10):
         point = suggest(branin_study(), observations, 1)
@@ -181,7 +181,7 @@ def test_no_value_and_no_state_stops_the_search(values, state):
     assert len({point_key(observation.parameters) for observation in observations}) == 10
 
 
-def test_a_diverged_trial_does_not_dwarf_the_others(monkeypatch):
+def test_diverged_trial_does_not_dwarf_others(monkeypatch):
     calls = fits(monkeypatch)
     point = {"x": 1.0, "y": 1.0}
     suggest(branin_study(), [succeeded(point, value) for value in (1, 2, 3, 4, 5, 100, 1e9, 1e12)], 1)
@@ -191,7 +191,7 @@ def test_a_diverged_trial_does_not_dwarf_the_others(monkeypatch):
     assert losses[-1] < 1000
 
 
-def test_a_partly_diverging_space_is_still_minimized():
+def test_partly_diverging_space_is_still_minimized():
     def loss(point):
         end = (point["x"] + 5) / 15
         return branin(point) if end < 0.75 else 10 ** (2 + 8 * end)
@@ -199,7 +199,7 @@ def test_a_partly_diverging_space_is_still_minimized():
     assert median(best(run(branin_study(), 30, seed, loss)) for seed in range(3)) < 0.1
 
 
-def test_a_fit_that_fails_gives_a_random_point(monkeypatch):
+def test_fit_that_fails_gives_random_point(monkeypatch):
     observations = spread(1, 10)
     modelled = suggest(branin_study(), observations, 1)
     fits(monkeypatch)
@@ -210,7 +210,7 @@ def test_a_fit_that_fails_gives_a_random_point(monkeypatch):
 
 
 @pytest.mark.parametrize("state", ["ACTIVE", "INFEASIBLE", "SUCCEEDED"])
-def test_a_tried_point_is_not_proposed_again(state):
+def test_tried_point_is_not_proposed_again(state):
     study_spec = study(integer("a", 0, 9), integer("b", 0, 9))
 
     def loss(point):
@@ -222,7 +222,7 @@ def test_a_tried_point_is_not_proposed_again(state):
     assert suggest(study_spec, told, 1) not in [observation.parameters for observation in told]
 
 
-def test_a_finite_space_is_exhausted_before_repeating():
+def test_finite_space_is_exhausted_before_repeating():
     study_spec = study(integer("layers", 1, 4), categorical("kind", "a", "b", "c"), discrete("fixed", 7))
     observations = run(study_spec, 12, 3, lambda point: point["layers"] + (point["kind"] == "b"))
     points = {point_key(observation.parameters) for observation in observations}
@@ -230,13 +230,13 @@ def test_a_finite_space_is_exhausted_before_repeating():
     assert point_key(suggest(study_spec, observations, 3)) in points
 
 
-def test_a_large_space_s_last_point_is_found():
+def test_large_space_last_point_is_found():
     study_spec = study(integer("layers", 1, 5000))
     observations = [Observation({"layers": layers}, "INFEASIBLE") for layers in range(1, 5001) if layers != 4321]
     assert suggest(study_spec, observations, 3) == {"layers": 4321}
 
 
-def test_a_single_point_needs_no_fit(monkeypatch):
+def test_single_point_needs_no_fit(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = study(double("rate", 0.5, 0.5), categorical("kind", "only"))
     only = {"rate": 0.5, "kind": "only"}
@@ -245,7 +245,7 @@ def test_a_single_point_needs_no_fit(monkeypatch):
     assert calls == []
 
 
-def test_a_fixed_parameter_is_kept_from_the_model(monkeypatch):
+def test_fixed_parameter_is_kept_from_model(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = study(integer("fixed", 7, 7), double("rate", 0, 1), categorical("kind", "only"))
     observations = run(study_spec, 6, 3, lambda point: point["rate"])
@@ -254,7 +254,7 @@ def test_a_fixed_parameter_is_kept_from_the_model(monkeypatch):
     assert [len(features[0]) for features, _ in calls] == [1]
 
 
-def test_a_fit_uses_the_best_and_newest_trials(monkeypatch):
+def test_fit_uses_best_and_newest_trials(monkeypatch):
     calls = fits(monkeypatch)
     random = Random(1)
     observations = [
@@ -290,7 +290,7 @@ def front_study(*metrics):
     return study(double("x", 0, 1), double("y", 0, 1)) | {"metrics": list(metrics)}
 
 
-def test_two_objectives_are_searched_along_the_whole_front():
+def test_two_objectives_are_searched_along_whole_front():
     # Both distances are small only on the line from (0.2, 0.5) to (0.8, 0.5): that is the front.
     def trial(parameters):
         x, y = parameters["x"], parameters["y"]
@@ -310,7 +310,7 @@ def test_two_objectives_are_searched_along_the_whole_front():
         assert any(begin <= x <= begin + 0.2 for x in found)
 
 
-def test_a_missing_metric_counts_as_the_worst(monkeypatch):
+def test_missing_metric_counts_as_worst(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = front_study({"metricId": "loss", "goal": "MINIMIZE"}, {"metricId": "cost", "goal": "MINIMIZE"})
     points = [{"x": number / 10, "y": 0.5} for number in range(8)]
@@ -340,7 +340,7 @@ def safe_share(algorithm, fraction):
     return max(observation.metrics["gain"] for observation in safe), len(safe) / len(late)
 
 
-def test_a_safety_metric_bounds_the_search():
+def test_safety_metric_bounds_search():
     best_safe, share = safe_share("ALGORITHM_UNSPECIFIED", {})
     assert best_safe > 0.49
     assert share > 0.4
@@ -349,7 +349,7 @@ def test_a_safety_metric_bounds_the_search():
     assert careful_share > 0.8
 
 
-def test_without_safe_trials_the_search_seeks_safety():
+def test_without_safe_trials_search_seeks_safety():
     study_spec = front_study({"metricId": "gain", "goal": "MAXIMIZE"}, SAFETY)
     points = [{"x": 0.6 + number / 40, "y": number / 10} for number in range(9)]
     observations = [Observation(p, "SUCCEEDED", {"gain": p["x"], "heat": p["x"]}) for p in points]

@@ -32,7 +32,7 @@ def draws(parameter, count=2001):
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
-def test_a_drawn_value_fits_its_type_and_bounds(parameter):
+def test_drawn_value_fits_its_type_and_bounds(parameter):
     domain = build_domain(parameter)
     values = [*draws(parameter), domain.at_quantile(0), domain.at_quantile(1 - 2**-53)]
     match next(name for name in parameter if name.endswith("ValueSpec")):
@@ -51,7 +51,7 @@ def test_a_drawn_value_fits_its_type_and_bounds(parameter):
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
-def test_a_value_survives_conversion_to_its_position(parameter):
+def test_value_survives_conversion_to_its_position(parameter):
     domain = build_domain(parameter)
     for value in draws(parameter, 200):
         again = domain.nearest(domain.position(value))
@@ -60,7 +60,7 @@ def test_a_value_survives_conversion_to_its_position(parameter):
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
-def test_a_position_outside_the_scale_stays_in_bounds(parameter):
+def test_position_outside_scale_stays_in_bounds(parameter):
     domain = build_domain(parameter)
     values = list(domain) if domain.count is not None else [domain.lower, domain.upper]
     assert domain.nearest(-0.001) == values[0]
@@ -68,7 +68,7 @@ def test_a_position_outside_the_scale_stays_in_bounds(parameter):
 
 
 @pytest.mark.parametrize(("kind", "lower"), [(double, 1), (integer, 0.5)])
-def test_the_median_draw_lies_at_mid_scale(kind, lower):
+def test_median_draw_lies_at_mid_scale(kind, lower):
     """The middle is the geometric mean of the bounds on a log scale; an integer stands for half a step either way."""
 
     def middle(scale):
@@ -80,14 +80,14 @@ def test_the_median_draw_lies_at_mid_scale(kind, lower):
     assert middle("UNIT_LINEAR_SCALE") == middle("SCALE_TYPE_UNSPECIFIED") == pytest.approx(5000, rel=0.05)
 
 
-def test_an_absent_scale_is_linear():
+def test_absent_scale_is_linear():
     parameter = double("size", 1, 9)
     del parameter["scaleType"]
     assert build_domain(parameter).at_quantile(0.5) == 5
 
 
 @pytest.mark.parametrize("lower", [1, -4])
-def test_integers_are_equally_likely_on_a_linear_scale(lower):
+def test_integers_are_equally_likely_on_linear_scale(lower):
     counts = Counter(draws(integer("size", lower, lower + 3), 8000))
     assert sorted(counts) == list(range(lower, lower + 4))
     assert all(count == pytest.approx(2000, rel=0.1) for count in counts.values())
@@ -98,13 +98,13 @@ def test_discrete_values_are_equally_likely_on_every_scale():
     assert all(count == pytest.approx(2000, rel=0.1) for count in counts.values())
 
 
-def test_a_log_scale_spaces_discrete_values_by_logarithm():
+def test_log_scale_spaces_discrete_values_by_logarithm():
     domain = build_domain(discrete("size", 1, 10, 100, scale="UNIT_LOG_SCALE"))
     assert [domain.position(value) for value in domain] == pytest.approx([0, 0.5, 1])
 
 
 @pytest.mark.parametrize("kind", ["doubleValueSpec", "integerValueSpec"])
-def test_an_absent_bound_is_zero(kind):
+def test_absent_bound_is_zero(kind):
     assert build_domain({"parameterId": "size", kind: {"maxValue": 2}}).at_quantile(0) == 0
     assert build_domain({"parameterId": "size", kind: {"minValue": -2}}).at_quantile(0.999999) == pytest.approx(
         0, abs=1e-5
@@ -121,7 +121,7 @@ def test_an_absent_bound_is_zero(kind):
         (categorical("size", "s", "m", "l"), 3),
     ],
 )
-def test_the_count_of_a_domains_values(parameter, count):
+def test_count_of_domains_values(parameter, count):
     domain = build_domain(parameter)
     assert domain.count == count
     if count is None:
@@ -133,7 +133,7 @@ def test_the_count_of_a_domains_values(parameter, count):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("lower", "upper"), [(1e-8, 1e12), (0.1, 0.3), (3, 3), (1e-300, 1e300)])
-def test_rounding_keeps_a_value_in_its_bounds(scale, lower, upper):
+def test_rounding_keeps_value_in_its_bounds(scale, lower, upper):
     for step in range(1001):
         assert lower <= from_unit(step / 1000, lower, upper, scale) <= upper
     smallest = 1e-12 * (upper if scale == "UNIT_REVERSE_LOG_SCALE" else lower)
@@ -141,11 +141,11 @@ def test_rounding_keeps_a_value_in_its_bounds(scale, lower, upper):
     assert from_unit(1, lower, upper, scale) == pytest.approx(upper)
 
 
-def test_a_fixed_value_lies_at_mid_scale():
+def test_fixed_value_lies_at_mid_scale():
     assert {to_unit(3, 3, 3, scale) for scale in SCALES} == {0.5}
 
 
-def test_the_largest_integers_stay_in_their_bounds():
+def test_largest_integers_stay_in_their_bounds():
     values = draws(integer("size", 1, 2**63 - 1, "UNIT_LOG_SCALE"))
     assert all(1 <= value <= 2**63 - 1 for value in values)
     assert math.log2(median(values)) == pytest.approx(31.5, abs=2)
@@ -166,7 +166,7 @@ def assert_activation(parameters):
 
 
 @pytest.mark.parametrize("algorithm", ["RANDOM_SEARCH", "ALGORITHM_UNSPECIFIED"])
-def test_a_child_appears_exactly_under_its_parent_value(algorithm):
+def test_child_appears_exactly_under_its_parent_value(algorithm):
     study_spec = conditional() | {"algorithm": algorithm}
     observations = []
     for number in range(24):
@@ -181,14 +181,14 @@ def test_children_with_different_ranges_are_separate_axes():
     assert [axis.id for axis in Space.parse(conditional()["parameters"]).axes].count("lr") == 2
 
 
-def test_children_of_one_range_share_an_axis():
+def test_children_of_one_range_share_axis():
     plain = integer("layers", 1, 2)
     with_child = parent(plain, under([2], double("dropout", 0, 1), "parentIntValues"))
     model = parent(categorical("model", "a", "b", "c"), under(["a"], plain), under(["b"], with_child))
     assert [axis.id for axis in Space.parse([model]).axes] == ["model", "layers", "dropout"]
 
 
-def test_a_grandchild_needs_an_active_child():
+def test_grandchild_needs_active_child():
     grandchild = under(["yes"], integer("size", 5, 5))
     child = under([2], parent(categorical("deep", "yes", "no"), grandchild), "parentIntValues")
     space = Space.parse([parent(integer("layers", 1, 2), child)])
@@ -199,24 +199,24 @@ def test_a_grandchild_needs_an_active_child():
     ]
 
 
-def test_a_discrete_parent_value_matches_within_1e_10():
+def test_discrete_parent_value_matches_within_1e_10():
     child = under([0.3], integer("size", 5, 5), "parentDiscreteValues")
     space = Space.parse([parent(discrete("rate", 0.1 + 0.2, 0.5), child)])
     assert list(space.points()) == [{"rate": 0.1 + 0.2, "size": 5}, {"rate": 0.5}]
 
 
-def test_a_space_without_continuum_is_finite():
+def test_space_without_continuum_is_finite():
     child = under(["a"], double("rate", 0, 1))
     assert not Space.parse([parent(categorical("kind", "a", "b"), child)]).is_finite
     assert Space.parse([categorical("kind", "a", "b"), double("fixed", 2, 2)]).is_finite
 
 
-def test_a_random_point_depends_on_the_generator_alone():
+def test_random_point_depends_on_generator_alone():
     space = Space.parse(study(integer("a", 0, 10**9), double("b", 0, 1))["parameters"])
     assert space.draw(Random(1)) == space.draw(Random(1)) != space.draw(Random(2))
 
 
-def test_candidates_hold_exactly_the_points_that_conditions_allow():
+def test_candidates_hold_exactly_points_that_conditions_allow():
     space = Space.parse(conditional()["parameters"])
     encoder = proposals.Encoder(space)
     random = np.random.default_rng(1)

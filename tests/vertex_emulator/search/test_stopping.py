@@ -20,19 +20,19 @@ MEDIAN, DECAY, CONVEX = "medianAutomatedStoppingSpec", "decayCurveStoppingSpec",
 
 
 @pytest.mark.parametrize(("best", "stopped"), [(0.39, True), (0.4, False), (0.41, False)])
-def test_the_median_rule_compares_with_running_averages(best, stopped):
+def test_median_rule_compares_with_running_averages(best, stopped):
     # At step 2 the averages are (0.2 + 0.4) / 2 = 0.3, (0.3 + 0.5) / 2 = 0.4 and (0.8 + 0.8) / 2 = 0.8: median 0.4.
     completed = [curve(0.2, 0.4, 0.9), curve(0.3, 0.5, 0.9), curve(0.8, 0.8, 0.8)]
     assert stops(study(MEDIAN), curve(best, 0.1), completed) is stopped
 
 
-def test_the_median_rule_follows_the_goal():
+def test_median_rule_follows_goal():
     completed = [curve(2, 4), curve(3, 5), curve(8, 8)]  # averages 3, 4, 8
     assert stops(study(MEDIAN, "MINIMIZE"), curve(9, 4.5), completed)
     assert not stops(study(MEDIAN, "MINIMIZE"), curve(9, 4), completed)
 
 
-def test_the_median_rule_ignores_later_steps():
+def test_median_rule_ignores_later_steps():
     # Up to step 1 the completed trial's average is 0.1; over all of it, 0.5.
     assert not stops(study(MEDIAN), curve(0.2), [curve(0.1, 0.9)])
     assert stops(study(MEDIAN), curve(0.2, 0.2), [curve(0.1, 0.9)])
@@ -54,11 +54,11 @@ def test_without_measurements_or_completed_trials_nothing_is_stopped(rule):
     assert not stops(study(rule), curve(0.1), [[], []])
 
 
-def test_without_a_rule_nothing_is_stopped():
+def test_without_rule_nothing_is_stopped():
     assert not stops({"metrics": [{"metricId": "acc"}], "parameters": []}, curve(0.0), [curve(0.9)] * 9)
 
 
-def test_a_trial_behind_in_every_objective_is_stopped():
+def test_trial_behind_in_every_objective_is_stopped():
     study_spec = study(MEDIAN)
     study_spec["metrics"].append({"metricId": "cost", "goal": "MINIMIZE"})
     done = [[Measurement(1, 1.0, {"acc": 0.5, "cost": 10.0})]]
@@ -67,7 +67,7 @@ def test_a_trial_behind_in_every_objective_is_stopped():
     assert not stops(study_spec, [Measurement(1, 1.0, {"acc": 0.4})], done)
 
 
-def test_a_safety_metric_stops_no_trial():
+def test_safety_metric_stops_no_trial():
     study_spec = study(MEDIAN)
     study_spec["metrics"].append({"metricId": "cost", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 1.0}})
     done = [[Measurement(1, 1.0, {"acc": 0.5, "cost": 1.0})]]
@@ -80,20 +80,20 @@ def learners(*ends):
 
 
 @pytest.mark.parametrize(("value", "stopped"), [(0.2, True), (0.35, True), (0.44, False), (0.5, False)])
-def test_the_decay_curve_rule_stops_a_hopeless_trial(value, stopped):
+def test_decay_curve_rule_stops_hopeless_trial(value, stopped):
     # The line through the pairs (value at step 2, end) is end = 2 x, without error; the best end is 0.8. So 0.35 comes
     # to 0.70 and is stopped, and 0.44 comes to 0.88.
     completed = learners(0.4, 0.5, 0.6, 0.7, 0.8)
     assert stops(study(DECAY), curve(0.1, value), completed) is stopped
 
 
-def test_the_decay_curve_rule_needs_informative_curves():
+def test_decay_curve_rule_needs_informative_curves():
     # The value at step 1 says nothing of the end: the slope is 0, the mean end 0.6, the standard error 0.25.
     completed = [curve(0.1, end) for end in (0.3, 0.9, 0.6)] + [curve(0.2, end) for end in (0.3, 0.9, 0.6)]
     assert not stops(study(DECAY), curve(0.1), completed)
 
 
-def test_the_decay_curve_rule_needs_five_whole_curves():
+def test_decay_curve_rule_needs_five_whole_curves():
     # A curve that was stopped at step 1 of 3 does not say where it would have ended.
     four = learners(0.4, 0.5, 0.6, 0.8)
     assert not stops(study(DECAY), curve(0.1, 0.2), four)
@@ -101,7 +101,7 @@ def test_the_decay_curve_rule_needs_five_whole_curves():
     assert stops(study(DECAY), curve(0.1, 0.2), [*four, *learners(0.7)])
 
 
-def test_the_decay_curve_rule_spares_the_last_step():
+def test_decay_curve_rule_spares_last_step():
     assert not stops(study(DECAY), curve(0.1, 0.2, 0.3), learners(0.4, 0.5, 0.6, 0.7, 0.8))
 
 
@@ -110,13 +110,13 @@ def completed_at(best, trials=6, steps=20):
 
 
 @pytest.mark.parametrize(("slope", "stopped"), [(0.04, True), (0.06, False)])
-def test_the_convex_rule_extrapolates_a_straight_line(slope, stopped):
+def test_convex_rule_extrapolates_straight_line(slope, stopped):
     # At step 6 of 20 the value is 6 * slope and 14 steps are left: 20 * 0.04 = 0.8 < 1 and 20 * 0.06 = 1.2 > 1.
     running = curve(*(slope * step for step in range(1, 7)))
     assert stops(study(CONVEX), running, completed_at(1.0)) is stopped
 
 
-def test_the_convex_rule_ignores_a_flat_curve():
+def test_convex_rule_ignores_flat_curve():
     assert not stops(study(CONVEX), curve(*[0.1] * 6), completed_at(1.0))
 
 
@@ -135,7 +135,7 @@ def test_the_convex_rule_ignores_a_flat_curve():
         ({"maxStepCount": 24}, 6, 6, True),  # 24 * 0.04 = 0.96
     ],
 )
-def test_the_convex_rule_waits_as_its_counts_say(spec, measurements, trials, stopped):
+def test_convex_rule_waits_as_its_counts_say(spec, measurements, trials, stopped):
     running = curve(*(0.04 * step for step in range(1, measurements + 1)))
     assert stops(study(CONVEX, **spec), running, completed_at(1.0, trials)) is stopped
 
@@ -163,7 +163,7 @@ def reason(study_spec, trials=(), seconds=0.0, count=None):
     return stopping.study_stopping_reason(study_spec, len(found) if count is None else count, found, CREATED, now)
 
 
-def test_a_study_without_conditions_goes_on():
+def test_study_without_conditions_goes_on():
     assert reason({"metrics": [{"metricId": "acc"}], "parameters": []}, ended(*[0.5] * 99), 1e9) is None
     assert reason(stoppable(shouldStopAsap=True), ended(*[0.5] * 99), 1e9) is None
 
@@ -176,13 +176,13 @@ def test_max_num_trials_counts_running_and_failed_trials(trials, stopped):
 
 @pytest.mark.parametrize(("seconds", "stopped"), [(59, False), (60, True)])
 @pytest.mark.parametrize("constraint", [{"maxDuration": "60s"}, {"endTime": "2023-11-14T22:14:20Z"}])
-def test_maximum_runtime_is_a_duration_or_a_time(constraint, seconds, stopped):
+def test_maximum_runtime_is_duration_or_time(constraint, seconds, stopped):
     # 1,700,000,000 seconds are 2023-11-14T22:13:20Z.
     assert (reason(stoppable(maximumRuntimeConstraint=constraint), seconds=seconds) is not None) is stopped
 
 
 @pytest.mark.parametrize(("seconds", "stopped"), [(59, False), (60, True)])
-def test_the_minimum_runtime_blocks_every_other_condition(seconds, stopped):
+def test_minimum_runtime_blocks_every_other_condition(seconds, stopped):
     config = stoppable(minimumRuntimeConstraint={"maxDuration": "60s"}, maxNumTrials=1)
     assert (reason(config, ended(0.5), seconds) is not None) is stopped
 
@@ -203,12 +203,12 @@ def test_min_num_trials_blocks_every_other_condition(values, stopped):
         ((None, None, None), True),
     ],
 )
-def test_no_progress_for_three_trials_in_a_row(values, stopped):
+def test_no_progress_for_three_trials_in_row(values, stopped):
     assert (reason(stoppable(maxNumTrialsNoProgress=3), ended(*values)) is not None) is stopped
 
 
 @pytest.mark.parametrize(("seconds", "stopped"), [(219, False), (220, True)])
-def test_duration_without_progress_starts_at_the_best_trial(seconds, stopped):
+def test_duration_without_progress_starts_at_best_trial(seconds, stopped):
     # The best ended after 2 minutes: 120 + 100 = 220 seconds.
     config = stoppable(maxDurationNoProgress="100s")
     assert (reason(config, ended(0.5, 0.6, 0.4), seconds) is not None) is stopped
@@ -219,7 +219,7 @@ def test_without_values_duration_without_progress_starts_at_creation():
     assert reason(stoppable(maxDurationNoProgress="100s"), ended(None), 100) is not None
 
 
-def test_only_a_single_objective_can_lack_progress():
+def test_only_single_objective_can_lack_progress():
     cost = {"metricId": "cost", "goal": "MINIMIZE"}
     values = ended(0.5, 0.4, 0.4)
     assert reason(stoppable(cost, maxNumTrialsNoProgress=2), values) is None
@@ -228,6 +228,6 @@ def test_only_a_single_objective_can_lack_progress():
     assert reason(safe, values) == "maxNumTrialsNoProgress: the last 3 trials were not better"
 
 
-def test_progress_follows_the_order_of_trial_ends():
+def test_progress_follows_order_of_trial_ends():
     late, early = ended(0.5, 0.6)[1], ended(0.5, 0.6)[0]
     assert reason(stoppable(maxNumTrialsNoProgress=1), [late, early]) is None

@@ -77,7 +77,7 @@ def test_another_seed_gives_another_point(algorithm, trials):
     assert len(points) == 8
 
 
-def test_an_absent_algorithm_is_the_unspecified_one():
+def test_absent_algorithm_is_unspecified_one():
     observations = run(branin_study(), 8, 1, branin)
     default = suggest(branin_study(), observations, 1)
     assert default == suggest(branin_study("ALGORITHM_UNSPECIFIED"), observations, 1)
@@ -96,18 +96,18 @@ def test_random_points_have_every_parameter_in_its_order(seed):
     assert list(suggest(study_spec, [], seed)) == [parameter["parameterId"] for parameter in study_spec["parameters"]]
 
 
-def test_a_trial_value_changes_the_next_point():
+def test_trial_value_changes_next_point():
     study_spec = study(integer("layers", 1, 1000))
     points = [Observation({"layers": layers}, "SUCCEEDED", {"loss": layers}) for layers in range(100, 900, 100)]
     turned = [Observation(seen.parameters, "SUCCEEDED", {"loss": -seen.metrics["loss"]}) for seen in points]
     assert suggest(study_spec, points, 1)["layers"] < 100 < 800 < suggest(study_spec, turned, 1)["layers"]
 
 
-def test_only_a_first_fit_loads_numpy_and_egobox():
+def test_only_first_fit_loads_numpy_and_egobox():
     assert python(LOADED, "", "1") == "[]\n"
 
 
-def test_the_exports_are_these():
+def test_exports_are_these():
     assert sorted(search.__all__) == [
         "EndedTrial",
         "Measurement",
@@ -118,7 +118,7 @@ def test_the_exports_are_these():
 
 
 @pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH", "GRID_SEARCH"])
-def test_a_default_value_is_without_effect(algorithm):
+def test_default_value_is_without_effect(algorithm):
     plain, with_default = (
         study(
             {"parameterId": "layers", "integerValueSpec": {"minValue": 1, "maxValue": 9} | default}, algorithm=algorithm
@@ -144,7 +144,7 @@ def walk(study_spec, states=("SUCCEEDED", "ACTIVE", "INFEASIBLE")):
     raise AssertionError("a grid of less than 100 points has no end")
 
 
-def test_a_grid_has_every_point_exactly_once():
+def test_grid_has_every_point_exactly_once():
     points, end = walk(grid(integer("layers", 1, 3), discrete("rate", 0.1, 0.2), categorical("kind", "a", "b")))
     expected = [
         {"layers": layers, "rate": rate, "kind": kind} for layers in (1, 2, 3) for rate in (0.1, 0.2) for kind in "ab"
@@ -153,7 +153,7 @@ def test_a_grid_has_every_point_exactly_once():
     assert end == "all 12 points of the grid have a trial"
 
 
-def test_a_grid_has_only_points_that_conditions_allow():
+def test_grid_has_only_points_that_conditions_allow():
     kind = parent(
         categorical("kind", "tree", "net"),
         under(["tree"], integer("depth", 1, 2)),
@@ -164,16 +164,16 @@ def test_a_grid_has_only_points_that_conditions_allow():
     assert {tuple(point) for point in points} == {("kind", "depth", "fold"), ("kind", "width", "fold")}
 
 
-def test_a_grid_continues_at_the_first_missing_point():
+def test_grid_continues_at_first_missing_point():
     study_spec = grid(integer("layers", 1, 4))
     seen = [Observation({"layers": layers}, "SUCCEEDED") for layers in (4, 1, 3)]
     assert suggest(study_spec, seen, 0) == {"layers": 2}
 
 
-def test_a_huge_grid_is_not_built_in_full():
+def test_huge_grid_is_not_built_in_full():
     assert suggest(grid(integer("a", 1, 10**12), integer("b", 1, 10**12)), [], 0) == {"a": 1, "b": 1}
 
 
-def test_a_grid_refuses_a_double_and_names_it():
+def test_grid_refuses_double_and_names_it():
     with pytest.raises(ValueError, match=r"the points of rate cannot be enumerated.*discreteValueSpec"):
         suggest(grid(integer("layers", 1, 3), double("rate", 0, 1)), [], 0)

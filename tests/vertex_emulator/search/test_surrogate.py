@@ -38,7 +38,7 @@ def panics(x, y):
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e90])
 @pytest.mark.parametrize("shift", [0.0, 1.0, -1e6])
-def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
+def test_parabola_is_predicted_whatever_its_scale(scale, shift):
     model = surrogate.fit(ROWS, scale * ((ROWS[:, 0] - 0.47) ** 2 + shift), 1)
     mean, deviation = model.predict(np.array([[0.2], [0.47], [0.9]]))
     expected = np.array([0.27**2, 0, 0.43**2])
@@ -46,13 +46,13 @@ def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
     assert (deviation / scale < 0.05).all()
 
 
-def test_a_model_is_surest_at_a_seen_value():
+def test_model_is_surest_at_seen_value():
     model = surrogate.fit(ROWS[[0, 1, 5, 6]], np.array([0.0, 1.0, 0.0, 1.0]), 1)
     _, deviation = model.predict(np.array([[0.5], [0.0]]))
     assert deviation[0] > 10 * deviation[1]
 
 
-def test_a_pending_point_changes_certainty_but_no_prediction():
+def test_pending_point_changes_certainty_but_no_prediction():
     model = surrogate.fit(ROWS, np.sin(7 * ROWS[:, 0]), 1)
     point = np.array([[0.42]])
     conditioned = model.condition(point)
@@ -66,13 +66,13 @@ def test_equal_values_give_no_model():
 
 
 @pytest.mark.parametrize("failure", [PanicException("x"), RuntimeError("x")])
-def test_a_failed_fit_silently_gives_no_model(monkeypatch, capfd, failure):
+def test_failed_fit_silently_gives_no_model(monkeypatch, capfd, failure):
     replace_fit(monkeypatch, raises(failure))
     assert surrogate.fit(ROWS, ROWS[:, 0], 1) is None
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_panic_message_is_not_printed(monkeypatch, capfd):
+def test_panic_message_is_not_printed(monkeypatch, capfd):
     replace_fit(monkeypatch, panics)
     assert surrogate.fit(ROWS, ROWS[:, 0], 1) is None
     os.write(2, b"still here\n")
@@ -103,7 +103,7 @@ def test_parallel_fits_leave_standard_error_as_it_was(capfd):
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), MemoryError()])
-def test_nothing_else_is_taken_for_a_failed_fit(monkeypatch, failure):
+def test_nothing_else_is_taken_for_failed_fit(monkeypatch, failure):
     replace_fit(monkeypatch, raises(failure))
     with pytest.raises(type(failure)):
         surrogate.fit(ROWS, ROWS[:, 0], 1)
