@@ -35,7 +35,7 @@ class Inputs:
     parent: str
     secrets: Mapping[str, str]
     upstream: Mapping[str, str]
-    rerun: int
+    rerun: str
     on_delete: str
     adopt: str | None
     tensorboard: str | None
@@ -49,7 +49,7 @@ class Inputs:
             parent=props["parent"],
             secrets=props.get("secrets") or {},
             upstream=props.get("jobs") or {},
-            rerun=int(props.get("rerun") or 0),
+            rerun=props.get("rerun") or "",
             on_delete=deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
             adopt=props.get("adopt"),
             tensorboard=props.get("tensorboard"),

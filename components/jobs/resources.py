@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import pulumi
 from pulumi import dynamic
@@ -32,9 +32,11 @@ class _Job(DynamicResource, Generic[Spec]):
     """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
     As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
-    `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references
-    in `args` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
-    submitted, so let it depend on their Completion.
+    `trials` (`ended`, `of`) and its `bestTrial`.
+
+    A job uses a result of another one by `other.result("bestTrial.parameters.lr")` in a text of its spec. Or `jobs` are
+    those whose results it uses, by the names that references in `args` have for them, such as
+    `${jobs.tune.bestTrial.parameters.lr}`: let it depend on their Completion then.
     """
 
     kind: ClassVar[Kind]
@@ -53,17 +55,24 @@ class _Job(DynamicResource, Generic[Spec]):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
     ) -> None:
+        self._foundation, self._place = foundation, (name, opts.parent if opts else None)
+        self._completion: Completion | None = None
         given: Any = args
         # A declared job is made already. The signature does not say so: a union would make type checkers report a slip
         # in a dict as one mismatch of the whole, without the field.
         is_declared = isinstance(given, Training)
+        if not is_declared:
+            offered = _offered_results(foundation, args)
+            if awaited := [job.completion for job_name, job in offered.items() if job_name not in (jobs or {})]:
+                opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=awaited))
+            jobs = {**offered, **(jobs or {})}
         results = {name: job.result_names for name, job in (jobs or {}).items()}
         training: Training = (
             given
             if is_declared
             else foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
         )
-        rerun: int = training.lifecycle.get("rerun", 0)
+        rerun = training.lifecycle.get("rerun", "")
         parent = foundation.full_location_name
         adopt: str | None = expand_name(self.kind, parent, training.lifecycle["adopt"]) if training.is_adopted else None
         upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
@@ -111,6 +120,50 @@ class _Job(DynamicResource, Generic[Spec]):
         # A merge of nothing would be a thirtieth of a preview.
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)
 
+    def result(self, name: str) -> str:
+        """Return a reference to a result, such as `bestTrial.parameters.lr`, for a text in the spec of another job.
+
+        The other job waits for this one, is submitted with the value in its place, and runs again when this one does.
+        Raises RunError if another job of this name has been asked for results.
+        """
+        job_name = self._place[0]
+        if self._foundation.program.offered.setdefault(job_name, self) is not self:
+            raise pulumi.RunError(f'"{job_name}": two jobs have this name; pass them as `jobs`, by names of your own')
+        return f"${{{interpolation.JOBS}.{job_name}.{name}}}"
+
+    @property
+    def completion(self) -> "Completion":
+        """What waits for this job alone, made when it is first asked for; `wait-for-NAME` in `pulumi up`."""
+        if self._completion is None:
+            name, parent = self._place
+            self._completion = Completion(
+                f"wait-for-{name}",
+                {name: cast(Any, self)},
+                foundation=self._foundation,
+                opts=pulumi.ResourceOptions(parent=parent),
+            )
+        return self._completion
+
+    @property
+    def best_trial(self) -> pulumi.Output[Mapping[str, Any] | None]:
+        """The best trial of a search, once it has ended: its `id`, `parameters` and `metrics`. `pulumi up` waits."""
+        return self.completion.results.apply(lambda results: results[self._place[0]].get("bestTrial"))
+
+    @property
+    def resource_name(self) -> pulumi.Output[str]:
+        """The API's name of the job, `projects/P/locations/R/customJobs/ID`."""
+        return self.id
+
+    @property
+    def state(self) -> pulumi.Output[str]:
+        """The state when it was submitted or, later, when it was last refreshed, such as `JOB_STATE_RUNNING`."""
+        return self.run.apply(lambda run: str(run["state"]))
+
+    @property
+    def page(self) -> pulumi.Output[str]:
+        """The address of the job's page."""
+        return self.run.apply(lambda run: str(run["page"]))
+
     @property
     def run_digest(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
@@ -131,7 +184,7 @@ class _Job(DynamicResource, Generic[Spec]):
         return when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
-def complete(job: Job, defaults: Defaults, name: str, rerun: int = 0, upstream: Sequence[str] = ()) -> Job:
+def complete(job: Job, defaults: Defaults, name: str, rerun: str = "", upstream: Sequence[str] = ()) -> Job:
     """Return a job with what it leaves out: the defaults of its stack, and a folder for the outputs of each run.
 
     `upstream` are the run digests of the jobs whose results it uses.
@@ -141,6 +194,14 @@ def complete(job: Job, defaults: Defaults, name: str, rerun: int = 0, upstream: 
         return declared or f"{defaults.folder}/{name}/{run_digest(whole, rerun, upstream)}"
 
     return defaults.complete(job, folder)
+
+
+def _offered_results(foundation: Foundation, spec: Any) -> dict[str, Any]:
+    """Return the jobs whose `result` a spec has in its texts, by name."""
+    offered = foundation.program.offered
+    tables = (reference.partition(".") for _, reference in interpolation.references(spec)) if offered else ()
+    names = {interpolation.split_result(rest, offered)[0] for table, _, rest in tables if table == interpolation.JOBS}
+    return {name: job for name, job in offered.items() if name in names}
 
 
 def _uses_tensorboard(spec: Job) -> bool:

@@ -73,6 +73,8 @@ class Program:
         self.on_valid: Callable[[Plan], object] = lambda _: None
         #: The URIs, without tags, of the images that the program builds.
         self.built: set[str] = set()
+        #: The jobs that have been asked for a result, by name.
+        self.offered: dict[str, Any] = {}
         self._declared = plan
         self._trainings: dict[tuple[str, str], Training] = {}
         self._timetables: list[Timetable] = []

@@ -63,6 +63,8 @@ def _convert_to_text_if_integer(value: object) -> object:
 
 NumberOrText = Annotated[str, BeforeValidator(_convert_to_text_if_integer)]
 """A text that YAML reads as a whole number if it is digits without quotes, such as a job's ID."""
+Rerun = Annotated[String, AfterValidator(lambda text: "" if text == "0" else text), get_args(NumberOrText)[1]]
+"""Any text, such as a counter or a date; the counter that begins at 0 is nothing then."""
 _JOB_ID = _Pattern(
     r"\d+|projects/[^/]+/locations/[^/]+/[^/]+/\d+", "a job's ID or resource name, projects/P/locations/R/customJobs/ID"
 )
@@ -142,7 +144,6 @@ def _require_valid_time_zone(text: str) -> str:
 Cron = Annotated[String, AfterValidator(_require_valid_cron)]
 TimeZone = Annotated[String, AfterValidator(_require_valid_time_zone)]
 Positive = Annotated[Int32, _Validator(lambda value: value > 0, "{} is not above zero".format)]
-NotNegative = Annotated[Int32, _Validator(lambda value: value >= 0, "{} is below zero".format)]
 Port = Annotated[Int32, _Validator(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]
 PositiveDuration = Annotated[
     Duration, _Validator(lambda value: to_seconds(value) > 0, '"{}" is not longer than "0s"'.format)

@@ -83,11 +83,11 @@ class Lifecycle(ClosedTypedDict, total=False):
     deadline: formats.PositiveDuration
     after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
-    rerun: formats.NotNegative
+    rerun: formats.Rerun
     adopt: formats.JobId
 
 
-LIFECYCLE_DEFAULTS: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
+LIFECYCLE_DEFAULTS: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": ""}
 """The defaults of a job that the stack submits."""
 
 

@@ -30,7 +30,7 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
             "release": "TrainingPipeline",
         }.items()
     )
-    search = state["searched"]["outputs"]["results"]["search"]
+    search = state["wait-for-search"]["outputs"]["results"]["search"]
     assert len(search["trials"]) == 4
     (held,) = project.list_jobs("trainingPipelines")
     (pool,) = held["trainingTaskInputs"]["workerPoolSpecs"]

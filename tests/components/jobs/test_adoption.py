@@ -206,7 +206,9 @@ def test_references_are_filled_in_before_comparing(api: FakeClient) -> None:
 
 
 def test_check_rejects_a_wrong_name_without_api_calls(api: FakeClient) -> None:
-    failures = custom.check({}, inputs(adopt=NAME.replace("customJobs", "hyperparameterTuningJobs"), rerun=1)).failures
+    failures = custom.check(
+        {}, inputs(adopt=NAME.replace("customJobs", "hyperparameterTuningJobs"), rerun="1")
+    ).failures
     assert [failure.property for failure in failures] == ["adopt", "rerun"]
     failures = custom.check({}, inputs(adopt=NAME.replace("us-central1", "europe-west4"))).failures
     assert [failure.property for failure in failures] == ["adopt"]

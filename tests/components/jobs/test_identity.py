@@ -19,7 +19,7 @@ PLAIN: dict[str, Any] = {
     "owner": "team/dev/digits",
     "spec": Job(CUSTOM_JOB, SPEC),
     "secrets": {"a": "1", "b": "2"},
-    "rerun": 0,
+    "rerun": "",
     "referenced": {},
 }
 
@@ -43,7 +43,7 @@ def test_field_order_does_not_change_a_token() -> None:
         {"secrets": {"a": "1", "b": "3"}},
         {"secrets": {"a": "1"}},
         {"secrets": {"b": "1", "a": "2"}},
-        {"rerun": 1},
+        {"rerun": "1"},
     ],
     ids=str,
 )
@@ -58,10 +58,10 @@ def test_argument_order_changes_a_token() -> None:
 
 def test_spec_kind_and_rerun_change_the_run_id() -> None:
     ids = {
-        run_digest(Job(CUSTOM_JOB, SPEC), 0),
-        run_digest(Job(CUSTOM_JOB, SPEC), 1),
-        run_digest(Job(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
-        run_digest(Job(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
+        run_digest(Job(CUSTOM_JOB, SPEC), ""),
+        run_digest(Job(CUSTOM_JOB, SPEC), "1"),
+        run_digest(Job(HYPERPARAMETER_TUNING_JOB, SPEC), ""),
+        run_digest(Job(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), ""),
     }
     assert len(ids) == 4
     assert all(re.fullmatch("[0-9a-f]{8}", one) for one in ids)
@@ -74,7 +74,7 @@ def test_a_run_id_depends_on_no_secret() -> None:
 def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
     # Other ones would orphan running jobs after an upgrade, and show changes in everyone's next preview.
     assert job_token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
-    assert run_digest(Job(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
+    assert run_digest(Job(CUSTOM_JOB, SPEC), "") == "b67dcf48"
 
 
 def test_marks_are_valid_labels_per_name_and_ledger() -> None:

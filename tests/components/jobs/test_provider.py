@@ -64,12 +64,12 @@ def create(provider: JobProvider = custom, **given: Any) -> dict[str, Any]:
 
 
 def test_check_returns_canonical_inputs_without_unset_ones() -> None:
-    given = engine_s(inputs(rerun=2, lifecycle={"onDelete": "keep"}, secrets=None, run=None))
+    given = engine_s(inputs(rerun="2", lifecycle={"onDelete": "keep"}, secrets=None, run=None))
     given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replica_count"] = 1.0
     del given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"]
     checked = custom.check({}, given)
     assert checked.failures == []
-    assert checked.inputs == inputs(rerun=2, lifecycle={"onDelete": "keep"})
+    assert checked.inputs == inputs(rerun="2", lifecycle={"onDelete": "keep"})
     assert isinstance(checked.inputs["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"], int)
 
 
@@ -183,7 +183,7 @@ def test_an_unsuccessful_job_is_submitted_anew(api: FakeClient, state: str) -> N
 @pytest.mark.parametrize(
     "change",
     [
-        {"rerun": 1},
+        {"rerun": "1"},
         {"spec": edited(WITH_SECRET, *ARGS, to=["--token=${secrets.token}", "-v"])},
         {"secrets": {"token": "other"}},
         {"owner": "team/prod/digits"},

@@ -61,7 +61,7 @@ def made(spec: Any, **given: Any) -> Graph:
     [
         ({"onDelet": "keep"}, "lifecycle.onDelet: unknown field; did you mean onDelete?"),
         ({"onDelete": "kepp"}, 'lifecycle.onDelete: "kepp" is not one of delete, cancel or keep'),
-        ({"rerun": -1}, "lifecycle.rerun: -1 is below zero"),
+        ({"rerun": [1]}, "lifecycle.rerun: [1] is not a string"),
         (
             {"wait": True},
             "lifecycle.wait: is for files of declarations: in a program a Completion waits for the jobs that it is "
@@ -116,7 +116,7 @@ def test_an_unknown_result_suggests_the_closest_name() -> None:
 
 def test_all_problems_are_reported_at_once() -> None:
     spec = {**with_args("${vars.a}"), "labels": {"pulumi_name": "mine"}, "displayName": 5}
-    found = said("UPPER name!", spec, lifecycle={"wait": True, "onDelet": "keep", "rerun": -1})
+    found = said("UPPER name!", spec, lifecycle={"wait": True, "onDelet": "keep", "rerun": [1]})
     assert [line.partition(":")[0] for line in found] == [
         '"UPPER name!" must be lower-case letters, digits, "-", "_" and ".", at most 63',
         "lifecycle.wait",

@@ -15,17 +15,17 @@ DEFAULTS = Defaults("gs://staging")
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
 
 
-def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
+def complete(kind: Kind, spec: dict[str, Any], rerun: str = "") -> Any:
     return complete_fields(kind, spec, rerun)[kind.spec_field]
 
 
-def complete_fields(kind: Kind, spec: Any, rerun: int = 0, defaults: Defaults = DEFAULTS, name: str = "digits") -> Any:
+def complete_fields(kind: Kind, spec: Any, rerun: str = "", defaults: Defaults = DEFAULTS, name: str = "digits") -> Any:
     canonical, problems = parse_job(kind, spec)
     assert canonical, problems
     return complete_job(canonical, defaults, name, rerun).fields
 
 
-def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
+def output(kind: Kind, spec: dict[str, Any], rerun: str = "") -> str:
     return str(complete(kind, spec, rerun)["baseOutputDirectory"]["outputUriPrefix"])
 
 
@@ -43,7 +43,7 @@ def test_every_run_has_its_own_output_folder(kind: Kind) -> None:
     spec = job_of(kind)
     folders = [
         output(kind, spec),
-        output(kind, spec, rerun=1),
+        output(kind, spec, rerun="1"),
         output(kind, spec | {"labels": {"a": "b"}}),
     ]
     assert all(folder.startswith(f"{FOLDER}/") for folder in folders)
@@ -60,7 +60,7 @@ def test_declaring_a_default_makes_the_same_job() -> None:
 
 def test_an_output_folder_that_is_declared_is_kept() -> None:
     spec = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://mine/out"})
-    assert output(CUSTOM_JOB, spec, rerun=2) == "gs://mine/out"
+    assert output(CUSTOM_JOB, spec, rerun="2") == "gs://mine/out"
 
 
 def test_the_given_spec_is_not_changed() -> None:

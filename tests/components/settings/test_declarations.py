@@ -136,7 +136,7 @@ def test_a_job_is_canonical_with_vars_filled_in(tmp_path: Path) -> None:
             "onDelete: drop",
             f'{LIFECYCLE}.onDelete: "drop" is not one of delete, cancel or keep',
         ),
-        ("wait: true", "rerun: -1", f"{LIFECYCLE}.rerun: -1 is below zero"),
+        ("wait: true", "rerun: [1]", f"{LIFECYCLE}.rerun: [1] is not a string"),
         ("{wait: true}", "true", f"{LIFECYCLE}: must be an object with named fields"),
         (
             "lifecycle: {wait: true}",
