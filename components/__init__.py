@@ -27,8 +27,8 @@ if _typing.TYPE_CHECKING:
     from .stack.jobs import Jobs as Jobs
     from .stack.jobs import Schedules as Schedules
     from .stack.jobs import export_outputs as export_outputs
+    from .targets.foundation import LocalFoundation as LocalFoundation
     from .targets.foundation import create_foundation as create_foundation
-    from .targets.local import LocalFoundation as LocalFoundation
 
 _MODULES = {
     "Completion": ".jobs.resources",
@@ -40,7 +40,7 @@ _MODULES = {
     "Images": ".stack.images",
     "JobTemplate": ".schedules.component",
     "Jobs": ".stack.jobs",
-    "LocalFoundation": ".targets.local",
+    "LocalFoundation": ".targets.foundation",
     "Packages": ".stack.images",
     "PythonPackage": ".packages",
     "PythonPackageArgs": ".packages",

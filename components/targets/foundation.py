@@ -1,13 +1,26 @@
-"""The foundation of a stack's target, and the reports that its previews end with.
+"""The foundation of a stack's target: this machine, with the emulator in place of Vertex AI, or a Google Cloud project.
 
-Nothing downstream asks which target it is.
+Nothing downstream asks which one it is.
 """
 
-from ..plan.program import Foundation
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from vertex_api.names import location_name
+from vertex_api.schedules import ScheduleRequest
+
+from ..jobs.ledger import LEDGER_NAME, Ledger
+from ..plan.program import Foundation, Program
+from ..plan.training import Defaults
 from ..preview.reports import show_reports
 from ..runtime.gcp_imports import defer_pulumi_gcp
+from ..runtime.target import LOCAL_PREFIX
+from ..schedules.emulator import EmulatorSchedule
 from ..settings.settings import Settings
-from .local import LocalFoundation
+from .emulator import Emulator
 
 
 def create_foundation(settings: Settings) -> Foundation:
@@ -24,3 +37,33 @@ def create_foundation(settings: Settings) -> Foundation:
     foundation = GcpFoundation("gcp", settings)
     foundation.program.on_valid = show_reports
     return foundation
+
+
+class LocalFoundation(pulumi.ComponentResource):
+    """The foundation on this machine: images stay in Docker, and buckets are folders of the emulator."""
+
+    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("vertex-training:index:LocalFoundation", name, None, opts)
+        self.image_uri_prefix = f"localhost/{_slug(settings.pulumi_project)}"
+        self.defaults = Defaults(f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}")
+        self.full_location_name = LOCAL_PREFIX + location_name(settings.project, settings.region)
+        self.program = Program(settings.plan)
+        self.tensorboard_name: pulumi.Input[str] | None = None
+        self.image_builder_config: Mapping[str, Any] | None = None
+        self.image_dependencies: Sequence[pulumi.Resource] = []
+        process = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
+        after = pulumi.ResourceOptions(parent=self, depends_on=[process])
+        ledger = Ledger(LEDGER_NAME, settings.jobs, self.full_location_name, after)
+        self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
+        self.register_outputs({})
+
+    def create_schedule(
+        self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[Mapping[str, Any]]:
+        """Let the emulator keep a schedule and run it. Returns its status."""
+        return EmulatorSchedule(name, self.full_location_name, request, opts).recovered("status")
+
+
+def _slug(name: str) -> str:
+    """Return a name with the characters only that image repositories and buckets allow."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
