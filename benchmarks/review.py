@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator
 
-from vertex_training.review.markdown_rendering import MAX_LENGTH, render_markdown
-from vertex_training.review.preview_document import PreviewDocument
-from vertex_training.review.preview_review import build_review
+from vertex_training.review.document import PreviewDocument
+from vertex_training.review.markdown import render_markdown
+from vertex_training.review.review import MAX_LENGTH, build_review
 
 from benchmarks.measure import row, seconds
 from tests.components.review.recorded_previews import MANY, multiply_job

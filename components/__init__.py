@@ -16,8 +16,8 @@ if _typing.TYPE_CHECKING:
     from .packages import PythonPackage as PythonPackage
     from .packages import PythonPackageArgs as PythonPackageArgs
     from .plan.program import Foundation as Foundation
-    from .preview.reports import show_reports as show_reports
     from .program import run_program as run_program
+    from .review.reports import show_reports as show_reports
     from .schedules.component import JobTemplate as JobTemplate
     from .schedules.component import Schedule as Schedule
     from .schedules.component import ScheduleArgs as ScheduleArgs
@@ -55,7 +55,7 @@ _MODULES = {
     "create_foundation": ".targets.foundation",
     "export_outputs": ".stack.jobs",
     "run_program": ".program",
-    "show_reports": ".preview.reports",
+    "show_reports": ".review.reports",
 }
 """By public name: the module that it is imported from when it is first used.
 

@@ -122,15 +122,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _review(args: argparse.Namespace) -> int:
-    from .review.preview_review_command import print_review_and_return_exit_code
+    from .review.commands import review
 
-    return print_review_and_return_exit_code(args.preview, args.base, args.format)
+    return review(args.preview, args.base, args.format)
 
 
 def _check_plan(args: argparse.Namespace) -> int:
-    from .review.stale_plan_check import print_plan_problem_and_return_exit_code
+    from .review.commands import check_plan
 
-    return print_plan_problem_and_return_exit_code(args.plan, args.state)
+    return check_plan(args.plan, args.state)
 
 
 def convert_legacy(file: Path) -> int:

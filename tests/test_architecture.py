@@ -29,9 +29,8 @@ LAYERS = {
         ),
         ("jobs",),
         ("settings", "schedules"),
-        ("preview", "targets.gcp"),
-        ("review", "targets"),
-        ("cli", "stack"),
+        ("review", "targets.gcp"),
+        ("cli", "stack", "targets"),
         ("",),
     ),
     "vertex_api": (

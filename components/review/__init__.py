@@ -1,1 +1,1 @@
-"""What a reviewer needs of `pulumi preview --json`: findings, and their rendering as Markdown or JSON."""
+"""What a preview shows at its end, and what a reviewer needs of it: findings of `pulumi preview --json` as Markdown."""

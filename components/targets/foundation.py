@@ -15,7 +15,7 @@ from vertex_api.schedules import ScheduleRequest
 from ..jobs.ledger import LEDGER_NAME, Ledger
 from ..plan.program import Foundation, Program
 from ..plan.training import Defaults
-from ..preview.reports import show_reports
+from ..review.reports import show_reports
 from ..runtime.gcp_imports import defer_pulumi_gcp
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from vertex_training.preview.granted import ENDPOINT_VARIABLE
+from vertex_training.review.granted import ENDPOINT_VARIABLE
 
 from tests.engine.project import CHECKOUT, Project
 from tests.standins.gcp import server

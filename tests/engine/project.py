@@ -17,7 +17,7 @@ from typing import Any
 
 import docker
 import yaml
-from vertex_training.preview.granted import ENDPOINT_VARIABLE
+from vertex_training.review.granted import ENDPOINT_VARIABLE
 
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from vertex_training.review.preview_document import PreviewDocument
-from vertex_training.review.preview_review import build_review
+from vertex_training.review.document import PreviewDocument
+from vertex_training.review.review import build_review
 
 from tests.engine.golden import load_golden_steps
 from tests.engine.preview import select_changes

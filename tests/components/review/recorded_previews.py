@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vertex_training.review.markdown_rendering import render_markdown
-from vertex_training.review.preview_document import PreviewDocument
-from vertex_training.review.preview_review import build_review
+from vertex_training.review.document import PreviewDocument
+from vertex_training.review.markdown import render_markdown
+from vertex_training.review.review import build_review
 
 HERE = Path(__file__).parent
 CASES = sorted(file.stem for file in (HERE / "recorded").glob("*.json"))

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from vertex_training.review.job_changes import Cause, JobFinding
-from vertex_training.review.job_groups import group_jobs_by_all_causes_or_commonest
-from vertex_training.review.json_rendering import render_json
-from vertex_training.review.markdown_rendering import MAX_LENGTH, render_markdown
-from vertex_training.review.preview_review import build_review
+from vertex_training.review.changes import Cause, JobFinding
+from vertex_training.review.markdown import group_jobs, render_markdown
+from vertex_training.review.review import MAX_LENGTH, build_review, render_json
 
 from tests.components.review import recorded_previews
 from tests.components.review.recorded_previews import CASES, HERE, MANY, find_step, multiply_job, parse, read_recorded
@@ -76,9 +74,9 @@ def test_many_jobs_are_grouped_by_their_commonest_cause() -> None:
         for number in range(3)
     ]
     jobs.append(JobFinding("plain", "CustomJob", "run again", (machine,)))
-    assert [len(group.jobs) for group in group_jobs_by_all_causes_or_commonest(jobs, 4)] == [1, 1, 1, 1]
-    (group,) = group_jobs_by_all_causes_or_commonest(jobs, 3)
-    assert group.shared_causes == (machine,) and group.count_of_jobs_with_unshared_causes == 3
+    assert [len(group.jobs) for group in group_jobs(jobs, 4)] == [1, 1, 1, 1]
+    (group,) = group_jobs(jobs, 3)
+    assert group.shared_causes == (machine,) and group.others == 3
 
 
 def test_a_secret_stays_hidden_in_a_review() -> None:

@@ -1,21 +1,15 @@
 """Texts of users in Markdown, and messages without paths of the machine."""
 
 import pytest
-from vertex_training.review.markdown_code_spans import join_code_spans_and_count_others, render_code_span
-from vertex_training.review.markdown_rendering import render_markdown
-from vertex_training.review.preview_document import Diagnostic
-from vertex_training.review.preview_messages import (
-    list_unique_root_error_messages,
-    list_unique_warning_messages,
-    shorten_absolute_paths,
-)
-from vertex_training.review.preview_review import build_review
+from vertex_training.review.document import Diagnostic, errors, shorten_paths, warnings
+from vertex_training.review.markdown import code, codes, render_markdown
+from vertex_training.review.review import build_review
 
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "expected"),
     [
         ("train", "`train`"),
         ("", "` (empty) `"),
@@ -28,12 +22,12 @@ from tests.components.review.recorded_previews import find_step, parse, read_rec
         (" x ", "`  x  `"),
     ],
 )
-def test_code_spans_hold_any_text(text: str, code: str) -> None:
-    assert render_code_span(text) == code
+def test_code_spans_hold_any_text(text: str, expected: str) -> None:
+    assert code(text) == expected
 
 
 def test_long_lists_are_cut_with_a_count() -> None:
-    assert join_code_spans_and_count_others(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
+    assert codes(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
 
 
 def test_names_of_users_inject_nothing_into_a_review() -> None:
@@ -67,7 +61,7 @@ def test_names_of_users_inject_nothing_into_a_review() -> None:
     ],
 )
 def test_paths_of_the_machine_lose_their_folders(text: str, shown: str) -> None:
-    assert shorten_absolute_paths(text) == shown
+    assert shorten_paths(text) == shown
 
 
 def test_problems_are_listed_one_by_one() -> None:
@@ -78,11 +72,11 @@ def test_problems_are_listed_one_by_one() -> None:
         'error: Traceback (most recent call last):\n  File "/home/jo/x.py", line 3, in f\n    f()\nValueError: no\n',
     ]
     diagnostics = [Diagnostic("error", message, "") for message in messages]
-    assert list_unique_root_error_messages([*diagnostics, *diagnostics, Diagnostic("info", "Cost", "")]) == [
+    assert errors([*diagnostics, *diagnostics, Diagnostic("info", "Cost", "")]) == [
         "a.yaml:1: x: is wrong",
         "a.yaml:2: y: is wrong",
         "train: not submitted",
         "ValueError: no",
     ]
-    assert list_unique_root_error_messages(diagnostics[1:2]) == [messages[1].removeprefix("error: ").strip()]
-    assert list_unique_warning_messages([Diagnostic("warning", "warning: old\n", "train")]) == ["train: old"]
+    assert errors(diagnostics[1:2]) == [messages[1].removeprefix("error: ").strip()]
+    assert warnings([Diagnostic("warning", "warning: old\n", "train")]) == ["train: old"]

@@ -3,13 +3,10 @@
 from typing import Any
 
 import pytest
-from vertex_training.review.data_losses import DATA_BY_TYPE, DataLoss
-from vertex_training.review.grant_changes import Grant
-from vertex_training.review.job_changes import Cause, JobFinding
-from vertex_training.review.markdown_cost_and_quota import render_submission_count_with_duration_if_paced
-from vertex_training.review.markdown_rendering import render_markdown
-from vertex_training.review.preview_review import Review, build_review
-from vertex_training.review.stack_cost_and_quota import Submissions
+from vertex_training.review.changes import Cause, JobFinding
+from vertex_training.review.markdown import render_markdown
+from vertex_training.review.resources import DATA_BY_TYPE, DataLoss, Grant
+from vertex_training.review.review import Review, Submissions, build_review
 
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
@@ -50,7 +47,7 @@ def test_a_kept_run_costs_one_submission_less(lifecycle: dict[str, str], count: 
     find_step(fields, "train")["oldState"]["inputs"]["lifecycle"] = lifecycle
     review = review_of(fields)
     (job,) = (job for job in review.jobs if job.name == "train")
-    assert job.creation_and_deletion_count == count
+    assert job.submissions == count
     assert text in render_markdown(review)
 
 
@@ -61,7 +58,7 @@ def test_a_job_that_leaves_the_stack_is_named(on_delete: str, count: int) -> Non
     step |= {"op": "delete", "newState": None}
     step["oldState"]["inputs"]["lifecycle"] = {"onDelete": on_delete}
     (job,) = (job for job in review_of(fields).jobs if job.name == "train")
-    assert (job.action, job.creation_and_deletion_count) == (on_delete, count)
+    assert (job.action, job.submissions) == (on_delete, count)
 
 
 def test_adopted_jobs_and_updates_submit_nothing() -> None:
@@ -197,4 +194,4 @@ def test_a_local_stack_has_no_cost_and_no_pace() -> None:
     ],
 )
 def test_submissions_say_how_long_they_take(count: int, per_minute: int | None, text: str) -> None:
-    assert render_submission_count_with_duration_if_paced(Submissions(count, per_minute)) == text
+    assert Submissions(count, per_minute).text == text

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from vertex_training.review.json_rendering import render_json
-from vertex_training.review.markdown_rendering import render_markdown
-from vertex_training.review.preview_review import Review, build_review
+from vertex_training.review.markdown import render_markdown
+from vertex_training.review.review import Review, build_review, render_json
 
 from tests.components.review.recorded_previews import parse
 

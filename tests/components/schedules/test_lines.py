@@ -6,7 +6,7 @@ from unittest import mock
 
 import pulumi
 import pytest
-from vertex_training.preview.reports import show_cost, warn_of_accelerators
+from vertex_training.review.reports import show_cost, warn_of_accelerators
 from vertex_training.schedules.lines import next_times_line
 
 from tests.components.projects import CLOUD_INCLUDING, load, problems

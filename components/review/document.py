@@ -1,11 +1,11 @@
-"""PreviewDocument: the output of `pulumi preview --json`, parsed into values with types.
+"""PreviewDocument: the output of `pulumi preview --json`, parsed into values with types, and its messages.
 
 The form is the one of Pulumi's engine 3.259 (`pkg/backend/display/json.go`). Secrets are `[secret]` there already.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,11 @@ from typing import Any
 from ..errors import ComponentError
 from ..settings.settings import stack_values
 
+NOT_A_PREVIEW = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
+"""What values raise that are not those of a preview."""
 _STACK_TYPE = "pulumi:pulumi:Stack"
 _PARTS_OF_REPLACEMENTS = ("create-replacement", "delete-replaced")
 """Operations that the engine lists beside the `replace` of the same resource if it creates before it deletes."""
-NOT_A_PREVIEW = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
-"""What values raise that are not those of a preview."""
 _OPERATION = re.compile(r"[a-z-]{1,30}")
 
 
@@ -44,10 +44,37 @@ class Step:
     is_component: bool
     is_retained: bool
 
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> "Step":
+        """Parse a step. Raises one of `NOT_A_PREVIEW`."""
+        urn = str(fields["urn"])
+        _, _, types, name = urn.split("::", 3)
+        if not _OPERATION.fullmatch(str(fields["op"])):
+            raise ValueError("an operation is a word")
+        old, new = fields.get("oldState"), fields.get("newState")
+        return cls(
+            op=str(fields["op"]),
+            urn=urn,
+            type=types.rpartition("$")[2],
+            name=name,
+            old_inputs=_inputs(old),
+            new_inputs=_inputs(new),
+            reasons=frozenset(map(str, [*(fields.get("diffReasons") or []), *(fields.get("replaceReasons") or [])])),
+            is_component=not (new or old or {}).get("custom"),
+            is_retained=bool((old or {}).get("retainOnDelete")),
+        )
+
     @property
-    def new_or_old_inputs(self) -> Mapping[str, Any]:
+    def inputs(self) -> Mapping[str, Any]:
         """The inputs after the update, or before it if the resource is deleted."""
         return self.new_inputs if self.new_inputs is not None else self.old_inputs or {}
+
+
+def _inputs(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the inputs of a resource without Pulumi's own."""
+    if not state:
+        return None
+    return {str(key): value for key, value in (state.get("inputs") or {}).items() if not str(key).startswith("__")}
 
 
 @dataclass(frozen=True)
@@ -85,20 +112,24 @@ class PreviewDocument:
             fields = json.loads(text)
             if not isinstance(fields, dict) or not fields.keys() & {"steps", "diagnostics", "changeSummary"}:
                 raise PreviewUnreadable(f"{origin}: is not the output of `pulumi preview --json`")
-            steps = [_parse_step(step) for step in fields.get("steps") or []]
-            diagnostics = tuple(_parse_diagnostic(each) for each in fields.get("diagnostics") or [])
+            steps = [Step.parse(step) for step in fields.get("steps") or []]
+            diagnostics = tuple(
+                Diagnostic(str(each["severity"]), str(each["message"]), str(each.get("urn") or "").rpartition("::")[2])
+                for each in fields.get("diagnostics") or []
+            )
             config = {str(key): str(value) for key, value in (fields.get("config") or {}).items()}
             unchanged_count = int((fields.get("changeSummary") or {}).get("same", 0))
         except NOT_A_PREVIEW as error:
             reason = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
             message = f"{origin}: is not the output of `pulumi preview --json`{reason}; write only its standard output"
             raise PreviewUnreadable(message) from error
-        stack, project = _get_stack_and_project_names(steps)
+        # URNs are `urn:pulumi:STACK::PROJECT::TYPES::NAME`.
+        stack, project, *_ = steps[0].urn.split("::") if steps else ("", "")
         return cls(
             project=project,
-            stack=stack,
+            stack=stack.removeprefix("urn:pulumi:"),
             config=config,
-            steps=_sort_without_stack_and_replacement_parts(steps),
+            steps=_in_order(steps),
             diagnostics=diagnostics,
             unlisted_count=max(0, unchanged_count - sum(step.op == "same" for step in steps)),
         )
@@ -115,45 +146,47 @@ class PreviewDocument:
         return values
 
 
-def _parse_step(fields: Mapping[str, Any]) -> Step:
-    urn = str(fields["urn"])
-    _, _, types, name = urn.split("::", 3)
-    if not _OPERATION.fullmatch(str(fields["op"])):
-        raise ValueError("an operation is a word")
-    old, new = fields.get("oldState"), fields.get("newState")
-    return Step(
-        op=str(fields["op"]),
-        urn=urn,
-        type=types.rpartition("$")[2],
-        name=name,
-        old_inputs=_get_inputs_without_internal_or_none(old),
-        new_inputs=_get_inputs_without_internal_or_none(new),
-        reasons=frozenset(map(str, [*(fields.get("diffReasons") or []), *(fields.get("replaceReasons") or [])])),
-        is_component=not (new or old or {}).get("custom"),
-        is_retained=bool((old or {}).get("retainOnDelete")),
-    )
-
-
-def _sort_without_stack_and_replacement_parts(steps: Iterable[Step]) -> tuple[Step, ...]:
+def _in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps of single resources in an order that is the same in each preview: the engine's is not."""
     selected = (step for step in steps if step.type != _STACK_TYPE and step.op not in _PARTS_OF_REPLACEMENTS)
     return tuple(sorted(selected, key=lambda step: (step.type.rpartition(":")[2], step.name, step.urn)))
 
 
-def _get_inputs_without_internal_or_none(state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if not state:
-        return None
-    return {str(key): value for key, value in (state.get("inputs") or {}).items() if not str(key).startswith("__")}
+_CONSEQUENTIAL = re.compile(r"an unhandled error occurred: program exited|^update failed$|^preview failed$")
+_SEVERITY_PREFIX = re.compile(r"^(error|warning): ")
+_TRACEBACK_FRAME = re.compile(r'^\s+(File "|\^+$|~+|\| )|^Traceback \(most recent call last\)|^\s{4,}')
+_LIST_HEADING = re.compile(r"^\d+ problems? in what is declared:$")
+_COLOR = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
+_MACHINE_PATH = re.compile(r"(?<![\w/:.}\]])(?!/gcs/)(?:/[\w.@+~ -]*[\w.@+~-]){2,}|\b[A-Za-z]:\\[\w.\\@+~-]+")
 
 
-def _parse_diagnostic(fields: Mapping[str, Any]) -> Diagnostic:
-    name = str(fields.get("urn") or "").rpartition("::")[2]
-    return Diagnostic(str(fields["severity"]), str(fields["message"]), name)
+def errors(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """Return the errors of a preview, each once; a list of problems in declarations is taken apart."""
+    problems = dict.fromkeys(_messages(diagnostics, "error"))
+    own = [each for each in problems if not _CONSEQUENTIAL.search(each)]
+    return own or list(problems)
 
 
-def _get_stack_and_project_names(steps: Sequence[Step]) -> tuple[str, str]:
-    """URNs are `urn:pulumi:STACK::PROJECT::TYPES::NAME`."""
-    if not steps:
-        return "", ""
-    stack, project, *_ = steps[0].urn.split("::")
-    return stack.removeprefix("urn:pulumi:"), project
+def warnings(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """Return the warnings of a preview, each once."""
+    return list(dict.fromkeys(_messages(diagnostics, "warning")))
+
+
+def _messages(diagnostics: Iterable[Diagnostic], severity: str) -> Iterator[str]:
+    """Yield messages one by one, without prefixes of the engine and paths of the machine."""
+    for each in diagnostics:
+        if each.severity != severity:
+            continue
+        lines = _SEVERITY_PREFIX.sub("", _COLOR.sub("", each.message).strip()).splitlines()
+        place = f"{each.name}: " if each.name else ""
+        lines = [line for line in lines if line.strip() and not _TRACEBACK_FRAME.search(line)]
+        lines = [shorten_paths(line) for line in lines]
+        if lines and _LIST_HEADING.match(lines[0]):
+            yield from (line.strip() for line in lines[1:])
+        elif lines:
+            yield place + " ".join(line.strip() for line in lines)
+
+
+def shorten_paths(text: str) -> str:
+    """Return a text with the last part only of each absolute path."""
+    return _MACHINE_PATH.sub(lambda found: "…/" + re.split(r"[/\\]", found[0])[-1], text)

@@ -11,8 +11,8 @@ import pytest
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import resource_pb2, resource_pb2_grpc
 from vertex_training.errors import GrantedQuotasUnknown
-from vertex_training.preview import granted
-from vertex_training.preview.granted import ENDPOINT_VARIABLE, address, explain, fetch
+from vertex_training.review import granted
+from vertex_training.review.granted import ENDPOINT_VARIABLE, address, explain, fetch
 
 from tests.standins.gcp.functions import argument_problems, result_problems
 from tests.standins.gcp.quotas import PREFIX, answer_quota_infos

@@ -1,1 +1,0 @@
-"""What a preview shows besides its diff: cost, quota and availability."""

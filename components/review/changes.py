@@ -1,0 +1,372 @@
+"""What a preview changes of images, packages, jobs and schedules, and why."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vertex_api.names import KINDS, Kind
+
+from ..plan.training import deletion_policy
+from ..runtime import DYNAMIC_TYPE
+from ..schedules.lines import is_next_times
+from .document import Diagnostic, Step
+from .reports import parse_schedule_lines
+
+KNOWN_LATER = "(known after the update)"
+MAX_VALUE_LENGTH = 80
+_UNKNOWNS = (
+    "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
+    "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+    "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+    "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+    "030794c1-77ac-496b-92df-f27374a8bd58",
+    "e48ece36-62e2-4504-bad9-02848725956a",
+    "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+)
+"""What the engine writes for unknown values, by their type (`sdk/go/common/resource/plugin/rpc.go`)."""
+
+
+@dataclass(frozen=True)
+class InputChange:
+    """One input that changes. `path` is a tuple of keys and indexes; a value is None where there is none."""
+
+    path: tuple[str | int, ...]
+    old_value: Any
+    new_value: Any
+
+    @property
+    def old_text(self) -> str | None:
+        """The old value as one short line, None for no value."""
+        return show(self.old_value)
+
+    @property
+    def new_text(self) -> str | None:
+        """The new value as one short line, None for no value."""
+        return show(self.new_value)
+
+    @property
+    def path_text(self) -> str:
+        """The path as declarations write it, without what all paths of a job begin with."""
+        text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)
+        return text.removeprefix(".").removeprefix("spec.")
+
+
+def input_changes(step: Step) -> list[InputChange]:
+    """Find the inputs that differ between both sides of a step, and those that the provider alone knows to differ."""
+    if step.old_inputs is None or step.new_inputs is None:
+        return []
+    changes = list(_differences(step.old_inputs, step.new_inputs))
+    found = {str(change.path[0]) for change in changes}
+    hidden = sorted(reason for reason in step.reasons - found if reason in {*step.old_inputs, *step.new_inputs})
+    return changes + [InputChange((key,), step.old_inputs.get(key), step.new_inputs.get(key)) for key in hidden]
+
+
+def _differences(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> Iterator[InputChange]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({*old, *new}):
+            yield from _differences(old.get(key), new.get(key), (*path, key))
+    elif isinstance(old, list) and isinstance(new, list):
+        for index in range(max(len(old), len(new))):
+            old_item, new_item = (side[index] if index < len(side) else None for side in (old, new))
+            yield from _differences(old_item, new_item, (*path, index))
+    elif old != new:
+        yield InputChange(path, old, new)
+
+
+def show(value: Any) -> str | None:
+    """Return a value of a preview as one short line, or None for no value."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    for unknown in _UNKNOWNS:
+        text = text.replace(unknown, KNOWN_LATER)
+    return shorten(text)
+
+
+def is_unknown(value: Any) -> bool:
+    """Return whether a preview does not know a value."""
+    return isinstance(value, str) and value in _UNKNOWNS
+
+
+def shorten(text: str, max_length: int = MAX_VALUE_LENGTH) -> str:
+    """Return a text of at most `max_length` characters, cut in the middle: both ends of URIs tell what they are."""
+    if len(text) <= max_length:
+        return text
+    half = (max_length - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+IMAGE_TYPE, PACKAGE_TYPE = f"{DYNAMIC_TYPE}TrainingImage", f"{DYNAMIC_TYPE}PythonPackage"
+_NOUNS = {IMAGE_TYPE: "image", PACKAGE_TYPE: "package"}
+_CONTENT_FIELDS = ("uri", "files")
+Uris = Mapping[str, tuple[str, str]]
+"""The noun and the name of each image and package after the update, by its URI."""
+
+
+@dataclass(frozen=True)
+class ImageFinding:
+    """An image or package (`noun`) that is `new`, `changed` or `removed` from the stack.
+
+    The files are those of its build context or source distribution. None are known if it has more than 200: then
+    `has_unlisted_files`. `other_changes` are build arguments, the platform and the like.
+    """
+
+    noun: str
+    name: str
+    change: str
+    changed_files: tuple[str, ...] = ()
+    added_files: tuple[str, ...] = ()
+    removed_files: tuple[str, ...] = ()
+    has_unlisted_files: bool = False
+    other_changes: tuple[InputChange, ...] = ()
+
+
+def images(steps: Iterable[Step]) -> list[ImageFinding]:
+    """Find the images and packages that a preview builds or uploads, and which files are the reason."""
+    return [_image(step) for step in steps if step.type in _NOUNS and step.op != "same"]
+
+
+def _image(step: Step) -> ImageFinding:
+    noun = _NOUNS[step.type]
+    if step.old_inputs is None or step.new_inputs is None:
+        return ImageFinding(noun, step.name, "new" if step.old_inputs is None else "removed")
+    is_listed = all(isinstance(side.get("files"), Mapping) for side in (step.old_inputs, step.new_inputs))
+    old, new = ((side["files"] if is_listed else {}) for side in (step.old_inputs, step.new_inputs))
+    return ImageFinding(
+        noun,
+        step.name,
+        "changed",
+        changed_files=tuple(sorted(file for file in old.keys() & new.keys() if old[file] != new[file])),
+        added_files=tuple(sorted(new.keys() - old.keys())),
+        removed_files=tuple(sorted(old.keys() - new.keys())),
+        has_unlisted_files=not is_listed,
+        other_changes=tuple(change for change in input_changes(step) if change.path[0] not in _CONTENT_FIELDS),
+    )
+
+
+def _uris(steps: Iterable[Step]) -> Uris:
+    return {
+        str(step.new_inputs.get("uri")): (_NOUNS[step.type], step.name)
+        for step in steps
+        if step.type in _NOUNS and step.new_inputs is not None
+    }
+
+
+KINDS_BY_TYPE: Mapping[str, Kind] = {f"{DYNAMIC_TYPE}{kind.type}": kind for kind in KINDS.values()}
+"""The kinds of job by the types of their resources."""
+_IMAGE_FIELDS = ("imageUri", "executorImageUri")
+_OUTPUT_FOLDER = ("baseOutputDirectory", "outputUriPrefix")
+"""It follows from every other field of a job, so it is a reason only where it stands alone."""
+_VERSION = re.compile(r"(@sha256:[0-9a-f]{12}|:[^:/@]+$)")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a job runs again. `kind`: `image`, `package`, `job` (upstream), `field`, or `request`, as by `--replace`.
+
+    `name` is that of the image, package or upstream job, or the path of the field.
+    """
+
+    kind: str
+    name: str = ""
+    old_text: str | None = None
+    new_text: str | None = None
+
+
+@dataclass(frozen=True)
+class JobFinding:
+    """What happens to a job.
+
+    `action`: `submit`, `run again` (a new job, and the old one is deleted, cancelled or kept as `on_delete` says),
+    `adopt`, `update` (nothing is submitted), or `delete`, `cancel`, `keep` for a job that leaves the stack.
+    """
+
+    name: str
+    type: str
+    action: str
+    causes: tuple[Cause, ...] = ()
+    on_delete: str = "delete"
+
+    @property
+    def submissions(self) -> int:
+        """How many of Vertex AI's submissions per minute it takes: creating and deleting count, cancelling does not."""
+        creations = self.action in ("submit", "run again")
+        deletions = self.action == "delete" or (self.action == "run again" and self.on_delete == "delete")
+        return creations + deletions
+
+
+def jobs(reviewed: Iterable[Step], steps: Sequence[Step]) -> list[JobFinding]:
+    """Find the jobs among the `reviewed` steps that a preview submits, runs again or deletes, and why.
+
+    `steps` are those of the whole preview.
+    """
+    uris, folders = _uris(steps), _moved_folders(steps)
+    return [_job(step, uris, folders) for step in reviewed if step.type in KINDS_BY_TYPE and step.op != "same"]
+
+
+def _job(step: Step, uris: Uris, folders: Mapping[str, tuple[str, str]]) -> JobFinding:
+    kind, before = KINDS_BY_TYPE[step.type].type, step.old_inputs or {}
+    policy = deletion_policy(before.get("lifecycle") or {}, is_adopted=bool(before.get("adopt")))
+    policy = "keep" if step.is_retained else policy
+    if step.new_inputs is None:
+        return JobFinding(step.name, kind, policy, on_delete=policy)
+    is_adopted = bool(step.new_inputs.get("adopt"))
+    if step.op == "create":
+        return JobFinding(step.name, kind, "adopt" if is_adopted else "submit")
+    action = "update" if step.op == "update" else "adopt" if is_adopted else "run again"
+    upstream = [folders[name] for name in step.new_inputs.get("jobs") or {} if name in folders]
+    changes = [each for each in input_changes(step) if not _follows(each, upstream)]
+    return JobFinding(step.name, kind, action, _causes(changes, uris) or (Cause("request"),), policy)
+
+
+def _moved_folders(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
+    """Return the old and the new output folder of each job that has both, by its name."""
+    folders = {}
+    for step in steps:
+        if step.type in KINDS_BY_TYPE and step.old_inputs and step.new_inputs:
+            old, new = (_output_folder(inputs.get("spec")) for inputs in (step.old_inputs, step.new_inputs))
+            if old and new:
+                folders[step.name] = (old, new)
+    return folders
+
+
+def _output_folder(value: Any) -> str | None:
+    """Return the output folder anywhere in a spec: its place depends on the kind of job."""
+    if not isinstance(value, Mapping):
+        return None
+    folder = value.get(_OUTPUT_FOLDER[0])
+    if isinstance(folder, Mapping):
+        return str(folder.get(_OUTPUT_FOLDER[1]))
+    return next((found for each in value.values() if (found := _output_folder(each))), None)
+
+
+def _follows(change: InputChange, folders: Iterable[tuple[str, str]]) -> bool:
+    """Return whether a text only names the new output folder of an upstream job in place of its old one."""
+    old, new = change.old_value, change.new_value
+    if not isinstance(old, str) or not isinstance(new, str):
+        return False
+    return any(before in old and old.replace(before, after) == new for before, after in folders)
+
+
+def _causes(changes: Iterable[InputChange], uris: Uris) -> tuple[Cause, ...]:
+    """Return the causes that changes of inputs amount to, each once. Images and packages are named by their URIs."""
+    causes = [(_cause(change, uris), change.path[-2:] == _OUTPUT_FOLDER) for change in changes]
+    own = [cause for cause, is_output_folder in causes if not is_output_folder]
+    return tuple(dict.fromkeys(own or [cause for cause, _ in causes]))
+
+
+def _cause(change: InputChange, uris: Uris) -> Cause:
+    noun, name = uris.get(str(change.new_value), ("", ""))
+    if noun:
+        return Cause(noun, name)
+    if change.path[0] == "jobs":
+        return Cause("job", str(change.path[-1]))
+    if change.path[-1] not in _IMAGE_FIELDS or not change.new_text:
+        return Cause("field", change.path_text, change.old_text, change.new_text)
+    # An image is named by the last part of its path; the values are whole URIs only if more than the version changes.
+    old_uri, new_uri = str(change.old_value or ""), str(change.new_value)
+    (old_path, *old_version), (new_path, *new_version) = (_VERSION.split(uri, 1)[:2] for uri in (old_uri, new_uri))
+    name = new_path.rpartition("/")[2]
+    if old_path == new_path and old_version and new_version:
+        return Cause("image", name, old_version[0], new_version[0])
+    return Cause("image", name, show(old_uri), show(new_uri))
+
+
+_EMULATOR_SCHEDULE, _STATUS = f"{DYNAMIC_TYPE}EmulatorSchedule", f"{DYNAMIC_TYPE}ScheduleStatus"
+_SCHEDULER_JOB, _WORKFLOW = "gcp:cloudscheduler/job:Job", "gcp:workflows/workflow:Workflow"
+_SUFFIXES = {_EMULATOR_SCHEDULE: "", _SCHEDULER_JOB: "-scheduler", _WORKFLOW: "-workflow", _STATUS: ""}
+"""The types of a schedule's resources, and what their names have after the schedule's."""
+_COMPONENT = "vertex-training:index:Schedule$"
+_FIELDS = {"schedule": "cron", "jobs": "requests"}
+"""What declarations, and this review, call inputs of these resources."""
+_BODY, _SOURCE = "body", "sourceContents"
+
+
+@dataclass(frozen=True)
+class ScheduleFinding:
+    """A schedule that is `new`, `changed` or `removed`. `cron`, `time_zone` and `is_paused` are those after the update.
+
+    Of a schedule that is removed they are those before it. `next_times` and `cost` are what the preview says of them.
+    """
+
+    name: str
+    change: str
+    cron: str
+    time_zone: str
+    is_paused: bool
+    causes: tuple[Cause, ...] = ()
+    next_times: str = ""
+    cost: str = ""
+
+
+def is_part_of_schedule(step: Step) -> bool:
+    """Return whether a step is of one of the resources that a schedule consists of."""
+    return step.type in _SUFFIXES and _COMPONENT in step.urn
+
+
+def schedules(
+    reviewed: Iterable[Step], steps: Sequence[Step], diagnostics: Sequence[Diagnostic]
+) -> list[ScheduleFinding]:
+    """Find the schedules among the `reviewed` steps that a preview changes, by the resources of either target.
+
+    `steps` and `diagnostics` are those of the whole preview.
+    """
+    next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times(each.message)}
+    costs = parse_schedule_lines(each.message for each in diagnostics)
+    uris = _uris(steps)
+    parts: dict[str, list[Step]] = {}
+    for step in reviewed:
+        if is_part_of_schedule(step) and step.type != _STATUS and step.op != "same":
+            parts.setdefault(_schedule_name(step), []).append(step)
+    times = {_schedule_name(step): step.inputs for step in steps if _has_times(step)}
+    findings = [_schedule(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())]
+    return [replace(each, next_times=next_times.get(each.name, ""), cost=costs.get(each.name, "")) for each in findings]
+
+
+def _schedule_name(step: Step) -> str:
+    return step.name.removesuffix(_SUFFIXES[step.type])
+
+
+def _has_times(step: Step) -> bool:
+    return step.type in (_EMULATOR_SCHEDULE, _SCHEDULER_JOB) and is_part_of_schedule(step)
+
+
+def _schedule(name: str, steps: Sequence[Step], times: Mapping[str, Any], uris: Uris) -> ScheduleFinding:
+    change = "changed"
+    if all(step.old_inputs is None for step in steps):
+        change = "new"
+    elif all(step.new_inputs is None for step in steps):
+        change = "removed"
+    causes = _causes([each for step in steps for each in _declared_changes(step)], uris) or (Cause("request"),)
+    return ScheduleFinding(
+        name,
+        change,
+        show(times.get("cron") or times.get("schedule")) or "",
+        show(times.get("timeZone")) or "",
+        times.get("paused") is True,
+        causes if change == "changed" else (),
+    )
+
+
+def _declared_changes(step: Step) -> Iterator[InputChange]:
+    """Yield the changes of a schedule's resource with paths as declarations have them.
+
+    That of a job's field begins after the `body` of its request. The source of a workflow is JSON with these requests.
+    """
+    for change in input_changes(step):
+        for each in _in_source(change) if change.path == (_SOURCE,) else [change]:
+            path = each.path
+            if _BODY in path[:-1]:
+                path = path[len(path) - path[::-1].index(_BODY) :]
+            else:
+                path = (_FIELDS.get(str(path[0]), path[0]), *path[1:])
+            yield replace(each, path=path)
+
+
+def _in_source(change: InputChange) -> list[InputChange]:
+    try:
+        return list(_differences(json.loads(change.old_value), json.loads(change.new_value)))
+    except (TypeError, ValueError):
+        return [change]  # not known in this preview

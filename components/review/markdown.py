@@ -1,0 +1,345 @@
+"""A review as Markdown for a comment of GitHub or GitLab: what matters first, then folded details, cut with a count."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from vertex_api.errors import visible
+from vertex_api.estimates.quota import METRIC_PREFIX
+
+from ..plan.guardrails import FIGURES, Near
+from ..plan.plan import Totals
+from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding, shorten
+from .resources import DataLoss, Grant, OtherChange
+from .review import MAX_LENGTH, Review
+
+T = TypeVar("T")
+
+MAX_MESSAGE_LENGTH = 500
+_ACTIONS = {
+    "submit": "to submit",
+    "run again": "to run again",
+    "adopt": "to adopt",
+    "update": "to update in place, without a new run",
+    "delete": "to delete",
+    "cancel": "to cancel, and remove from the stack",
+    "keep": "to keep, and remove from the stack",
+}
+_MAX_CAUSES = 3
+_MAX_NAMES = 5
+_NO_TOTALS = Totals()
+
+
+@dataclass(frozen=True)
+class ListLimits:
+    """How many items a list has at most: of each section, of names in an item, and of each folded list."""
+
+    items: int
+    names: int
+    details: int
+
+
+LIST_LIMITS = (
+    ListLimits(20, 10, 1000),
+    ListLimits(20, 10, 200),
+    ListLimits(20, 10, 50),
+    ListLimits(10, 5, 20),
+    ListLimits(5, 3, 5),
+)
+"""Tried in this order until a review is short enough."""
+
+
+def render_markdown(review: Review) -> str:
+    """Return a review as Markdown of at most `MAX_LENGTH` characters."""
+    for limits in LIST_LIMITS:
+        text = "\n".join(_lines(review, limits)) + "\n"
+        if len(text) <= MAX_LENGTH:
+            return text
+    # Only names and paths of thousands of characters come here, so whole lines are left out.
+    kept, cut = "", "\n**Longer lines are left out: see the preview itself.**\n"
+    for line in text.splitlines(keepends=True):
+        kept += line if len(kept) + len(line) + len(cut) <= MAX_LENGTH else ""
+    return kept + cut
+
+
+def _lines(review: Review, limits: ListLimits) -> Iterator[str]:
+    yield f"### Preview of {code(review.stack)}" if review.stack else "### Preview"
+    yield ""
+    if review.problems:
+        yield f"**The preview failed: {count_of(len(review.problems), 'problem')}.**"
+    else:
+        yield f"**{_summary(review)}**"
+    yield from _section("", review.problems, limits.items * 2, _message)
+    yield from _section("⚠️ Data that is lost", review.data_losses, limits.items, _data_loss)
+    yield from _section("Images and packages", review.images, limits.items, partial(_image, limits.names))
+    groups = group_jobs(review.jobs, limits.items)
+    yield from _section("Jobs", groups, limits.items, partial(_job_group, limits.names))
+    yield from _section("Schedules", review.schedules, limits.items, _schedule)
+    yield from _section("Grants", review.grants, limits.items, _grant)
+    yield from _totals(review, limits.items)
+    yield from _section("Warnings", review.warnings, limits.items, _message)
+    others = partial(_other_change, limits.names)
+    yield from _folded("job", review.jobs, limits.details, _job)
+    yield from _folded("other resource", review.other_changes, limits.details, others)
+    pending, undone = " that the base makes too, not shown above", " of the base that are missing here"
+    yield from _folded("change", review.pending_in_base, limits.details, code, pending)
+    yield from _folded("change", review.only_in_base, limits.details, code, undone)
+
+
+def _summary(review: Review) -> str:
+    counts = {
+        "image": sum(image.noun == "image" and image.change != "removed" for image in review.images),
+        "package": sum(image.noun == "package" and image.change != "removed" for image in review.images),
+    }
+    parts = [f"{count_of(count, noun)} to build" for noun, count in counts.items() if count]
+    for action, phrase in _ACTIONS.items():
+        if count := sum(job.action == action for job in review.jobs):
+            parts.append(f"{count_of(count, 'job')} {phrase.partition(',')[0]}")
+    nouns = {"schedule": review.schedules, "grant": review.grants, "other resource": review.other_changes}
+    parts += [f"{count_of(len(found), noun)} to change" for noun, found in nouns.items() if found]
+    return ", ".join(parts) + "." if parts else "Nothing changes."
+
+
+def _section(title: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str]) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    if title:
+        yield f"**{title}**"
+        yield ""
+    yield from (f"- {render_item(item)}" for item in items[:max_count])
+    if len(items) > max_count:
+        yield f"- and {len(items) - max_count:,} more"
+
+
+def _folded(
+    noun: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str], addition: str = ""
+) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    yield f"<details><summary>{count_of(len(items), noun)}{addition}</summary>"
+    yield from _section("", items, max_count, render_item)
+    yield ""
+    yield "</details>"
+
+
+def _message(message: str) -> str:
+    return code(shorten(message, MAX_MESSAGE_LENGTH))
+
+
+def _data_loss(loss: DataLoss) -> str:
+    verb = "replaced" if loss.action == "replace" else "deleted"
+    resource = f"{code(loss.type)} {code(loss.name)}"
+    return f"{code(loss.id)} is {verb}, and loses its {loss.data} ({resource})"
+
+
+def _grant(grant: Grant) -> str:
+    role, member, target = map(code, (grant.role, grant.member, grant.target))
+    return f"{'granted' if grant.is_new else 'revoked'}: {role} for {member} on {target}"
+
+
+def _other_change(max_names: int, change: OtherChange) -> str:
+    fields = f": {codes(change.fields, max_names)}" if change.fields else ""
+    return f"{code(change.op)} {code(change.type)} {code(change.name)}{fields}"
+
+
+def _image(max_names: int, image: ImageFinding) -> str:
+    name = f"{image.noun} {code(image.name)}"
+    if image.change != "changed":
+        return f"{name} is {'new' if image.change == 'new' else 'removed from the stack'}"
+    reasons = [
+        f"{codes(files, max_names)} {verb}"
+        for files, verb in (
+            (image.changed_files, "changed"),
+            (image.added_files, "added"),
+            (image.removed_files, "removed"),
+        )
+        if files
+    ]
+    reasons += [
+        f"{code(change.path_text)} {_values(change.old_text, change.new_text)}"
+        for change in image.other_changes[:max_names]
+    ]
+    if image.has_unlisted_files:
+        reasons.append("its files (more than 200, so none is listed)")
+    return f"{name} is rebuilt: {'; '.join(reasons) or 'by request, as by `--replace`'}"
+
+
+@dataclass(frozen=True)
+class JobGroup:
+    """Jobs of one action and one policy of deletion."""
+
+    jobs: tuple[JobFinding, ...]
+
+    @property
+    def shared_causes(self) -> tuple[Cause, ...]:
+        """The causes that all of the jobs have, in the first one's order."""
+        shared = set.intersection(*(set(job.causes) for job in self.jobs))
+        return tuple(cause for cause in self.jobs[0].causes if cause in shared)
+
+    @property
+    def others(self) -> int:
+        """How many of the jobs have causes that not all of them share."""
+        shared_count = len(self.shared_causes)
+        return sum(len(job.causes) > shared_count for job in self.jobs)
+
+
+def group_jobs(jobs: Sequence[JobFinding], max_groups: int) -> list[JobGroup]:
+    """Return the jobs in groups, the largest first: of equal causes, if that makes at most `max_groups`.
+
+    Else each job is in the group of that cause of its own which most jobs have.
+    """
+    groups = _grouped(jobs, lambda job: job.causes)
+    if len(groups) > max_groups:
+        counts = Counter((job.action, cause) for job in jobs for cause in job.causes)
+        groups = _grouped(jobs, lambda job: max(job.causes, key=lambda cause: counts[job.action, cause], default=None))
+    return groups
+
+
+def _grouped(jobs: Sequence[JobFinding], get_key: Callable[[JobFinding], Hashable]) -> list[JobGroup]:
+    groups: dict[Hashable, list[JobFinding]] = {}
+    for job in jobs:
+        groups.setdefault((job.action, job.on_delete, get_key(job)), []).append(job)
+    return [JobGroup(tuple(group)) for group in sorted(groups.values(), key=len, reverse=True)]
+
+
+def _job_group(max_names: int, group: JobGroup) -> str:
+    names = codes([job.name for job in group.jobs], max_names)
+    action = _action(group.jobs[0], group.shared_causes)
+    others_count = group.others
+    others = f" ({others_count:,} also for other reasons)" if others_count else ""
+    return f"{count_of(len(group.jobs), 'job')} {action}{others}: {names}"
+
+
+def _job(job: JobFinding) -> str:
+    return f"{code(job.name)} ({job.type}): {_action(job, job.causes)}"
+
+
+def _action(job: JobFinding, causes: Sequence[Cause]) -> str:
+    phrase = _ACTIONS[job.action]
+    if job.action == "run again" and job.on_delete != "delete":
+        phrase += " (the earlier run is cancelled)" if job.on_delete == "cancel" else " (the earlier run is kept)"
+    if not causes:
+        return phrase
+    shown = "; ".join(map(_cause, causes[:_MAX_CAUSES]))
+    more = f"; and {len(causes) - _MAX_CAUSES:,} more" if len(causes) > _MAX_CAUSES else ""
+    return f"{phrase} because of {shown}{more}"
+
+
+def _schedule(schedule: ScheduleFinding) -> str:
+    cron, time_zone = code(schedule.cron), code(schedule.time_zone)
+    times = f"{cron} in {time_zone}{', paused' if schedule.is_paused else ''}"
+    times += "".join(f"; {_message(text)}" for text in (schedule.next_times, schedule.cost) if text)
+    if schedule.change != "changed":
+        return f"{code(schedule.name)} is {schedule.change}: {times}"
+    causes = "; ".join(map(_cause, schedule.causes[:_MAX_CAUSES]))
+    more = f"; and {len(schedule.causes) - _MAX_CAUSES:,} more" if len(schedule.causes) > _MAX_CAUSES else ""
+    return f"{code(schedule.name)} ({times}) changes because of {causes}{more}"
+
+
+def _cause(cause: Cause) -> str:
+    if cause.kind == "request":
+        return "a request, as by `--replace`, or the provider's"
+    noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
+    has_values = cause.old_text is not None or cause.new_text is not None
+    values = f" {_values(cause.old_text, cause.new_text)}" if has_values else ""
+    return f"{noun}{code(cause.name)}{values}"
+
+
+def _values(old_text: str | None, new_text: str | None) -> str:
+    old, new = (code(text) if text is not None else "(none)" for text in (old_text, new_text))
+    return f"{old} → {new}"
+
+
+def _totals(review: Review, max_items: int) -> Iterator[str]:
+    """Yield the lines with the totals of a review, none if it has no jobs for Google Cloud."""
+    if review.before or review.after:
+        yield from _costs(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
+        yield from _quotas(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
+    if review.submissions and review.submissions.count and review.after:
+        yield ""
+        yield review.submissions.text
+    if review.near_limits:
+        yield ""
+        yield "**Guardrails that are nearly reached**"
+        yield ""
+        yield from (_near(each) for each in review.near_limits)
+
+
+def _costs(review: Review, before: Totals, after: Totals) -> Iterator[str]:
+    yield ""
+    yield f"| Cost by list price | {_before_title(review)} | after |"
+    yield "|---|---:|---:|"
+    for each in FIGURES:
+        yield f"| {each.unit} | {before.sums[each.sum_name].digits} | {after.sums[each.sum_name].digits} |"
+    notes = [
+        f"{codes(names, _MAX_NAMES)} {text}"
+        for names, text in (
+            (after.endless, "without an end"),
+            (after.unpriced, "without a price on file"),
+            (after.unknown, "not counted: the spec is known after the update"),
+        )
+        if names
+    ]
+    if review.unlisted_count:
+        notes.append(
+            f"{count_of(review.unlisted_count, 'unchanged resource')} not counted: "
+            "preview with `--show-sames` to count all jobs"
+        )
+    if notes:
+        yield ""
+        yield from (f"- {note}" for note in notes)
+
+
+def _quotas(review: Review, before: Totals, after: Totals, max_items: int) -> Iterator[str]:
+    metrics = sorted({*before.quota, *after.quota})
+    if not metrics:
+        return
+    granted = review.granted_quota
+    yield ""
+    yield (
+        f"| Quota of all jobs at once, `{METRIC_PREFIX}`… | {_before_title(review)} | after |"
+        + " granted |" * bool(granted)
+    )
+    yield "|---|---:|---:|" + "---:|" * bool(granted)
+    for metric in metrics[:max_items]:
+        amounts = [f"{totals.quota.get(metric, 0):,}" for totals in (before, after)]
+        amounts += [granted.get(metric, "?")] if granted else []
+        yield f"| {code(metric)} | {' | '.join(amounts)} |"
+    if len(metrics) > max_items:
+        yield ""
+        yield f"and {len(metrics) - max_items:,} more quotas"
+
+
+def _before_title(review: Review) -> str:
+    return "base" if review.has_base else "before"
+
+
+def _near(near: Near) -> str:
+    who = f", by {code(near.name)}" if near.name else ""
+    return f"- `{near.rule}`: {near.text} ({near.value / near.limit:.0%}{who})"
+
+
+def code(text: str) -> str:
+    """Return a text as a code span on one line, whatever is in it."""
+    shown = visible(text)
+    fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+    is_padded = not shown.strip() or shown[0] in "` " or shown[-1] in "` "
+    padding = " " if is_padded else ""
+    return f"{fence}{padding}{shown or '(empty)'}{padding}{fence}"
+
+
+def codes(texts: Sequence[str], max_count: int) -> str:
+    """Return texts as code spans with commas, of which those beyond `max_count` are counted only."""
+    shown = ", ".join(map(code, texts[:max_count]))
+    hidden_count = len(texts) - max_count
+    return f"{shown} and {hidden_count:,} more" if hidden_count > 0 else shown
+
+
+def count_of(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 job` and `1,000 jobs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

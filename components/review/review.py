@@ -1,0 +1,183 @@
+"""Review: all findings of a preview, compared with a preview of the base branch if there is one."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from vertex_api.estimates.quota import parse_quota_table
+from vertex_api.job import stored_job
+from vertex_api.retry import SUBMISSIONS_PER_MINUTE
+
+from ..plan.guardrails import Near
+from ..plan.plan import Plan, Totals
+from ..plan.training import Training
+from ..runtime import pacing
+from ..runtime.target import CLOUD_PREFIX
+from . import changes, document, resources
+from .document import PreviewDocument
+
+MAX_LENGTH = 60_000
+"""GitHub takes 65,536 characters in a comment."""
+_PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+_NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
+_MAX_ITEMS = (1000, 200, 50, 20, 5)
+"""How many items a list in JSON has at most, tried in this order until the JSON is short enough."""
+_MAX_TEXT_LENGTH = 500
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """How many of Vertex AI's submissions an update takes, and how many a minute allows; None for no limit."""
+
+    count: int
+    per_minute: int | None
+
+    @property
+    def text(self) -> str:
+        """How many there are, and for how long they are paced."""
+        if self.per_minute and self.count > self.per_minute:
+            return pacing.total_line(self.count, self.per_minute)
+        return f"{self.count:,} submission{'' if self.count == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a reviewer needs of a preview.
+
+    If the preview failed, there are `problems`, and everything else but `warnings` is empty. `before` and `after` are
+    None for a target without cost. `granted_quota` has, by metric, what the preview shows as granted. `unlisted_count`
+    is how many unchanged resources the preview does not list, so that the totals lack their jobs. `pending_in_base`
+    names what the base would change in the same way, which is left out of the findings; `only_in_base` what the base
+    would change and this preview does not.
+    """
+
+    project: str
+    stack: str
+    has_base: bool
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    images: tuple[changes.ImageFinding, ...] = ()
+    jobs: tuple[changes.JobFinding, ...] = ()
+    schedules: tuple[changes.ScheduleFinding, ...] = ()
+    data_losses: tuple[resources.DataLoss, ...] = ()
+    grants: tuple[resources.Grant, ...] = ()
+    other_changes: tuple[resources.OtherChange, ...] = ()
+    before: Totals | None = None
+    after: Totals | None = None
+    near_limits: tuple[Near, ...] = ()
+    granted_quota: Mapping[str, str] = field(default_factory=dict)
+    submissions: Submissions | None = None
+    unlisted_count: int = 0
+    pending_in_base: tuple[str, ...] = ()
+    only_in_base: tuple[str, ...] = ()
+
+
+def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
+    """Return the findings of a preview. With a `base`, they are those that the base does not have."""
+    problems, warnings = document.errors(preview.diagnostics), document.warnings(preview.diagnostics)
+    if base and base.has_failed:
+        base = None
+        warnings.append("the preview of the base failed, so this one is compared with the stack as it is")
+    if preview.has_failed:
+        return Review(preview.project, preview.stack, base is not None, tuple(problems), tuple(warnings))
+    base_steps = {step.urn: step for step in base.steps} if base else {}
+    steps = [step for step in preview.steps if step.op == "same" or step != base_steps.get(step.urn)]
+    changed_urns = {step.urn for step in preview.steps if step.op != "same"}
+    before = plan_of(base, is_after=True) if base else plan_of(preview, is_after=False)
+    after = plan_of(preview, is_after=True)
+    all_jobs = changes.jobs(preview.steps, preview.steps)
+    return Review(
+        preview.project,
+        preview.stack,
+        base is not None,
+        warnings=tuple(warnings),
+        images=tuple(changes.images(steps)),
+        jobs=tuple(changes.jobs(steps, preview.steps) if base else all_jobs),
+        schedules=tuple(changes.schedules(steps, preview.steps, preview.diagnostics)),
+        data_losses=tuple(resources.data_losses(steps)),
+        grants=tuple(resources.grants(steps)),
+        other_changes=tuple(resources.others(steps)),
+        before=before.totals if before else None,
+        after=after.totals if after else None,
+        near_limits=tuple(after.near) if after else (),
+        granted_quota=parse_quota_table(each.message for each in preview.diagnostics),
+        submissions=Submissions(sum(job.submissions for job in all_jobs), _pace(preview)),
+        unlisted_count=preview.unlisted_count,
+        pending_in_base=tuple(
+            step.name for step in preview.steps if step.op != "same" and step == base_steps.get(step.urn)
+        ),
+        only_in_base=tuple(
+            step.name for step in base_steps.values() if step.op != "same" and step.urn not in changed_urns
+        ),
+    )
+
+
+def plan_of(preview: PreviewDocument, *, is_after: bool) -> Plan | None:
+    """Return the plan of one side of a preview, or None if it has no jobs for Google Cloud.
+
+    A job whose cost or quota cannot be known yet is one of the plan's `unknown`.
+    """
+    trainings, unknown = list[Training](), list[str]()
+    pools, region = list[Mapping[str, Any]](), None
+    empty = Plan(preview.stack_values)
+    for step in preview.steps:
+        inputs = step.new_inputs if is_after else step.old_inputs
+        if inputs is None:
+            continue
+        if step.type == _PERSISTENT_RESOURCE_TYPE:
+            pools = [_restored(pool) for pool in inputs.get("resourcePools") or []]
+            region = str(inputs.get("location"))
+        elif step.type in changes.KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):
+            kind, place = changes.KINDS_BY_TYPE[step.type], str(inputs["parent"]).rpartition("/")[2]
+            try:
+                training = Training(kind, step.name, stored_job(kind, inputs["spec"]), region=place)
+                empty.estimate(training)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                # A text stands in place of a part that a preview does not know, or that is secret.
+                unknown.append(step.name)
+            else:
+                trainings.append(training)
+    if not (trainings or unknown or region):
+        return None
+    return replace(empty, trainings=tuple(trainings), region=region, pools=pools, unknown=tuple(unknown))
+
+
+def _restored(value: Any) -> Any:
+    """Return a pool as stack files have it: the provider takes some numbers as texts, and empty values."""
+    if isinstance(value, Mapping):
+        return {key: int(each) if key in _NUMBERS else _restored(each) for key, each in value.items() if each}
+    return value
+
+
+def _pace(preview: PreviewDocument) -> int | None:
+    """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
+    configured = preview.config.get(pacing.CONFIG_KEY)
+    if configured and configured.isdigit():
+        return int(configured)
+    return SUBMISSIONS_PER_MINUTE if preview.stack_values.get("target") == "gcp" else None
+
+
+def render_json(review: Review) -> str:
+    """Return a review as JSON of at most `MAX_LENGTH` characters: `omitted` says of which lists how much is missing."""
+    fields = asdict(review)
+    for side in ("before", "after"):
+        if totals := fields[side]:
+            fields[side] = {**totals.pop("sums"), **totals}
+    for max_items in _MAX_ITEMS:
+        omitted: dict[str, int] = {}
+        cut = _cut(fields, max_items, "", omitted)
+        text = json.dumps({**cut, "omitted": omitted}, indent=1) + "\n"
+        if len(text) <= MAX_LENGTH:
+            break
+    return text
+
+
+def _cut(value: Any, max_items: int, path: str, omitted: dict[str, int]) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(each, max_items, f"{path}.{key}".removeprefix("."), omitted) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        if len(value) > max_items:
+            omitted[path] = omitted.get(path, 0) + len(value) - max_items
+        return [_cut(each, max_items, path, omitted) for each in value[:max_items]]
+    return value[:_MAX_TEXT_LENGTH] if isinstance(value, str) else value
