@@ -10,6 +10,17 @@ from pulumi import dynamic
 from . import DYNAMIC_TYPE
 
 Result = TypeVar("Result")
+_OWN_PROVIDER = "has no effect: it is Pulumi's own for Python; credentials and the region come from the stack's config"
+_REFUSED = {
+    "provider": _OWN_PROVIDER,
+    "providers": _OWN_PROVIDER,
+    "custom_timeouts": "has no effect: a job ends by scheduling.timeout, and a wait by the deadlines of a Completion",
+}
+_REFUSED_OF_COMPONENT = dict.fromkeys(
+    ("ignore_changes", "replace_on_changes", "custom_timeouts", "retain_on_delete"),
+    "is for one resource, and this has several: set it in a transform, which sees each of them",
+)
+"""Options that Pulumi would take without a word and without an effect."""
 _MODULE = DYNAMIC_TYPE.partition("/")[2].rstrip(":")
 
 
@@ -35,6 +46,7 @@ class DynamicResource(dynamic.Resource):
         props: dict[str, Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        refuse_options(f'{type(self).__name__} "{name}"', opts, _REFUSED)
         super().__init__(provider, name, props, opts)
         self._raising_outputs: Mapping[str, pulumi.Output[Any]] = {}
         if pulumi.runtime.is_dry_run():
@@ -64,6 +76,15 @@ class DynamicResource(dynamic.Resource):
         output = self._raising_outputs.get(name)
         unchanged: pulumi.Output[Any] = self.__dict__[name]
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover) if output else unchanged
+
+
+def refuse_options(
+    resource: str, opts: pulumi.ResourceOptions | None, reasons: Mapping[str, str] = _REFUSED_OF_COMPONENT
+) -> None:
+    """Raise RunError for an option of a resource that would have no effect; without `reasons`, of a component."""
+    for name, reason in reasons.items():
+        if getattr(opts, name, None):
+            raise pulumi.RunError(f"{resource}: {name} {reason}")
 
 
 def _raise_program_errors(error: Exception) -> None:

@@ -25,7 +25,7 @@ from ..jobs.resources import (
 )
 from ..plan.program import Foundation
 from ..plan.training import Timetable, Training, place, title
-from ..runtime.resource import when_known
+from ..runtime.resource import refuse_options, when_known
 from ..schema import formats, shapes
 from .lines import next_times_line
 
@@ -83,6 +83,7 @@ class Schedule(pulumi.ComponentResource):
     ) -> None:
         cron, jobs, time_zone = args["cron"], args["jobs"], args.get("time_zone", "UTC")
         paused, overlap = args.get("paused", False), args.get("overlap", "skip")
+        refuse_options(f'Schedule "{name}"', opts)
         super().__init__("vertex-training:index:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _argument_violations(name, fields, jobs)

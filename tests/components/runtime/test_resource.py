@@ -1,0 +1,126 @@
+"""Pulumi's options on our resources: each reaches the engine, or is refused with a line that says what to do."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from vertex_training import (
+    Completion,
+    CustomJob,
+    HyperparameterTuningJob,
+    JobTemplate,
+    PythonPackage,
+    Schedule,
+    TrainingImage,
+    TrainingPipeline,
+)
+
+from tests.components.fakes import Ground
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.vertex_api.jobs import custom_job, pipeline, tuning_job
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+PAGE = (Path(__file__).parents[3] / "docs" / "python.md").read_text()
+DYNAMIC: dict[str, Callable[..., Any]] = {
+    "CustomJob": lambda name, opts, at: CustomJob(name, custom_job(), opts, foundation=at),  # type: ignore[arg-type]
+    "HyperparameterTuningJob": lambda name, opts, at: HyperparameterTuningJob(name, tuning_job(), opts, foundation=at),  # type: ignore[arg-type]
+    "TrainingPipeline": lambda name, opts, at: TrainingPipeline(name, pipeline(), opts, foundation=at),  # type: ignore[arg-type]
+    "Completion": lambda name, opts, at: Completion(name, {}, opts, foundation=at),
+    "TrainingImage": lambda name, opts, at: TrainingImage(name, {"context": "."}, opts, foundation=at),
+    "PythonPackage": lambda name, opts, at: PythonPackage(name, {"script": "train.py"}, opts, foundation=at),
+}
+
+
+def scheduled(name: str, opts: pulumi.ResourceOptions, at: Ground) -> Schedule:
+    jobs = {"train": JobTemplate(CustomJob, custom_job())}  # type: ignore[arg-type]
+    return Schedule(name, {"cron": "0 2 * * *", "jobs": jobs}, opts, foundation=at)
+
+
+ALL = {**DYNAMIC, "Schedule": scheduled}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    yield
+    forget_loops()
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project with a context and a script."""
+    for name, text in {"Dockerfile": "FROM scratch\n", "train.py": ""}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+
+def made(kind: str, **options: Any) -> Graph:
+    return graph(lambda: ALL[kind]("one", pulumi.ResourceOptions(**options), Ground()) and None)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_options_reach_the_engine(kind: str) -> None:
+    request = made(kind, protect=True, aliases=[pulumi.Alias(name="old")]).requests[f"{kind}/one"]
+    assert request.protect
+    assert [alias.spec.name for alias in request.aliases] == ["old"]
+
+
+@pytest.mark.parametrize("kind", DYNAMIC)
+def test_options_of_one_resource_reach_the_engine(kind: str) -> None:
+    options = {"retain_on_delete": True, "ignore_changes": ["spec"], "replace_on_changes": ["lifecycle"]}
+    request = made(kind, **options).requests[f"{kind}/one"]
+    assert request.retainOnDelete
+    assert [*request.ignoreChanges] == ["spec"]
+    assert "lifecycle" in request.replaceOnChanges
+    assert "Job" not in kind or "spec" in request.replaceOnChanges, "beside our own"
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_parent_is_the_parent(kind: str) -> None:
+    def program() -> None:
+        above = pulumi.ComponentResource("team:index:Above", "above")
+        ALL[kind]("one", pulumi.ResourceOptions(parent=above), Ground())
+
+    assert graph(program).parent(f"{kind}/one") == "Above/above"
+
+
+@pytest.mark.parametrize("kind", DYNAMIC)
+def test_options_without_effect_are_refused(kind: str) -> None:
+    other: Any = object.__new__(pulumi.ProviderResource)
+    other.package = "gcp"
+    for options, said in (
+        ({"providers": {"gcp": other}}, "providers has no effect: it is Pulumi's own for Python"),
+        ({"provider": other}, "provider has no effect: it is Pulumi's own for Python; credentials and the region come"),
+        ({"custom_timeouts": pulumi.CustomTimeouts(delete="1m")}, "custom_timeouts has no effect: a job ends by sched"),
+    ):
+        opts = pulumi.ResourceOptions()
+        opts.__dict__.update(options)
+        with pytest.raises(pulumi.RunError, match=rf'^{kind} "one": {said}'):
+            graph(lambda opts=opts: ALL[kind]("one", opts, Ground()) and None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ignore_changes": ["cron"]},
+        {"replace_on_changes": ["cron"]},
+        {"custom_timeouts": pulumi.CustomTimeouts(delete="1m")},
+        {"retain_on_delete": True},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_of_one_resource_are_refused_by_a_component(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(pulumi.RunError, match=rf'^Schedule "one": {name} is for one resource, and this has several'):
+        made("Schedule", **options)
+
+
+def test_the_page_names_all_options_and_resources() -> None:
+    table = PAGE[PAGE.index("## Pulumi's resource options") :]
+    options = "protect retain_on_delete ignore_changes replace_on_changes custom_timeouts aliases parent transforms"
+    for name in (*options.split(), "provider", "providers"):
+        assert f"`{name}`" in table
+    assert all(f"`{kind}`" in table for kind in ALL)
