@@ -47,7 +47,7 @@ def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: P
     project.environment["GCP_STANDIN_RECORD"] = str(tmp_path / "record.jsonl")
     project.pulumi("stack", "init", "dev")
     shown = project.pulumi("preview", "--stack=dev")
-    assert re.search(r"vertex:CustomJob train create", shown), shown
+    assert re.search(r":CustomJob train create", shown), shown
     for module in ("numpy", "egobox", "starlette", "uvicorn"):
         assert subprocess.run(
             [project.root / ".venv/bin/python", "-c", f"import {module}"], check=False, capture_output=True
