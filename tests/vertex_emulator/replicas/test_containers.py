@@ -13,7 +13,7 @@ from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
 from vertex_emulator.names import new_id
 from vertex_emulator.replicas import containers
-from vertex_emulator.replicas.containers import ReplicaStatus
+from vertex_emulator.replicas.containers import ContainerSettings, ReplicaStatus
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.mounts import Mount
 from vertex_emulator.replicas.resources import Limits
@@ -167,6 +167,15 @@ def test_gpus_are_requested_by_name_from_their_driver(gpus: tuple[str, ...], dri
     (request,) = body["DeviceRequests"]
     assert (request["Driver"], request["DeviceIDs"], request["Capabilities"]) == (driver, list(gpus), [["gpu"]])
     assert request["Count"] == 0
+
+
+def test_folder_is_mounted_at_each_place() -> None:
+    mounts = [Mount("/a", "/x"), Mount("/a", "/y", read_only=True)]
+    spec = ReplicaSpec("42", CHIEF, IMAGE, None, None, {}, "host-x", "host", mounts, ["host"])
+    client = docker.APIClient(version="1.41")
+    config = containers.host_config(client, spec, "bridge", {}, ContainerSettings())
+    client.close()
+    assert config["Binds"] == ["/a:/x:rw", "/a:/y:ro"]
 
 
 def test_container_without_resources_has_no_limits() -> None:
