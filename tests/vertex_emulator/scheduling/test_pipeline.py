@@ -397,6 +397,7 @@ def test_differences_from_service_are_warned_about(tmp_path: Path) -> None:
     assert "dataset 7" in nothing
     assert f"{URI} has no files training-*" in nothing
     assert "fractionSplit, savedQueryId have no effect" in nothing
+    assert "there are no" not in nothing
     files(tmp_path, "training-1.csv", "test-1.csv")
     some = "\n".join(InputData.find(config(), tmp_path).warnings)
     assert "has no files" not in some
