@@ -59,26 +59,26 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Figure:
-    """An amount of each job and of all that previews and reviews show, and the guardrail that limits it.
+    """A number of each job and of all that previews and reviews show, and the guardrail that limits it, if any.
 
-    `name` is that of the attribute of a Cost, of the type `amount`, which formats itself. `sum_name` is what reviews in
-    JSON call the sum, `column` what heads the amounts of each job, and `unit` what stands behind a sum.
+    `name` is that of the attribute of a Cost, `sum_name` what reviews in JSON call the sum, `column` what heads the
+    numbers of each job, and `unit` what stands behind a sum. `show` formats a number.
     """
 
     name: str
     sum_name: str
     column: str
     unit: str
-    rule: str
-    amount: type[Money] = Money
+    rule: str = ""
+    show: Callable[[float], str] = lambda usd: Money(usd).digits
 
-    def of(self, cost: Cost) -> Money:
-        """Return the amount of one job; infinite for a total without an end."""
-        return self.amount(getattr(cost, self.name))
+    def of(self, cost: Cost) -> float:
+        """Return the number of one job; infinite for a total without an end."""
+        return float(getattr(cost, self.name))
 
-    def sum(self, costs: Iterable[Cost]) -> Money:
+    def sum(self, costs: Iterable[Cost]) -> float:
         """Return the sum of those that have a price and an end."""
-        return self.amount(sum(each for cost in costs if not cost.unpriced and isfinite(each := self.of(cost))))
+        return sum(each for cost in costs if not cost.unpriced and isfinite(each := self.of(cost)))
 
 
 FIGURES = (
@@ -105,8 +105,8 @@ class Near:
     @property
     def text(self) -> str:
         """Both numbers, such as `0.78 of 0.97 USD an hour`."""
-        value, limit = (each.digits if isinstance(each, Money) else f"{each:,.0f}" for each in (self.value, self.limit))
-        return f"{value} of {limit}{f' {self.unit}' if self.unit else ''}"
+        show = next((each.show for each in FIGURES if each.rule == self.rule), "{:,.0f}".format)
+        return f"{show(self.value)} of {show(self.limit)}{f' {self.unit}' if self.unit else ''}"
 
 
 def empty(guardrails: Any) -> Iterator[Violation]:
@@ -245,22 +245,19 @@ def sum_violations(
         amounts = {name: each.of(cost) for name, cost in costs.items() if not cost.unpriced}
         amounts = {name: amount for name, amount in amounts.items() if isfinite(amount)}
         everything = f"all jobs{f' and {persistent}' if persistent in amounts else ''}"
-        said = f"{each.unit} by list price; allowed: {each.amount(limit).digits} for {everything}"
+        said = f"{each.unit} by list price; allowed: {each.show(limit)} for {everything}"
         expensive = [name for name in amounts if amounts[name] > limit]
         for name in expensive:
-            yield name, each.rule, f"guardrails.{each.rule}: {amounts[name].digits} {said}"
+            yield name, each.rule, f"guardrails.{each.rule}: {each.show(amounts[name])} {said}"
         if not expensive and (total := each.sum(costs.values())) > limit:
             names = sorted(amounts, key=lambda name: -amounts[name])[:_MAX_NAMES]
-            items = ", ".join(f"{name} {amounts[name].digits}" for name in names)
-            yield None, each.rule, f"{total.digits} {said}; most expensive: {items}"
+            items = ", ".join(f"{name} {each.show(amounts[name])}" for name in names)
+            yield None, each.rule, f"{each.show(total)} {said}; most expensive: {items}"
 
 
 def near(rules: Rules, jobs: Mapping[str, Job], costs: Mapping[str, Cost]) -> list[Near]:
     """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails."""
-    found = [
-        Near(each.rule, each.sum(costs.values()), each.amount(rules.get(each.rule, 0)), each.unit, "")
-        for each in FIGURES
-    ]
+    found = [Near(each.rule, each.sum(costs.values()), rules.get(each.rule, 0), each.unit, "") for each in FIGURES]
     for limit in LIMITS:
         counts = {name: limit.count(job) for name, job in jobs.items()}
         found += _largest(limit.rule, counts, rules.get(limit.rule, 0), "")

@@ -13,7 +13,6 @@ from typing import Any
 from vertex_api.errors import first_problems
 from vertex_api.estimates import availability, prices
 from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
-from vertex_api.estimates.prices import Money
 from vertex_api.estimates.quota import needed_quota, persistent_quota
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath, show_path
@@ -39,7 +38,7 @@ class Totals:
     `unpriced` and `unknown` name jobs that the sums leave out: for lack of a price, or as their spec is not known yet.
     """
 
-    sums: Mapping[str, Money] = field(default_factory=lambda: {each.sum_name: each.sum(()) for each in FIGURES})
+    sums: Mapping[str, float] = field(default_factory=lambda: {each.sum_name: each.sum(()) for each in FIGURES})
     endless: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()

@@ -101,7 +101,7 @@ class Program:
         """
         own = {key: value for key, value in lifecycle.items() if key not in NOT_IN_PROGRAM}
         problems: list[Violation] = []
-        if problem := formats.find_output_name_problem(name):
+        if problem := formats.output_name_problem(name):
             problems.append(((), problem))
         problems += [
             ((LIFECYCLE, key), f"is for files of declarations: in a program {advice}")

@@ -275,7 +275,7 @@ def _costs(review: Review, before: Totals, after: Totals) -> Iterator[str]:
     yield f"| Cost by list price | {_before_title(review)} | after |"
     yield "|---|---:|---:|"
     for each in FIGURES:
-        yield f"| {each.unit} | {before.sums[each.sum_name].digits} | {after.sums[each.sum_name].digits} |"
+        yield f"| {each.unit} | {each.show(before.sums[each.sum_name])} | {each.show(after.sums[each.sum_name])} |"
     notes = [
         f"{codes(names, _MAX_NAMES)} {text}"
         for names, text in (

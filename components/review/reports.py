@@ -100,8 +100,8 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
 
 def _cells(cost: Cost) -> list[str]:
     """Return the figures of a job, and how long it may take."""
-    figures = [each.of(cost) for each in FIGURES]
-    cells = ["-" if isinf(figure) else "?" if cost.unpriced else figure.digits for figure in figures]
+    figures = [(each, each.of(cost)) for each in FIGURES]
+    cells = ["-" if isinf(figure) else "?" if cost.unpriced else each.show(figure) for each, figure in figures]
     if cost.is_endless:
         return [*cells, "as long as it is there"]
     return [*cells, _duration(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")]
@@ -109,7 +109,7 @@ def _cells(cost: Cost) -> list[str]:
 
 def _sums(costs: Iterable[Cost]) -> list[str]:
     costs = list(costs)
-    return [each.sum(costs).digits for each in FIGURES]
+    return [each.show(each.sum(costs)) for each in FIGURES]
 
 
 def _quotas(amounts: Mapping[str, int]) -> str:

@@ -141,7 +141,7 @@ def _argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str
     """Find what is wrong with the arguments of a schedule, apart from its jobs' specs."""
     _, problems = canonicalize(shapes.Schedule, {**fields, "jobs": [*jobs]})
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
-    if problem := formats.find_output_name_problem(name):
+    if problem := formats.output_name_problem(name):
         violations.append(((), problem))
     if not jobs:
         violations.append((("jobs",), "needs a job"))

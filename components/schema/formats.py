@@ -13,7 +13,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 NAME_FORM = 'lower-case letters, digits, "-", "_" and ".", at most 63'
 
 
-def is_valid_name(text: str) -> bool:
+def is_name(text: str) -> bool:
     """Whether a text can be the name of a job, an image or a package; `NAME_FORM` is the rule in words."""
     return _NAME.fullmatch(text) is not None
 
@@ -22,9 +22,9 @@ PACKAGE_FOLDER, SOURCE_FOLDER = "packages", "build-sources"
 """The folders of a stack in its bucket that Pulumi alone writes to: packages, and the sources of remote builds."""
 
 
-def find_output_name_problem(name: str) -> str | None:
+def output_name_problem(name: str) -> str | None:
     """Return what is wrong with the name of a job or a schedule, which is also that of its folder in the bucket."""
-    if not is_valid_name(name):
+    if not is_name(name):
         return f'"{name}" must be {NAME_FORM}'
     if name in (PACKAGE_FOLDER, SOURCE_FOLDER):
         return f'"{name}" is a folder of the bucket that jobs may not write to; choose another name'
@@ -32,15 +32,15 @@ def find_output_name_problem(name: str) -> str | None:
 
 
 class _Validator(AfterValidator):
-    """Raises ValueError with `build_mismatch_message(value)` for invalid values."""
+    """Raises ValueError with `explain(value)` for invalid values."""
 
-    def __init__(self, is_valid: Callable[[Any], object], build_mismatch_message: Callable[[Any], str]) -> None:
-        def require_valid_value(value: Any) -> Any:
+    def __init__(self, is_valid: Callable[[Any], object], explain: Callable[[Any], str]) -> None:
+        def require(value: Any) -> Any:
             if not is_valid(value):
-                raise ValueError(build_mismatch_message(value))
+                raise ValueError(explain(value))
             return value
 
-        super().__init__(require_valid_value)
+        super().__init__(require)
 
 
 class _Pattern(_Validator):
@@ -57,11 +57,11 @@ class _Format(_Validator):
         super().__init__(text_format.matches, text_format.mismatch)
 
 
-def _convert_to_text_if_integer(value: object) -> object:
+def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-NumberOrText = Annotated[str, BeforeValidator(_convert_to_text_if_integer)]
+NumberOrText = Annotated[str, BeforeValidator(_as_text)]
 """A text that YAML reads as a whole number if it is digits without quotes, such as a job's ID."""
 Rerun = Annotated[String, AfterValidator(lambda text: "" if text == "0" else text), get_args(NumberOrText)[1]]
 """Any text, such as a counter or a date; the counter that begins at 0 is nothing then."""
@@ -121,28 +121,25 @@ _REQUIREMENT = "one requirement as pip reads it, such as pandas>=2; options go i
 Requirement = Annotated[String, _Pattern(r"[^\s-][^\n]*", _REQUIREMENT)]
 
 
-def _raise_if_problem(problem: str | None) -> None:
-    if problem:
-        raise ValueError(problem)
-
-
-def _require_valid_cron(text: str) -> str:
+def _cron(text: str) -> str:
     # Imported here and below, because most stacks have no schedules.
     from vertex_api.cron import cron_problem
 
-    _raise_if_problem(cron_problem(text))
+    if problem := cron_problem(text):
+        raise ValueError(problem)
     return text
 
 
-def _require_valid_time_zone(text: str) -> str:
+def _time_zone(text: str) -> str:
     from vertex_api.cron import zone_problem
 
-    _raise_if_problem(zone_problem(text))
+    if problem := zone_problem(text):
+        raise ValueError(problem)
     return text
 
 
-Cron = Annotated[String, AfterValidator(_require_valid_cron)]
-TimeZone = Annotated[String, AfterValidator(_require_valid_time_zone)]
+Cron = Annotated[String, AfterValidator(_cron)]
+TimeZone = Annotated[String, AfterValidator(_time_zone)]
 Positive = Annotated[Int32, _Validator(lambda value: value > 0, "{} is not above zero".format)]
 Port = Annotated[Int32, _Validator(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]
 PositiveDuration = Annotated[

@@ -147,8 +147,8 @@ def _name_problem(entry: Entry, entries: Entries) -> str | None:
         if other := entries[section].get(entry.name):
             return f'"{entry.name}" is declared already, at {other.source.line((section, entry.name))}'
     if entry.section in (*KINDS, "schedules"):
-        return formats.find_output_name_problem(entry.name)
-    if entry.section != "vars" and not formats.is_valid_name(entry.name):
+        return formats.output_name_problem(entry.name)
+    if entry.section != "vars" and not formats.is_name(entry.name):
         return f'"{entry.name}" must be {formats.NAME_FORM}'
     return None
 
