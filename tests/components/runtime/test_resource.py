@@ -118,6 +118,21 @@ def test_options_of_one_resource_are_refused_by_a_component(options: dict[str, A
         made("Schedule", **options)
 
 
+def test_providers_of_a_schedule_reach_its_resources() -> None:
+    import pulumi_gcp
+
+    class Cloud(Ground):
+        def create_schedule(self, name: str, request: Any, opts: pulumi.ResourceOptions) -> Any:
+            pulumi_gcp.storage.Bucket("starts", location="EU", opts=opts)
+            return super().create_schedule(name, request, opts)
+
+    def program() -> None:
+        other = pulumi_gcp.Provider("other", project="acme")
+        scheduled("one", pulumi.ResourceOptions(providers=[other]), Cloud())
+
+    assert "::other::" in graph(program).requests["Bucket/starts"].provider
+
+
 def test_the_page_names_all_options_and_resources() -> None:
     table = PAGE[PAGE.index("## Pulumi's resource options") :]
     options = "protect retain_on_delete ignore_changes replace_on_changes custom_timeouts aliases parent transforms"
