@@ -45,8 +45,8 @@ class Declared:
 
     images: dict[str, shapes.Image] = field(default_factory=dict)
     packages: dict[str, shapes.PythonPackage] = field(default_factory=dict)
-    trainings: tuple[Training, ...] = ()
-    timetables: tuple[Timetable, ...] = ()
+    trainings: list[Training] = field(default_factory=list)
+    timetables: list[Timetable] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -56,71 +56,93 @@ def parse(entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], ro
     `stack` has the values of the stack file by key, of which `vars`, `secrets`, `region` and `builder` count. `root` is
     the project's folder, in which images and packages must have their files.
     """
-    declared = Declared()
-    problems = declared.problems
-    overrides = stack.get("vars") or {}
-    if not isinstance(overrides, Mapping):
-        problems.append(stack_file.problem(("vars",), MUST_BE_OBJECT))
-    own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
-    for entry in (*entries["vars"].values(), *own_vars.values()):
-        if too_many(problems):
-            break
-        problems += [entry.problem(*each) for each in first_problems(_var_violations(entry.value))]
-    variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
-    # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
-    google_images = {"reductionServer": jobspec.reduction_server_image(stack.get("region", ""))}
-    names: Names = {
-        "vars": variables if isinstance(overrides, Mapping) else None,
-        "images": [*entries["images"], *google_images],
-        "packages": entries["packages"],
-        "secrets": stack.get("secrets", {}),
-    }
-    # A secret that only builds read may be in Secret Manager alone.
-    remote = value_at(stack, ("builder", "cloudBuild", "secrets")) or {}
-    image_names = {**names, "secrets": {**remote, **stack.get("secrets", {})}}
-    tables = {"vars": variables, "images": google_images}
-    trainings, timetables, resolved = list[Training](), list[Timetable](), list[Resolved]()
-    unknown_lifecycles = set[str]()
+    parser = _Parser(entries, stack_file, stack, root)
     for entry in (entry for section in SECTIONS[1:] for entry in entries[section].values()):
-        if too_many(problems):
-            break
-        each = resolve(entry, image_names if entry.section == "images" else names, tables)
-        resolved.append(each)
+        if too_many(parser.declared.problems):
+            return parser.declared  # what is not parsed would seem to be missing
+        parser.parse(entry)
+    if not too_many(parser.declared.problems):
+        parser.check_together()
+    return parser.declared
+
+
+class _Parser:
+    """Parses entries one by one into what is `declared`."""
+
+    def __init__(self, entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path) -> None:
+        self.declared = Declared()
+        self._entries, self._stack, self._root = entries, stack, root
+        self._resolved: list[Resolved] = []
+        self._unknown_lifecycles: set[str] = set()
+        """The jobs of which it is not known who submits them."""
+        overrides = stack.get("vars") or {}
+        is_valid = isinstance(overrides, Mapping)
+        if not is_valid:
+            self.declared.problems.append(stack_file.problem(("vars",), MUST_BE_OBJECT))
+        self._own_vars = (
+            {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()} if is_valid else {}
+        )
+        for entry in (*entries["vars"].values(), *self._own_vars.values()):
+            if too_many(self.declared.problems):
+                break
+            self._refuse(entry, first_problems(_var_violations(entry.value)))
+        variables = {name: entry.value for name, entry in {**entries["vars"], **self._own_vars}.items()}
+        # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
+        google_images = {"reductionServer": jobspec.reduction_server_image(stack.get("region", ""))}
+        self._names: Names = {
+            "vars": variables if is_valid else None,
+            "images": [*entries["images"], *google_images],
+            "packages": entries["packages"],
+            "secrets": stack.get("secrets", {}),
+        }
+        # A secret that only builds read may be in Secret Manager alone.
+        remote = value_at(stack, ("builder", "cloudBuild", "secrets")) or {}
+        self._image_names: Names = {**self._names, "secrets": {**remote, **stack.get("secrets", {})}}
+        self._tables = {"vars": variables, "images": google_images}
+
+    def _refuse(self, entry: Entry, violations: Iterable[Violation]) -> None:
+        self.declared.problems += [entry.problem(*violation) for violation in violations]
+
+    def parse(self, entry: Entry) -> None:
+        """Parse an image, a package, a job or a schedule."""
+        declared, root = self.declared, self._root
+        each = resolve(entry, self._image_names if entry.section == "images" else self._names, self._tables)
+        self._resolved.append(each)
         if entry.section == "images":
             image, violations = _read(each, shapes.Image, lambda image: image_violations(root, image))
             declared.images[entry.name] = image
-            violations = violations or [*builders.image_violations(image, stack)]
+            violations = violations or [*builders.image_violations(image, self._stack)]
         elif entry.section == "packages":
             package, violations = _read(each, shapes.PythonPackage, lambda package: package_violations(root, package))
             declared.packages[entry.name] = package
         elif entry.section == "schedules":
             timetable, violations = _timetable(each)
-            timetables += [timetable] if timetable else []
+            declared.timetables += [timetable] if timetable else []
         else:
             training, violations = _training(each)
-            trainings.append(training)
-            unknown_lifecycles |= {entry.name} if any(path[:1] == (LIFECYCLE,) for path, _ in violations) else set()
-        problems += [entry.problem(*violation) for violation in (*each.violations, *violations)]
-    declared.trainings, declared.timetables = tuple(trainings), tuple(timetables)
-    if too_many(problems):  # what was not parsed would seem to be missing
-        return declared
-    results = {each.entry.name: each.results for each in resolved if each.results}
-    if results or any(training.lifecycle.keys() & {"after", "deadline"} for training in trainings):
-        found: Iterable[JobViolation] = order_violations(trainings, results)
-        problems += [job.place(path, message) for job, path, message in first_problems(found)]
-    if entries["schedules"] or any(training.is_scheduled for training in trainings):
-        written = [each for each in resolved if each.entry.section == "schedules"]
-        problems += first_problems(_schedule_problems(written, trainings, results, unknown_lifecycles))
-    if results and not problems:
-        # A run of a schedule has folders of its own, which are known once it starts.
-        submitted = [training for training in trainings if not training.is_scheduled]
-        linked = link_jobs(submitted, results)
-        declared.trainings = (*linked, *(training for training in trainings if training.is_scheduled))
-    known_vars = entries["vars"].keys() | set[str]().union(*(each.used_vars for each in resolved))
-    for name in first_problems(own_vars.keys() - known_vars):
-        message = f"nothing uses it{did_you_mean(name, known_vars)}"
-        problems.append(own_vars[name].problem((), message))
-    return declared
+            declared.trainings.append(training)
+            if any(path[:1] == (LIFECYCLE,) for path, _ in violations):
+                self._unknown_lifecycles.add(entry.name)
+        self._refuse(entry, [*each.violations, *violations])
+
+    def check_together(self) -> None:
+        """Check jobs and schedules with one another, link jobs to those that they refer to, and find unused vars."""
+        declared, problems = self.declared, self.declared.problems
+        trainings = declared.trainings
+        results = {each.entry.name: each.results for each in self._resolved if each.results}
+        if results or any(training.lifecycle.keys() & {"after", "deadline"} for training in trainings):
+            found: Iterable[JobViolation] = order_violations(trainings, results)
+            problems += [job.place(path, message) for job, path, message in first_problems(found)]
+        if self._entries["schedules"] or any(training.is_scheduled for training in trainings):
+            written = [each for each in self._resolved if each.entry.section == "schedules"]
+            problems += first_problems(_schedule_problems(written, trainings, results, self._unknown_lifecycles))
+        if results and not problems:
+            # A run of a schedule has folders of its own, which are known once it starts.
+            linked = link_jobs([training for training in trainings if not training.is_scheduled], results)
+            declared.trainings = [*linked, *(training for training in trainings if training.is_scheduled)]
+        known = self._entries["vars"].keys() | set[str]().union(*(each.used_vars for each in self._resolved))
+        for name in first_problems(self._own_vars.keys() - known):
+            self._refuse(self._own_vars[name], [((), f"nothing uses it{did_you_mean(name, known)}")])
 
 
 def _var_violations(value: Any) -> Iterator[Violation]:

@@ -83,8 +83,8 @@ class Settings:
             folders = WritableFolders.of(pulumi_project, stack, own_cloud, specs)
         plan = Plan(
             values,
-            declared.trainings,
-            declared.timetables,
+            tuple(declared.trainings),
+            tuple(declared.timetables),
             region=values.get("region") if is_cloud else None,
             images=declared.images,
             folders=folders,

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from tests.components.settings.test_declarations import JOB
-from tests.components.settings.test_spec_files import DECLARED, SEARCH
+from tests.components.settings.test_entries import DECLARED, SEARCH
 from tools import schemas
 
 ROOT = Path(__file__).parents[2]

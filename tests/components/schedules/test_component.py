@@ -14,7 +14,7 @@ from vertex_training.schedules.emulator import EmulatorSchedule
 
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
-from tests.components.settings.test_schedules import NIGHTLY
+from tests.components.settings.test_declarations import NIGHTLY
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.schedules import RUN_ID, ScheduleRequest

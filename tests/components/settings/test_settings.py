@@ -1,12 +1,17 @@
-"""Settings: a stack's config, parsed once."""
+"""Settings: a stack's config, parsed once, with at most a hundred problems, and nothing read from elsewhere."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from vertex_training.errors import ContextUnusable, DeclarationErrors
+from vertex_training.images.resource import build_context
+from vertex_training.packages import SourceDistribution
 from vertex_training.plan.plan import Plan
 from vertex_training.settings.settings import Settings
 
-from tests.components.projects import LOCAL, load, problems
+from tests.components.projects import INCLUDING, LOCAL, load, problems
+from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
 
 ROOT = Path(__file__).parents[3]
 STACK = "stacks/Pulumi.dev.yaml"
@@ -146,3 +151,184 @@ def test_an_invalid_target_is_the_only_problem(tmp_path: Path, target: str) -> N
     stack = f"config:\n  vertex-training:target: {target}\n  vertex-training:labels: {{a: b}}\n"
     (problem,) = problems(tmp_path, stack)
     assert "vertex-training:target: " in problem
+
+
+COUNT = 4_000
+JOB = """\
+customJobs:
+  {name}:
+    jobSpec:
+      workerPoolSpecs:
+      - machineSpec: {{machineType: n1-standard-4}}
+"""
+
+
+def unknown_keys(number: int) -> str:
+    return JOB.format(name=f"job{number}") + "".join(f"        key{i}: 1\n" for i in range(COUNT))
+
+
+def bad_names(number: int) -> str:
+    return "images:\n" + "".join(f"  BAD_{number}_{i}: {{uri: x}}\n" for i in range(COUNT))
+
+
+def unknown_sections(number: int) -> str:
+    return "".join(f"section{number}x{i}: {{}}\n" for i in range(COUNT))
+
+
+def unknown_references(number: int) -> str:
+    args = "\n".join(f"          - ${{vars.a{i}}}" for i in range(COUNT))
+    return f"{JOB.format(name=f'job{number}')}        containerSpec:\n          imageUri: x\n          args:\n{args}\n"
+
+
+def bad_labels(number: int) -> str:
+    labels = "".join(f"      K{i}: V\n" for i in range(COUNT))
+    return f"{JOB.format(name=f'job{number}')}        containerSpec: {{imageUri: x}}\n    labels:\n{labels}"
+
+
+def forbidden_vars(number: int) -> str:
+    return "vars:\n" + "".join(f"  v{number}x{i}: ${{vars.other}}\n" for i in range(COUNT))
+
+
+@pytest.mark.parametrize(
+    "write", [unknown_keys, bad_names, unknown_sections, unknown_references, bad_labels, forbidden_vars]
+)
+def test_a_preview_stops_at_a_hundred_problems(tmp_path: Path, write: Callable[[int], str]) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.yaml").write_text(write(number))
+    config = {"vertex-training:target": "local", "vertex-training:include": '["0.yaml", "1.yaml"]'}
+    with pytest.raises(DeclarationErrors) as caught:
+        Settings.load_from_config("vertex-training", "dev", tmp_path, config)
+    heading, *lines, last = str(caught.value).splitlines()
+    assert heading == f"{MAX_PROBLEMS} problems in what is declared:"
+    assert len(lines) == MAX_PROBLEMS == len(set(lines))
+    assert last == f"  {MORE_PROBLEMS}"
+    assert all(line.startswith("  0.yaml:") for line in lines)
+
+
+def test_a_hundred_problems_of_several_files_are_all(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.yaml").write_text("".join(f"section{number}x{i}: {{}}\n" for i in range(25)))
+    config = {"vertex-training:target": "local", "vertex-training:include": '["."]'}
+    with pytest.raises(DeclarationErrors) as caught:
+        Settings.load_from_config("vertex-training", "dev", tmp_path, config)
+    assert len(str(caught.value).splitlines()) == 1 + MAX_PROBLEMS
+
+
+CANARY = "canary-0f3b7c"
+OUTSIDE = ": files outside of a project's git checkout are not read"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout in a folder with files of somebody's home, whose lines hold the canary, and a link to that."""
+    home = tmp_path / "home"
+    (home / ".config").mkdir(parents=True)
+    for name in ("Dockerfile", "pyproject.toml", "train.py", ".config/credentials.yaml", ".netrc"):
+        (home / name).write_text(f"FROM {CANARY}\nmachine [{CANARY}\n")
+    checkout = home / "team"
+    (checkout / ".git").mkdir(parents=True)
+    (checkout / "home").symlink_to("..")
+    return checkout
+
+
+DECLARED = {
+    "a context above": "images: {digits: {context: ..}}",
+    "a context by a link": "images: {digits: {context: home/.config}}",
+    "a context that is a link": "images: {digits: {context: home}}",
+    "a context at an absolute path": "images: {digits: {context: '{home}'}}",
+    "a package above": "images: {digits: {package: {path: .., script: train.py, baseImage: b:1}}}",
+    "a package by a link": "images: {digits: {package: {path: home, script: train.py, baseImage: b:1}}}",
+    "a Python package above": "packages: {digits: {path: ../}}",
+    "a Python package by a link": "packages: {digits: {path: home}}",
+    "a script above": "packages: {digits: {script: ../train.py}}",
+    "a script by a link": "packages: {digits: {script: home/train.py}}",
+    "a Dockerfile by a linked folder": "images: {digits: {context: trainer, dockerfile: link/Dockerfile}}",
+    "a Dockerfile that is a link": "images: {digits: {context: trainer, dockerfile: Dockerfile.link}}",
+    "a spec above": "customJobs: {train: {spec: {file: ../.config/credentials.yaml}}}",
+    "a spec by a link": "customJobs: {train: {spec: {file: home/.config/credentials.yaml}}}",
+    "a secret that names a file": "images: {digits: {context: trainer, secrets: {'a,src=/x': '${secrets.a}'}}}",
+    "a path that is too long": f"images: {{digits: {{context: {'x' * 5000}}}}}",
+    "a path with NUL": 'images: {digits: {context: "a\\0b"}}',
+    "a link to itself": "packages: {digits: {path: loop}}",
+}
+
+
+@pytest.mark.parametrize("declared", DECLARED.values(), ids=list(DECLARED))
+def test_declarations_lead_nowhere_else(checkout: Path, declared: str) -> None:
+    trainer = checkout / "trainer"
+    trainer.mkdir()
+    (trainer / "Dockerfile").write_text("FROM scratch\n")
+    (trainer / "link").symlink_to("../..")
+    (trainer / "Dockerfile.link").symlink_to("../../Dockerfile")
+    (checkout / "loop").symlink_to("loop")
+    jobs = declared.replace("{home}", str(checkout.parent))
+    (problem,) = problems(checkout, INCLUDING + "  vertex-training:secrets: {a: hidden}\n", jobs=jobs)
+    assert problem.startswith("jobs.yaml:1: ") and CANARY not in problem and str(checkout.parent) not in problem[:40]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "../.config/credentials.yaml",
+        "../.config",
+        "../**/*.yaml",
+        "home/.config/*.yaml",
+        "home/.config/credentials.yaml",
+        "training/../../.config/*.yaml",
+        "/etc",
+        "/proc/self/environ",
+        "*/../../.config/*.yaml",
+    ],
+)
+def test_include_leads_nowhere_else(checkout: Path, pattern: str) -> None:
+    (problem,) = problems(checkout, f'{LOCAL}  vertex-training:include: ["{pattern}"]\n')
+    assert problem.startswith('stacks/Pulumi.dev.yaml:3: vertex-training:include[0]: "')
+    assert CANARY not in problem
+
+
+def test_a_wildcard_follows_no_link_outwards(checkout: Path) -> None:
+    (checkout / "jobs.yaml").symlink_to("../.config/credentials.yaml")
+    (problem,) = problems(checkout, f'{LOCAL}  vertex-training:include: ["*.yaml"]\n')
+    assert problem.startswith('jobs.yaml: "jobs.yaml" leads out of team/; ') and problem.endswith(OUTSIDE[1:])
+
+
+def test_a_project_in_a_folder_of_a_checkout_reaches_all_of_it(checkout: Path) -> None:
+    (checkout / "trainer").mkdir()
+    (checkout / "trainer" / "Dockerfile").write_text("FROM scratch\n")
+    settings = load(checkout / "infrastructure", INCLUDING, jobs="images: {digits: {context: ../trainer}}")
+    assert settings.images["digits"]["context"] == "../trainer"
+
+
+def test_an_ignore_file_by_a_link_is_not_read(checkout: Path) -> None:
+    (checkout / "Dockerfile").write_text("FROM scratch\n")
+    (checkout / ".dockerignore").symlink_to("../.netrc")
+    with pytest.raises(ContextUnusable, match="is a link that leads out of the folder") as failure:
+        build_context(checkout, {"context": "."}).digest  # noqa: B018
+    assert CANARY not in str(failure.value)
+
+
+def test_links_are_sent_as_links(checkout: Path) -> None:
+    """Neither a digest nor an archive depends on what a link leads to."""
+    (checkout / "Dockerfile").write_text("FROM scratch\n")
+    (checkout / "setup.py").symlink_to("../train.py")
+    context = build_context(checkout, {"context": "."})
+    package = SourceDistribution.of(checkout, "digits", {"path": "."})
+    digests = context.digest, package.tag
+    with context.open() as archive:
+        assert CANARY.encode() not in archive.read()
+    (checkout / ".." / "train.py").write_text("changed")
+    again = build_context(checkout, {"context": "."})
+    assert (again.digest, SourceDistribution.of(checkout, "digits", {"path": "."}).tag) == digests
+
+
+def test_names_act_on_no_terminal(checkout: Path) -> None:
+    (checkout / "a:b.yaml").write_text('"\\e]0;owned\\a\\n  stacks/Pulumi.dev.yaml: fine": 1\nvars: []\n')
+    (first, second) = problems(checkout, f'{LOCAL}  vertex-training:include: ["a:b.yaml"]\n')
+    assert first.startswith("a:b.yaml:1: ") and "\\u001b]0;owned\\u0007\\n  stacks" in first
+    assert second.startswith("a:b.yaml:2: vars: ")
+
+
+def test_the_folder_of_git_is_found_upwards_only(checkout: Path) -> None:
+    (checkout / ".git").rmdir()
+    (problem,) = problems(checkout, INCLUDING, jobs="images: {digits: {context: ..}}")
+    assert problem.endswith(OUTSIDE[1:])

@@ -1,32 +1,36 @@
-"""Jobs completed: what a declaration leaves out is filled in before a preview shows it."""
+"""Training: what it leaves out is filled in, and the requests of a schedule are those of the jobs themselves."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.jobs.resources import complete as complete_job
-from vertex_training.plan.training import Defaults
+from vertex_training.jobs.resources import complete
+from vertex_training.plan.training import Defaults, Timetable, read
 
-from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
-from vertex_api.job import parse_job
-from vertex_api.names import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
+from tests.corpus.specs import Spec, settings, specs
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job, tuning_pipeline
+from vertex_api.job import Job, parse_job
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.schedules import RUN_ID, ScheduledJob
 
 FOLDER = "gs://staging/digits"
 DEFAULTS = Defaults("gs://staging")
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
 
 
-def complete(kind: Kind, spec: dict[str, Any], rerun: str = "") -> Any:
+def job_spec(kind: Kind, spec: dict[str, Any], rerun: str = "") -> Any:
     return complete_fields(kind, spec, rerun)[kind.spec_field]
 
 
 def complete_fields(kind: Kind, spec: Any, rerun: str = "", defaults: Defaults = DEFAULTS, name: str = "digits") -> Any:
     canonical, problems = parse_job(kind, spec)
     assert canonical, problems
-    return complete_job(canonical, defaults, name, rerun).fields
+    return complete(canonical, defaults, name, rerun).fields
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: str = "") -> str:
-    return str(complete(kind, spec, rerun)["baseOutputDirectory"]["outputUriPrefix"])
+    return str(job_spec(kind, spec, rerun)["baseOutputDirectory"]["outputUriPrefix"])
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
@@ -34,7 +38,7 @@ def test_a_non_empty_pool_defaults_to_one_replica(kind: Kind) -> None:
     field = kind.spec_field
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
     spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
-    pools = complete(kind, spec)["workerPoolSpecs"]
+    pools = job_spec(kind, spec)["workerPoolSpecs"]
     assert pools == [{**pool, "replicaCount": 1}, {}, {**pool, "replicaCount": 3}]
 
 
@@ -65,7 +69,7 @@ def test_an_output_folder_that_is_declared_is_kept() -> None:
 
 def test_the_given_spec_is_not_changed() -> None:
     spec = custom_job()
-    complete(CUSTOM_JOB, spec)
+    job_spec(CUSTOM_JOB, spec)
     assert spec == custom_job()
 
 
@@ -84,7 +88,7 @@ def test_a_persistent_resource_job_needs_no_machine(kind: Kind) -> None:
     field = kind.spec_field
     spec = edited(job_of(kind), field, "persistentResourceId", to="training-pool")
     spec = edited(spec, field, "workerPoolSpecs", 0, "machineSpec", to=ABSENT)
-    whole = complete(kind, spec)
+    whole = job_spec(kind, spec)
     assert whole["persistentResourceId"] == "training-pool"
     assert "machineSpec" not in whole["workerPoolSpecs"][0]
 
@@ -113,3 +117,66 @@ def test_foundation_defaults_fill_undeclared_fields() -> None:
     assert own["jobSpec"]["network"] == "projects/1/global/networks/n"
     assert own["labels"] == {"team": "vision", "stage": "prod"}
     assert own["encryptionSpec"]["kmsKeyName"].endswith("/d")
+
+
+LABELLED = Defaults("gs://staging", {"serviceAccount": "a@p.iam.gserviceaccount.com"}, {"team": "vision"})
+CLEAN = [spec for spec in specs() if not spec.refused]
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
+
+
+def requests(id_: str, jobs: dict[str, Job]) -> tuple[ScheduledJob, ...]:
+    return Timetable("nightly", "", tuple(jobs)).requests(id_, jobs, LABELLED)
+
+
+def canonical(kind: Kind, spec: dict[str, Any]) -> Job:
+    found, problems = read(kind, spec, is_adopted=False)
+    assert found, problems
+    return found
+
+
+def without_run(fields: Any, spec: Job) -> dict[str, Any]:
+    """A request without what tells a scheduled run from a job of `pulumi up`."""
+    folder = {**spec.replace(fields).job_spec}.pop("baseOutputDirectory")
+    text = repr({**fields, "displayName": "", "labels": {}}).replace(repr(folder), "FOLDER")
+    return {"text": text}
+
+
+@pytest.mark.parametrize("spec", CLEAN, ids=lambda spec: spec.name)
+def test_a_request_is_that_of_the_job_itself(spec: Spec, tmp_path: Path) -> None:
+    spec.declare(tmp_path)
+    for job in settings(tmp_path).jobs:
+        known = job.job
+        (scheduled,) = requests("t_dev_nightly", {job.name: known})
+        submitted = complete(known, LABELLED, job.name).fields
+        assert scheduled.collection == known.kind.collection
+        assert without_run(scheduled.body, known) == without_run(submitted, known)
+        assert scheduled.body["displayName"] == f"{submitted['displayName']}-{RUN_ID}"
+        own = {"pulumi_schedule": "t_dev_nightly", "pulumi_name": re.sub("[.]", "-", job.name)}
+        assert scheduled.body["labels"] == {**submitted["labels"], **own}
+
+
+def test_each_job_of_a_run_has_a_folder_of_its_own() -> None:
+    declared = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://mine/a/"})
+    jobs = {
+        "search": canonical(HYPERPARAMETER_TUNING_JOB, tuning_job()),
+        "train": canonical(CUSTOM_JOB, custom_job()),
+        "export": canonical(CUSTOM_JOB, declared),
+    }
+    search, train, export = requests("id", jobs)
+    key, prefix = "baseOutputDirectory", "outputUriPrefix"
+    assert search.body["trialJobSpec"][key][prefix] == f"gs://staging/nightly/{RUN_ID}/search"
+    assert train.body["jobSpec"][key][prefix] == f"gs://staging/nightly/{RUN_ID}/train"
+    assert export.body["jobSpec"][key][prefix] == f"gs://mine/a/{RUN_ID}/export"
+
+
+def test_an_earlier_job_s_model_folder_is_known() -> None:
+    args = ["--from=${jobs.train.modelDir}", "--name=${jobs.train.name}"]
+    jobs = {
+        "train": canonical(CUSTOM_JOB, custom_job()),
+        "export": canonical(CUSTOM_JOB, edited(custom_job(), *ARGS, to=args)),
+    }
+    _, export = requests("id", jobs)
+    assert export.body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [
+        f"--from=gs://staging/nightly/{RUN_ID}/train/model/",
+        "--name=${jobs.train.name}",
+    ]
