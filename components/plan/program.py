@@ -16,7 +16,7 @@ from ..errors import DeclarationErrors, Problem
 from ..runtime.resource import has_output, when_known
 from ..schema import formats, interpolation
 from .plan import Plan
-from .training import LIFECYCLE, NOT_IN_PROGRAM, Defaults, Spec, Timetable, Training, place, read, title
+from .training import LIFECYCLE, NOT_IN_PROGRAM, NOT_KNOWN, Defaults, Spec, Timetable, Training, place, read, title
 
 MAX_NAMES = 5
 _TABLES = ("secrets", interpolation.JOBS)
@@ -111,7 +111,7 @@ class Program:
         references = first_problems(_reference_violations(spec, [*secrets], results))
         at = place(title(kind, name))
         is_late = has_output(spec)
-        training, wrong = Training.parse(kind, name, None if is_late else spec, own, at)
+        training, wrong = Training.parse(kind, name, NOT_KNOWN if is_late else spec, own, at)
         problems += [(each.path, each.message) for each in wrong]
         is_valid = self._record(training, [*problems, *references])
         later: Spec = self._read_when_known(training, spec) if is_late else None

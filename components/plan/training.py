@@ -24,6 +24,8 @@ LIFECYCLE, SPEC = "lifecycle", "spec"
 """The keys of a declared job that are no fields of the API's message."""
 Place = Callable[[KeyPath, str], Problem]
 """Where a job stands: it makes a problem of a path in the job and a message."""
+NOT_KNOWN: Any = object()
+"""Stands for the body of a job that is read later."""
 Spec = Job | pulumi.Output[Job | None] | None
 
 NOT_IN_PROGRAM = {
@@ -66,12 +68,12 @@ class Training:
     ) -> "tuple[Training, list[FieldProblem]]":
         """Return the job that somebody writes, and what is wrong with its lifecycle and its fields by themselves.
 
-        A `body` of None is not known yet: then it has no spec.
+        A body that is `NOT_KNOWN` yet makes no spec.
         """
         valid, misshapen = canonicalize(shapes.Lifecycle, lifecycle)
         own = cast(shapes.Lifecycle, {} if misshapen else valid)
         problems = [FieldProblem((LIFECYCLE, *each.path), each.message) for each in misshapen]
-        spec, wrong = (None, []) if body is None else read(kind, body, is_adopted="adopt" in own)
+        spec, wrong = (None, []) if body is NOT_KNOWN else read(kind, body, is_adopted="adopt" in own)
         return cls(kind, name, spec, own, place=place), problems + wrong
 
     @property

@@ -148,8 +148,9 @@ def _notes(costs: Mapping[str, Cost], names: Sequence[str]) -> list[str]:
 
 
 def schedule_lines(plan: Plan) -> list[str]:
-    """Return a heading and a line of cost for each schedule, none without schedules."""
-    lines = [_schedule_line(each, plan.costs) for each in plan.timetables]
+    """Return a heading and a line of cost for each schedule whose jobs are known, none without schedules."""
+    known = [each for each in plan.timetables if plan.costs.keys() >= {*each.jobs}]
+    lines = [_schedule_line(each, plan.costs) for each in known]
     return [f"{_SCHEDULES_START}{plan.region}{_SCHEDULES_END}", *lines] if lines else []
 
 

@@ -20,7 +20,7 @@ from ..errors import Problem
 from ..images.declaration import image_violations
 from ..jobs.references import link_jobs, order_violations
 from ..packages import violations as package_violations
-from ..plan.training import LIFECYCLE, SPEC, Timetable, Training, job_names, read
+from ..plan.training import LIFECYCLE, NOT_KNOWN, SPEC, Timetable, Training, job_names, read
 from ..schema import interpolation, shapes
 from ..schema.source import SourceFile
 from . import builders
@@ -233,7 +233,7 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     if not isinstance(declared, Mapping):
         return Training(kind, entry.name, None, place=entry.problem), [((), MUST_BE_OBJECT)]
     lifecycle = {} if declared.get(LIFECYCLE) is None else declared[LIFECYCLE]
-    training, problems = Training.parse(kind, entry.name, None, lifecycle, entry.problem)
+    training, problems = Training.parse(kind, entry.name, NOT_KNOWN, lifecycle, entry.problem)
     # The fields of a spec file have been merged.
     body = {key: value for key, value in declared.items() if key not in (LIFECYCLE, SPEC)}
     if not training.is_adopted and not body.keys() & {"displayName", "display_name"}:

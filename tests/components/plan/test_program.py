@@ -14,7 +14,7 @@ from vertex_training.errors import DeclarationErrors
 from vertex_training.plan.guardrails import FIGURES, LIMITS
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
-from vertex_training.plan.training import LIFECYCLE, NOT_IN_PROGRAM, NOT_SCHEDULED, Training
+from vertex_training.plan.training import LIFECYCLE, NOT_IN_PROGRAM, NOT_KNOWN, NOT_SCHEDULED, Training
 from vertex_training.review.reports import cost_lines, schedule_lines
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
@@ -234,27 +234,34 @@ def test_a_rule_holds_for_every_job(tmp_path: Path, fault: str, scheduled: bool)
     )
 
 
-def test_a_program_s_schedule_costs_a_run_and_no_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_a_program_s_schedule_costs_a_run_and_no_job(tmp_path: Path, known: bool) -> None:
     shown: list[Plan] = []
 
     def program() -> None:
         ground = Ground(program=Program(load(tmp_path, CLOUD).plan))
         ground.program.on_valid = shown.append
-        jobs = {"a": JobTemplate(CustomJob, custom_job())}
+        late = ALLOWED if known else on(pulumi.Output.from_input(pulumi.UNKNOWN))
+        jobs = {"a": JobTemplate(CustomJob, ALLOWED), "b": JobTemplate(CustomJob, late)}
         Schedule("daily", {"cron": "0 1 * * *", "jobs": jobs}, foundation=ground)
 
     with mock.patch("pulumi.log.info"):
         graph(program, preview=True)
     (plan,) = shown
     assert cost_lines(plan, date(2026, 11, 21)) == []
-    heading, line = schedule_lines(plan)
-    assert heading.startswith("Schedules in us-central1") and line.startswith("  daily: ") and "USD a run" in line
+    assert [line.partition(": ")[0] for line in schedule_lines(plan)[1:]] == (["  daily"] if known else [])
+
+
+def test_a_spec_that_is_none_is_refused(tmp_path: Path) -> None:
+    settings = load(tmp_path, CLOUD)
+    lines = run(settings, lambda ground: CustomJob("a", cast(Any, None), foundation=ground), preview=True)
+    assert lines == ['CustomJob "a": must be an object with named fields']
 
 
 def test_a_lifecycle_says_who_may_set_what() -> None:
     """A new key of `shapes.Lifecycle` is for all jobs, unless one of the two tables says otherwise."""
     assert {*NOT_IN_PROGRAM, *NOT_SCHEDULED} <= shapes.Lifecycle.__annotations__.keys()
-    training, wrong = Training.parse(CUSTOM_JOB, "a", None, {"onDelet": "keep"}, lambda *_: cast(Any, None))
+    training, wrong = Training.parse(CUSTOM_JOB, "a", NOT_KNOWN, {"onDelet": "keep"}, lambda *_: cast(Any, None))
     assert training.lifecycle == {} and [each.path for each in wrong] == [(LIFECYCLE, "onDelet")]
 
 
