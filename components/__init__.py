@@ -16,19 +16,13 @@ if _typing.TYPE_CHECKING:
     from .packages import PythonPackage as PythonPackage
     from .packages import PythonPackageArgs as PythonPackageArgs
     from .plan.program import Foundation as Foundation
-    from .program import run_program as run_program
-    from .review.reports import show_reports as show_reports
+    from .program import TrainingStack as TrainingStack
+    from .program import run as run
     from .schedules.component import JobTemplate as JobTemplate
     from .schedules.component import Schedule as Schedule
     from .schedules.component import ScheduleArgs as ScheduleArgs
+    from .schema.shapes import TrainingStackArgs as TrainingStackArgs
     from .settings.settings import Settings as Settings
-    from .stack.images import Images as Images
-    from .stack.images import Packages as Packages
-    from .stack.jobs import Jobs as Jobs
-    from .stack.jobs import Schedules as Schedules
-    from .stack.jobs import export_outputs as export_outputs
-    from .targets.foundation import LocalFoundation as LocalFoundation
-    from .targets.foundation import create_foundation as create_foundation
 
 _MODULES = {
     "Completion": ".jobs.resources",
@@ -37,25 +31,19 @@ _MODULES = {
     "Foundation": ".plan.program",
     "HyperparameterTuningJob": ".jobs.resources",
     "HyperparameterTuningJobArgs": ".jobs.resources",
-    "Images": ".stack.images",
     "JobTemplate": ".schedules.component",
-    "Jobs": ".stack.jobs",
-    "LocalFoundation": ".targets.foundation",
-    "Packages": ".stack.images",
     "PythonPackage": ".packages",
     "PythonPackageArgs": ".packages",
     "Schedule": ".schedules.component",
     "ScheduleArgs": ".schedules.component",
-    "Schedules": ".stack.jobs",
     "Settings": ".settings.settings",
     "TrainingImage": ".images.resource",
     "TrainingImageArgs": ".images.resource",
     "TrainingPipeline": ".jobs.resources",
     "TrainingPipelineArgs": ".jobs.resources",
-    "create_foundation": ".targets.foundation",
-    "export_outputs": ".stack.jobs",
-    "run_program": ".program",
-    "show_reports": ".review.reports",
+    "TrainingStack": ".program",
+    "TrainingStackArgs": ".schema.shapes",
+    "run": ".program",
 }
 """By public name: the module that it is imported from when it is first used.
 

@@ -83,6 +83,10 @@ class GrantedQuotasUnknown(ComponentError):
     """What a project is granted of Vertex AI's quotas cannot be looked up; the message says why in one line."""
 
 
+class ProjectNumberUnknown(ComponentError, pulumi.RunError):
+    """The number of a project is not given, and cannot be looked up."""
+
+
 class QuotaInsufficient(ComponentError, pulumi.RunError):
     """Jobs need more of a quota than is granted, and the stack's guardrails block them."""
 

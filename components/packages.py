@@ -25,7 +25,7 @@ from vertex_api.validation.formats import Violation
 
 from . import files, providers
 from .errors import UploadFailed
-from .plan.program import Foundation
+from .plan.program import Foundation, default_foundation
 from .runtime.provider import Provider
 from .runtime.resource import DynamicResource
 from .runtime.storage import store
@@ -79,8 +79,9 @@ class PythonPackage(DynamicResource):
         args: PythonPackageArgs,
         opts: pulumi.ResourceOptions | None = None,
         *,
-        foundation: Foundation,
+        foundation: Foundation | None = None,
     ) -> None:
+        foundation = foundation or default_foundation()
         distribution = SourceDistribution.of(Path.cwd(), name, args)
         #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.defaults.folder}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"

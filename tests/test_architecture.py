@@ -186,7 +186,7 @@ def test_the_program_imports_components_only() -> None:
 
 PREVIEW = """
 import json, pathlib, sys
-from vertex_training import Schedules, Settings
+from vertex_training import Settings, TrainingStack
 from vertex_training.images.resource import build_context
 
 root = pathlib.Path(sys.argv[1])
@@ -274,25 +274,19 @@ def test_the_exports_of_components_are_these() -> None:
         "Foundation",
         "HyperparameterTuningJob",
         "HyperparameterTuningJobArgs",
-        "Images",
         "JobTemplate",
-        "Jobs",
-        "LocalFoundation",
-        "Packages",
         "PythonPackage",
         "PythonPackageArgs",
         "Schedule",
         "ScheduleArgs",
-        "Schedules",
         "Settings",
         "TrainingImage",
         "TrainingImageArgs",
         "TrainingPipeline",
         "TrainingPipelineArgs",
-        "create_foundation",
-        "export_outputs",
-        "run_program",
-        "show_reports",
+        "TrainingStack",
+        "TrainingStackArgs",
+        "run",
     ]
 
 

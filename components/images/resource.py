@@ -12,7 +12,7 @@ from pulumi import dynamic
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable
-from ..plan.program import Foundation
+from ..plan.program import Foundation, default_foundation
 from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource
 from ..schema import shapes
@@ -74,9 +74,10 @@ class TrainingImage(DynamicResource):
         args: TrainingImageArgs,
         opts: pulumi.ResourceOptions | None = None,
         *,
-        foundation: Foundation,
+        foundation: Foundation | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
     ) -> None:
+        foundation = foundation or default_foundation()
         context = build_context(Path.cwd(), args)
         #: What the image is built from.
         self.build_context = context

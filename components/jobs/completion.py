@@ -68,16 +68,16 @@ def _active_undeclared(parent: str, stack: str) -> list[str]:
 
     Pulumi removes them at the end of a run, unless something has failed before.
     """
-    ledger = submission.covering(stack)
-    if not ledger:
+    ledgers = submission.covering(stack)
+    if not ledgers:
         return []
     api = target.resolve(parent)
-    declared = {ledger.mark(name) for name in ledger.names | ledger.kept_names}
+    declared = {ledger.mark(name) for ledger in ledgers for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
         for job in api.client.list(kind, api.parent, stack_filter(stack)):
             mark = job["labels"].get(MARK_LABEL, "")
-            is_ours = mark.startswith(f"{ledger.id}-")
+            is_ours = mark.startswith(tuple(f"{ledger.id}-" for ledger in ledgers))
             if is_ours and mark not in declared and job["state"] not in TERMINAL_STATES:
                 undeclared.add(str(job["labels"]["pulumi_name"]))
     return sorted(undeclared)

@@ -13,7 +13,7 @@ from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
 from .. import providers
-from ..plan.program import Foundation
+from ..plan.program import Foundation, default_foundation
 from ..plan.rules import expand_name
 from ..plan.training import Defaults, Training
 from ..runtime.resource import DynamicResource, when_known
@@ -50,11 +50,12 @@ class _Job(DynamicResource, Generic[Spec]):
         args: Spec,
         opts: pulumi.ResourceOptions | None = None,
         *,
-        foundation: Foundation,
+        foundation: Foundation | None = None,
         lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
     ) -> None:
+        foundation = foundation or default_foundation()
         self._foundation, self._place = foundation, (name, opts.parent if opts else None)
         self._completion: Completion | None = None
         given: Any = args
@@ -106,16 +107,16 @@ class _Job(DynamicResource, Generic[Spec]):
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         if jobs:
             props["jobs"] = {name: job.id for name, job in jobs.items()}
-        if foundation.tensorboard_name is not None:
+        if (board := foundation.tensorboard_name) is not None:
             props["tensorboard"] = when_known(
-                lambda spec: foundation.tensorboard_name if spec and _uses_tensorboard(spec) else None, self._spec
+                lambda spec: board if spec and _uses_tensorboard(spec) else None, self._spec
             )
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
             replace_on_changes=list(REPLACING_ADOPTED if adopt else REPLACING),
             delete_before_replace=True,
-            depends_on=[*foundation.job_dependencies],
+            depends_on=[*self._foundation.job_dependencies],
         )
         # A merge of nothing would be a thirtieth of a preview.
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)
@@ -244,10 +245,11 @@ class Completion(DynamicResource):
         jobs: Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline],
         opts: pulumi.ResourceOptions | None = None,
         *,
-        foundation: Foundation,
+        foundation: Foundation | None = None,
         deadlines: Mapping[str, str] | None = None,
         omit_failed: bool = False,
     ) -> None:
+        foundation = foundation or default_foundation()
         self._submitted = {name: job.recovered("id") for name, job in jobs.items()}
         self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
         props: dict[str, Any] = {

@@ -40,8 +40,8 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson
     labels = identity.own_labels(inputs.owner, token)
     jobs = submitted().jobs(api, kind, inputs.stack)
     equivalent = jobs.usable(token)
-    ledger = covering(inputs.stack)
-    if ledger and inputs.name in ledger.names:
+    ledger = next((each for each in covering(inputs.stack) if inputs.name in each.names), None)
+    if ledger:
         labels[MARK_LABEL] = ledger.mark(inputs.name)
         orphans = [name for name in jobs.names(labels[MARK_LABEL]) if not equivalent or name != equivalent["name"]]
         remove_orphans(api.client, ledger.full_stack, dict.fromkeys(orphans, inputs.name))
@@ -204,17 +204,17 @@ class LedgerRecord:
         return identity.mark(self.id, job_name)
 
 
-_ledger: list[LedgerRecord] = []
+_ledgers: dict[str, LedgerRecord] = {}
 
 
 def cover(record: LedgerRecord) -> None:
-    """Set the ledger that covers the jobs submitted from now on; its provider does so before any is submitted."""
-    _ledger[:] = [record]
+    """Set what a ledger covers from now on; its provider does so before any of these jobs is submitted."""
+    _ledgers[record.id] = record
 
 
-def covering(stack: str) -> LedgerRecord | None:
-    """Return the ledger of the stack `<pulumi project>/<stack>`.
+def covering(stack: str) -> list[LedgerRecord]:
+    """Return the ledgers of the stack `<pulumi project>/<stack>`: one for each `TrainingStack`.
 
-    None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
+    There is none if another program declares the stack, or if `pulumi up --target` has left the ledger out.
     """
-    return next((record for record in _ledger if record.stack == stack), None)
+    return [record for record in [*_ledgers.values()] if record.stack == stack]

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.runtime.settings import get_monitor
 
 from vertex_api.errors import first_problems
 from vertex_api.job import Job
@@ -57,6 +60,25 @@ class Foundation(Protocol):
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Create what runs a schedule, and return its status as `Schedule.status` describes it."""
+
+
+_foundations: WeakKeyDictionary[Any, Foundation] = WeakKeyDictionary()
+"""The foundation that a run of a program offers its resources, by the connection to its engine."""
+
+
+def offer_foundation(foundation: Foundation) -> None:
+    """Let resources that are given no foundation take this one, unless another one has been offered before."""
+    _foundations.setdefault(get_monitor(), foundation)
+
+
+def default_foundation() -> Foundation:
+    """Return the foundation that is offered; else that of the stack's configuration, made once in a run."""
+    if (offered := _foundations.get(get_monitor())) is None:
+        package = __package__.rpartition(".")[0]  # of a higher floor, and only for programs without a TrainingStack
+        settings = import_module(f"{package}.settings.settings").Settings.load()
+        offer_foundation(import_module(f"{package}.targets.foundation").create_foundation(settings))
+        return default_foundation()
+    return offered
 
 
 class Program:

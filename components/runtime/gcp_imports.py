@@ -9,6 +9,7 @@ _PACKAGES = (
     "iam",
     "kms",
     "monitoring",
+    "organizations",
     "projects",
     "secretmanager",
     "serviceaccount",

@@ -29,10 +29,18 @@ class SubmissionCount:
         self._removed = 0
 
     def expect(self, declared: Iterable[str], new: Iterable[str], removed_count: int) -> None:
-        """Record which jobs are declared, which of them are new, and how many others are removed."""
+        """Record which jobs a ledger declares, which of them are new, and how many others are removed.
+
+        If some have been decided already, this begins anew: an update follows its preview in the same process.
+        """
+        declared = set(declared)
         with self._lock:
-            self._undecided, self._new, self._removed = set(declared), set(new), removed_count
-            self._decided.clear()
+            if declared & self._decided.keys():
+                self._undecided, self._new, self._removed = set(), set(), 0
+                self._decided.clear()
+            self._undecided |= declared
+            self._new |= set(new)
+            self._removed += removed_count
 
     def decide(self, job_name: str, submissions: int) -> int | None:
         """Record how many submissions a job needs; return the number of all, once, when the last one is decided."""

@@ -23,7 +23,7 @@ from ..jobs.resources import (
     TrainingPipeline,
     TrainingPipelineArgs,
 )
-from ..plan.program import Foundation
+from ..plan.program import Foundation, default_foundation
 from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import refuse_options, when_known
 from ..schema import formats, shapes
@@ -79,8 +79,9 @@ class Schedule(pulumi.ComponentResource):
         args: ScheduleArgs,
         opts: pulumi.ResourceOptions | None = None,
         *,
-        foundation: Foundation,
+        foundation: Foundation | None = None,
     ) -> None:
+        foundation = foundation or default_foundation()
         cron, jobs, time_zone = args["cron"], args["jobs"], args.get("time_zone", "UTC")
         paused, overlap = args.get("paused", False), args.get("overlap", "skip")
         refuse_options(f'Schedule "{name}"', opts)

@@ -307,10 +307,7 @@ class Cloud(ClosedTypedDict, total=False):
     prices: Prices
 
 
-class Stack(Declarations, Cloud, total=False):
-    """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
-
-    target: Required[Literal["local", "gcp"]]
+class _StackKeys(Declarations, Cloud, total=False):
     include: list[String]
     secrets: dict[str, String]
     project: String
@@ -318,3 +315,16 @@ class Stack(Declarations, Cloud, total=False):
     emulator: Emulator
     submissionsPerMinute: formats.Positive
     guardrails: Guardrails
+
+
+class Stack(_StackKeys):
+    """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
+
+    target: Required[Literal["local", "gcp"]]
+
+
+class TrainingStackArgs(_StackKeys, total=False):
+    """The arguments of a `TrainingStack`: keys of the stack file, and what names of its resources begin with."""
+
+    target: Literal["local", "gcp"]
+    prefix: String

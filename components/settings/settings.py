@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from vertex_api.validation.check import ValidPart
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import canonicalize
 
-from ..errors import DeclarationErrors, Problem
+from ..errors import DeclarationErrors, Problem, ProjectNumberUnknown
 from ..plan import guardrails
 from ..plan.folders import WritableFolders
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
 from ..plan.training import Timetable, Training
+from ..runtime.gcp_imports import defer_pulumi_gcp
 from ..schema import shapes
 from ..schema.source import SourceFile
 from . import cloud, names
@@ -26,6 +27,9 @@ from .entries import SECTIONS, load
 
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
+NUMBER = f"{NAMESPACE}:projectNumber"
+_OF_PROVIDER = ("project", "region")
+"""Keys that default to those of Pulumi's Google provider."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Settings:
     """The valid settings of a stack.
 
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
-    `gcp`; it has names for all resources that the stack creates. `plan` has all jobs that the stack declares.
+    `gcp`; it has names for all resources that the stack creates. `plan` has all jobs that the stack declares. The names
+    of Pulumi resources begin with `prefix`, and `stack` ends with it.
     """
 
     pulumi_project: str
@@ -47,17 +52,28 @@ class Settings:
     packages: Mapping[str, shapes.PythonPackage]
     secrets: Mapping[str, str]
     plan: Plan
+    prefix: str = ""
 
     @classmethod
-    def load(cls) -> "Settings":
-        """Return the settings of the running Pulumi program. Raises DeclarationErrors."""
+    def load(cls, args: Mapping[str, Any] | None = None, prefix: str = "") -> "Settings":
+        """Return the settings of the running Pulumi program: those of its stack, with keys of `args` in their place.
+
+        `args` are in the shape of `shapes.Stack`. A project's number that is not given is looked up, by Pulumi's Google
+        provider. Raises DeclarationErrors, and ProjectNumberUnknown if that fails.
+        """
         import pulumi
         from pulumi.runtime import get_config_env
 
-        return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), get_config_env())
+        own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in (args or {}).items()}
+        config = {**get_config_env(), **own}
+        if config.get(f"{NAMESPACE}:target") == "gcp" and NUMBER not in config and (project := _project(config)):
+            config[NUMBER] = _look_up_number(project)
+        return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix)
 
     @classmethod
-    def load_from_config(cls, pulumi_project: str, stack: str, root: Path, config: Mapping[str, str]) -> "Settings":
+    def load_from_config(
+        cls, pulumi_project: str, stack: str, root: Path, config: Mapping[str, str], prefix: str = ""
+    ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
         Raises DeclarationErrors with all problems.
@@ -74,6 +90,7 @@ class Settings:
         problems += unreadable
         if too_many(problems):
             raise DeclarationErrors(_sorted(problems))
+        stack += f"-{prefix.rstrip('-')}" if prefix else ""
         declared = parse(entries, stack_file, values, root)
         problems += declared.problems
         own_cloud = folders = None
@@ -109,12 +126,22 @@ class Settings:
             packages=declared.packages,
             secrets=values.get("secrets", {}),
             plan=plan,
+            prefix=prefix,
         )
+
+    def named(self, name: str) -> str:
+        """Return the name of the Pulumi resource for what has a name of its own here."""
+        return f"{self.prefix}{name}"
 
     @property
     def jobs(self) -> tuple[Training, ...]:
         """The jobs that `pulumi up` submits."""
         return tuple(each for each in self.plan.trainings if not each.is_scheduled)
+
+    @property
+    def resources(self) -> tuple[Training, ...]:
+        """The jobs that `pulumi up` submits, by the names of their Pulumi resources."""
+        return tuple(replace(each, name=self.named(each.name)) for each in self.jobs) if self.prefix else self.jobs
 
     @property
     def scheduled(self) -> Mapping[str, Training]:
@@ -135,6 +162,7 @@ def stack_values(config: Mapping[str, str]) -> tuple[dict[str, Any], list[Violat
     """
     prefix = f"{NAMESPACE}:"
     own = {key.removeprefix(prefix): _decode(text) for key, text in config.items() if key.startswith(prefix)}
+    own = {key: config[f"gcp:{key}"] for key in _OF_PROVIDER if f"gcp:{key}" in config} | own
     given = {key: own[key] for key in own.keys() - SECTIONS}
     values, misshapen = canonicalize(shapes.Stack, given)
     valid_part = ValidPart.of(shapes.Stack, values, misshapen)
@@ -148,6 +176,35 @@ def stack_values(config: Mapping[str, str]) -> tuple[dict[str, Any], list[Violat
     invalid |= {each.path[0] for each in problems} & {PERSISTENT_RESOURCE, "region"}
     declarations = {key: value for key, value in own.items() if key in SECTIONS}
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
+
+
+def _encode(value: Any) -> str:
+    """Return a value as the engine passes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _project(config: Mapping[str, str]) -> str | None:
+    return config.get(f"{NAMESPACE}:project") or config.get("gcp:project")
+
+
+def _look_up_number(project: str) -> str:
+    """Return the number of a project. Raises ProjectNumberUnknown."""
+    try:
+        return _ask_number(project)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ProjectNumberUnknown(
+            f"{NUMBER}: is not given, and Google Cloud does not tell that of {project} ({reason}); "
+            f"`gcloud projects describe {project}` shows it"
+        ) from error
+
+
+def _ask_number(project: str) -> str:
+    """Ask Google Cloud, by Pulumi's provider and with its credentials."""
+    defer_pulumi_gcp()
+    from pulumi_gcp import organizations
+
+    return str(organizations.get_project(project_id=project).number)
 
 
 def _decode(text: str) -> Any:

@@ -26,11 +26,12 @@ class Images:
     A URI is plain text, except for an image of another stack, which is an output of that stack.
     """
 
-    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+    def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
         self.built = {
             name: TrainingImage(
-                name,
+                settings.named(name),
                 image,
+                pulumi.ResourceOptions(parent=parent),
                 foundation=foundation,
                 secrets=interpolation.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
@@ -41,7 +42,12 @@ class Images:
             for name, image in self.built.items():
                 warn_unpinned(name, image.build_context, image)
         other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
-        stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(other_stacks)}
+        stacks = {
+            stack: pulumi.StackReference(
+                settings.named(stack), stack_name=stack, opts=pulumi.ResourceOptions(parent=parent)
+            )
+            for stack in sorted(other_stacks)
+        }
         self.uris: dict[str, pulumi.Input[str]] = {
             name: self.built[name].reference
             if name in self.built
@@ -80,9 +86,11 @@ def _promoted(stack: pulumi.StackReference, image: str) -> pulumi.Output[str]:
 class Packages:
     """A stack's source distributions: `uris` by name, plain text, and the resources that upload them, `built`."""
 
-    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+    def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
+        opts = pulumi.ResourceOptions(parent=parent)
         self.built = {
-            name: PythonPackage(name, package, foundation=foundation) for name, package in settings.packages.items()
+            name: PythonPackage(settings.named(name), package, opts, foundation=foundation)
+            for name, package in settings.packages.items()
         }
         self.uris = {name: package.reference for name, package in self.built.items()}
 

@@ -36,8 +36,16 @@ class Jobs:
     one together.
     """
 
-    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        foundation: Foundation,
+        images: Images,
+        packages: Packages,
+        parent: pulumi.Resource | None = None,
+    ) -> None:
         self._settings, self._foundation, self._sources = settings, foundation, Sources(images, packages)
+        self._parent = parent
         self._trainings = {each.name: each for each in settings.jobs}
         self.resources: dict[str, JobResource] = {}
         self._results: dict[str, Results] = {}
@@ -68,12 +76,12 @@ class Jobs:
             *(self.resources[name] for name in sorted(training.upstream)),
         ]
         return RESOURCE_TYPES[training.kind.collection](
-            training.name,
+            self._settings.named(training.name),
             cast(Any, whole),
             foundation=self._foundation,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
             jobs={name: self.resources[name] for name in sorted(training.referenced)},
-            opts=pulumi.ResourceOptions(depends_on=dependencies) if dependencies else None,
+            opts=pulumi.ResourceOptions(parent=self._parent, depends_on=dependencies),
         )
 
     def _model_dirs(self, references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
@@ -91,7 +99,14 @@ class Jobs:
         waited = {job: self.resources[job] for job in jobs}
         lifecycles = {job: self._trainings[job].lifecycle for job in waited}
         deadlines = {job: lifecycle["deadline"] for job, lifecycle in lifecycles.items() if "deadline" in lifecycle}
-        completion = Completion(name, waited, foundation=self._foundation, deadlines=deadlines, omit_failed=True)
+        completion = Completion(
+            self._settings.named(name),
+            waited,
+            pulumi.ResourceOptions(parent=self._parent),
+            foundation=self._foundation,
+            deadlines=deadlines,
+            omit_failed=True,
+        )
         self._results.update(dict.fromkeys(waited, completion.results_so_far()))
         return completion
 
@@ -124,14 +139,21 @@ class Jobs:
 class Schedules:
     """A stack's schedules, `resources` by name. Jobs with `lifecycle.run: scheduled` are submitted by them alone."""
 
-    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        foundation: Foundation,
+        images: Images,
+        packages: Packages,
+        parent: pulumi.Resource | None = None,
+    ) -> None:
         scheduled, sources = settings.scheduled, Sources(images, packages)
         self.resources: dict[str, Schedule] = {}
         for each in settings.schedules:
             trainings = [scheduled[name] for name in each.jobs]
             dependencies = [resource for training in trainings for resource in sources.built(training)]
             self.resources[each.name] = Schedule(
-                each.name,
+                settings.named(each.name),
                 {
                     "cron": each.cron,
                     "time_zone": each.time_zone,
@@ -142,22 +164,6 @@ class Schedules:
                         for training in trainings
                     },
                 },
-                pulumi.ResourceOptions(depends_on=dependencies),
+                pulumi.ResourceOptions(parent=parent, depends_on=dependencies),
                 foundation=foundation,
             )
-
-
-def export_outputs(images: Images, jobs: Jobs, schedules: Schedules | None = None) -> None:
-    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`, `schedules`.
-
-    `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error, trials,
-    bestTrial). `schedules` have the `status` of `Schedule`, and are exported if there are any. `pinnedImages` has URIs
-    with digests, which another stack's `images.NAME.stack` reads.
-    """
-    pulumi.export("images", images.uris)
-    pulumi.export("pinnedImages", images.pinned)
-    # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
-    pulumi.export("jobs", {name: jobs.run(name) for name in jobs.resources})
-    pulumi.export("results", jobs.results)
-    if schedules and schedules.resources:
-        pulumi.export("schedules", {name: schedule.status for name, schedule in schedules.resources.items()})

@@ -23,18 +23,18 @@ from ..settings.settings import Settings
 from .emulator import Emulator
 
 
-def create_foundation(settings: Settings) -> Foundation:
+def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = None) -> Foundation:
     """Create the resources of a stack's target, `local` or `gcp`, on which images and jobs depend.
 
     With target `gcp`, previews report on all jobs as soon as those of the program are valid.
     """
     if settings.cloud is None:
-        return LocalFoundation("local", settings)
+        return LocalFoundation(settings.named("local"), settings, opts)
     # Imported here, because a local stack does not need Google Cloud's resources.
     defer_pulumi_gcp()
     from .gcp.foundation import GcpFoundation
 
-    foundation = GcpFoundation("gcp", settings)
+    foundation = GcpFoundation(settings.named("gcp"), settings, opts)
     foundation.program.on_valid = show_reports
     return foundation
 
@@ -51,9 +51,11 @@ class LocalFoundation(pulumi.ComponentResource):
         self.tensorboard_name: pulumi.Input[str] | None = None
         self.image_builder_config: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
-        process = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
+        process = Emulator(
+            settings.named("emulator"), settings.emulator, settings.project, pulumi.ResourceOptions(parent=self)
+        )
         after = pulumi.ResourceOptions(parent=self, depends_on=[process])
-        ledger = Ledger(LEDGER_NAME, settings.jobs, self.full_location_name, after)
+        ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
 

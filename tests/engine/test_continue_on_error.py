@@ -70,7 +70,7 @@ def test_independent_jobs_and_exports_go_through(project: Project) -> None:
 PROGRAM = """\
 import pulumi
 
-from vertex_training import Completion, CustomJob, Settings, create_foundation, run_program
+from vertex_training import Completion, CustomJob, run
 
 
 def job(*args):
@@ -79,22 +79,21 @@ def job(*args):
     return {"displayName": args[0], "jobSpec": {"workerPoolSpecs": [pool]}}
 
 
-def program():
-    foundation = create_foundation(Settings.load())
-    refused = CustomJob("refused", job("refused"), foundation=foundation)
-    waited = Completion("waited", {"refused": refused}, foundation=foundation)
-    CustomJob("uses-id", job("a", refused.id), foundation=foundation)
+def program(_):
+    refused = CustomJob("refused", job("refused"))
+    waited = Completion("waited", {"refused": refused})
+    CustomJob("uses-id", job("a", refused.id))
     after = pulumi.ResourceOptions(depends_on=[waited])
     name = "${jobs.refused.name}"
-    CustomJob("after", job("after", name), foundation=foundation, jobs={"refused": refused}, opts=after)
-    good = CustomJob("good", job("good"), foundation=foundation)
-    done = Completion("done", {"good": good}, foundation=foundation)
+    CustomJob("after", job("after", name), jobs={"refused": refused}, opts=after)
+    good = CustomJob("good", job("good"))
+    done = Completion("done", {"good": good})
     pulumi.export("refused", waited.results.apply(lambda results: results["refused"]["state"]))
     pulumi.export("page", refused.run["page"])
     pulumi.export("good", done.results["good"]["state"])
 
 
-run_program(program)
+run(program)
 """.replace("IMAGE", IMAGE)
 
 

@@ -42,9 +42,7 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
 JOBS = """\
 import pulumi
 
-from vertex_training import CustomJob, HyperparameterTuningJob, Settings, create_foundation
-
-foundation = create_foundation(Settings.load())
+from vertex_training import CustomJob, HyperparameterTuningJob
 
 
 def job(machine, *args, **fields):
@@ -54,19 +52,19 @@ def job(machine, *args, **fields):
     return {**spec, **fields}
 
 
-first = CustomJob("first", job("n1-standard-4"), foundation=foundation)
+first = CustomJob("first", job("n1-standard-4"))
 """.replace("IMAGE", IMAGE)
 FAULTY = """\
 token = pulumi.Output.secret("t")
-CustomJob("large", job("n1-standard-96"), foundation=foundation)
-CustomJob("after", job("n1-standard-4", first.id, "${vars.a}"), foundation=foundation)
-CustomJob("secret", job("n1-highmem-8", token), foundation=foundation)
-CustomJob("typo", job("n1-standard-4", labels={"pulumi_name": "a"}), foundation=foundation, lifecycle={"wait": True})
-HyperparameterTuningJob("search", {"displayName": "a", "studySpec": {}}, foundation=foundation)
+CustomJob("large", job("n1-standard-96"))
+CustomJob("after", job("n1-standard-4", first.id, "${vars.a}"))
+CustomJob("secret", job("n1-highmem-8", token))
+CustomJob("typo", job("n1-standard-4", labels={"pulumi_name": "a"}), lifecycle={"wait": True})
+HyperparameterTuningJob("search", {"displayName": "a", "studySpec": {}})
 """
 LATE = """\
 machine = first.id.apply(lambda _: "n1-highmem-8")
-CustomJob("late", job(machine), foundation=foundation)
+CustomJob("late", job(machine))
 """
 GUARDRAILS = {"machineTypes": ["n1-standard-*"], "maxHourlyCost": 1.0}
 

@@ -43,17 +43,17 @@ class GcpFoundation(Component):
         self._settings, self._stack = settings, stack
         project, region, number, key = settings.project, settings.region, stack["projectNumber"], stack.get("kmsKey")
         self._services = Services(
-            "services", {"project": project, "apis": required_apis(stack)}, ResourceOptions(parent=self)
+            settings.named("services"), {"project": project, "apis": required_apis(stack)}, ResourceOptions(parent=self)
         )
         registry = ImageRegistry(
-            "registry",
+            settings.named("registry"),
             {"project": project, "project_number": number, "region": region, "registry": stack["registry"]},
             self._after(),
         )
         identity, training = stack["identity"], None
         if "account" in identity:
             training = TrainingIdentity(
-                "identity",
+                settings.named("identity"),
                 {
                     "project": project,
                     "account": identity["account"],
@@ -66,7 +66,7 @@ class GcpFoundation(Component):
         folders = settings.plan.folders
         assert folders is not None
         bucket = StagingBucket(
-            "bucket",
+            settings.named("bucket"),
             {
                 "project": project,
                 "project_number": number,
@@ -84,10 +84,12 @@ class GcpFoundation(Component):
         network = None
         if "network" in stack:
             network = JobNetwork(
-                "network", {"project": project, "region": region, "network": stack["network"]}, self._after()
+                settings.named("network"),
+                {"project": project, "region": region, "network": stack["network"]},
+                self._after(),
             )
         access = ServiceAgentAccess(
-            "access",
+            settings.named("access"),
             {
                 "project": project,
                 "project_number": number,
@@ -109,7 +111,7 @@ class GcpFoundation(Component):
         machines = secrets = alerts = board = None
         if "persistentResource" in stack:
             machines = PersistentResource(
-                "machines",
+                settings.named("machines"),
                 {
                     "project": project,
                     "region": region,
@@ -122,15 +124,17 @@ class GcpFoundation(Component):
             )
         if names := identity.get("secrets"):
             secrets = SecretAccess(
-                "secrets",
+                settings.named("secrets"),
                 {"project": project, "secrets": names, "member": f"serviceAccount:{account}"},
                 self._after(training),
             )
         if "alerts" in stack:
-            alerts = JobFailureAlerts("alerts", {"project": project, "alerts": stack["alerts"]}, self._after())
+            alerts = JobFailureAlerts(
+                settings.named("alerts"), {"project": project, "alerts": stack["alerts"]}, self._after()
+            )
         if "tensorboard" in stack:
             board = Tensorboard(
-                "tensorboard",
+                settings.named("tensorboard"),
                 {"project": project, "region": region, "tensorboard": stack["tensorboard"], "kms_key": key},
                 self._after(access),
             )
@@ -153,7 +157,7 @@ class GcpFoundation(Component):
             *([bucket, builder] if builder else []),
         ]
         everything = self._after(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
-        ledger = Ledger(LEDGER_NAME, settings.jobs, self.full_location_name, everything)
+        ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self.full_location_name, everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._schedule_accounts: ScheduleAccounts | None = None
         self._alerts, self._training = alerts, training
@@ -170,7 +174,7 @@ class GcpFoundation(Component):
         if cloud_build is None:
             return None
         builder = BuilderIdentity(
-            "builder",
+            settings.named("builder"),
             {
                 "project": settings.project,
                 "account": builder_account(settings.pulumi_project, settings.stack),
@@ -215,7 +219,7 @@ class GcpFoundation(Component):
             settings, stack, project = self._settings, self._stack, self._settings.project
             account_project = project if "account" in stack["identity"] else "-"
             self._schedule_accounts = ScheduleAccounts(
-                "schedules",
+                settings.named("schedules"),
                 {
                     "project": project,
                     "project_number": stack["projectNumber"],
@@ -232,7 +236,7 @@ class GcpFoundation(Component):
             )
             if self._alerts:
                 ScheduleAlerts(
-                    "schedule-alerts",
+                    settings.named("schedule-alerts"),
                     {
                         "project": project,
                         "alerts": stack["alerts"],

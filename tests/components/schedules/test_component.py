@@ -7,10 +7,12 @@ from typing import Any
 
 import pulumi
 import pytest
-from vertex_training import CustomJob, Images, JobTemplate, Packages, Schedule, Schedules
+from vertex_training import CustomJob, JobTemplate, Schedule
 from vertex_training.errors import DeclarationErrors
 from vertex_training.schedules.component import schedule_id
 from vertex_training.schedules.emulator import EmulatorSchedule
+from vertex_training.stack.images import Images, Packages
+from vertex_training.stack.jobs import Schedules
 
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load

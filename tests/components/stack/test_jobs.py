@@ -6,8 +6,10 @@ from typing import Any
 
 import pulumi
 import pytest
-from vertex_training import Completion, CustomJob, HyperparameterTuningJob, Images, Jobs, Packages
+from vertex_training import Completion, CustomJob, HyperparameterTuningJob
 from vertex_training.settings.settings import Settings
+from vertex_training.stack.images import Images, Packages
+from vertex_training.stack.jobs import Jobs
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS

@@ -9,9 +9,10 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
-from vertex_training import Images, Jobs, Packages, export_outputs
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
+from vertex_training.stack.images import Images, Packages
+from vertex_training.stack.jobs import Jobs
 from vertex_training.targets.foundation import create_foundation
 from vertex_training.targets.gcp import GcpFoundation, Services
 from vertex_training.targets.gcp.storage import inside
@@ -143,7 +144,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     def program() -> None:
         ground = create_foundation(known)
         images, packages = Images(known, ground), Packages(known, ground)
-        export_outputs(images, Jobs(known, ground, images, packages))
+        Jobs(known, ground, images, packages)
 
     with contextlib.chdir(folder):
         return graph(program, KNOWN_LATER)

@@ -1,0 +1,149 @@
+"""The program: one component has all resources of a stack, and a program may have two."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import config
+from vertex_training import CustomJob, TrainingStack
+from vertex_training.errors import DeclarationErrors, ProjectNumberUnknown
+
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+
+JOBS = """\
+customJobs:
+  train:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: python}
+"""
+SPEC: Any = {
+    "displayName": "a",
+    "jobSpec": {
+        "workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "python"}}]
+    },
+}
+CLOUD = {
+    "vertex-training:target": "gcp",
+    "vertex-training:project": "acme-dev",
+    "vertex-training:projectNumber": "123456789012",
+    "vertex-training:region": "europe-west4",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_loops() -> Iterator[None]:
+    yield
+    forget_loops()
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Graph]:
+    """Returns what a program registers in a project of one job, with a configuration."""
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+
+    def make(program: Callable[[], Any], **values: str) -> Graph:
+        own = {"vertex-training:target": "local", "vertex-training:include": '["jobs.yaml"]', **values}
+        monkeypatch.setattr("pulumi.runtime.get_config_env", lambda: own)
+        monkeypatch.setattr(config, "CONFIG", own)
+        with contextlib.chdir(tmp_path):
+            return graph(program)
+
+    return make
+
+
+def test_everything_is_below_one_component(made: Callable[..., Graph]) -> None:
+    found = made(lambda: TrainingStack("training"))
+    assert found.parent("LocalFoundation/local") == "TrainingStack/training"
+    assert found.parent("CustomJob/train") == "TrainingStack/training"
+    roots = {name for name in found.requests if name.startswith("TrainingStack/") or not found.requests[name].parent}
+    assert {name for name in roots if "Stack" not in name} == set()
+
+
+def test_a_job_of_the_program_takes_the_stack_s_foundation(made: Callable[..., Graph]) -> None:
+    found = made(lambda: (TrainingStack("training"), CustomJob("own", SPEC)))
+    assert found.needs("CustomJob/own") >= {"Ledger/job-names"}
+    assert len(found.of("LocalFoundation")) == 1
+
+
+def test_a_job_without_a_stack_makes_the_foundation_once(made: Callable[..., Graph]) -> None:
+    found = made(lambda: [CustomJob(name, SPEC) for name in ("a", "b")])
+    assert found.needs("CustomJob/a") == found.needs("CustomJob/b") == {"Ledger/job-names"}
+    assert len(found.of("LocalFoundation")) == 1
+
+
+def test_two_regions_share_no_name(made: Callable[..., Graph]) -> None:
+    def program() -> None:
+        TrainingStack("training")
+        TrainingStack("us", {"region": "us-central1", "prefix": "us-"})
+
+    found = made(program, **CLOUD)
+    jobs = found.of("CustomJob")
+    assert {name: each["parent"].rpartition("/")[2] for name, each in jobs.items()} == {
+        "CustomJob/train": "europe-west4",
+        "CustomJob/us-train": "us-central1",
+    }
+    ledgers = found.of("Ledger")
+    assert [[*each["jobs"]] for each in ledgers.values()] == [["train"], ["us-train"]]
+    for kind, field in (("Bucket", "name"), ("Repository", "repositoryId"), ("Account", "accountId")):
+        names = [each[field] for each in found.of(kind).values()]
+        assert len(names) == len({*names}) == 2, kind
+
+
+def test_a_second_stack_needs_a_prefix(made: Callable[..., Graph]) -> None:
+    with pytest.raises(pulumi.RunError, match=r'TrainingStack "us": prefix: must differ from that of .*"training"'):
+        made(lambda: (TrainingStack("training"), TrainingStack("us")))
+
+
+def test_arguments_are_validated_as_a_stack_file_is(made: Callable[..., Graph]) -> None:
+    arguments: Any = {"guardrails": {"maxHourlyCosts": 1}}
+    with pytest.raises(DeclarationErrors, match="maxHourlyCosts"):
+        made(lambda: TrainingStack("training", arguments))
+
+
+def test_project_and_region_default_to_the_provider_s(made: Callable[..., Graph]) -> None:
+    own = {
+        "vertex-training:target": "gcp",
+        "vertex-training:projectNumber": "123456789012",
+        "gcp:project": "acme-dev",
+        "gcp:region": "europe-west4",
+    }
+    found = made(lambda: TrainingStack("training"), **own)
+    (job,) = found.of("CustomJob").values()
+    assert job["parent"].endswith("projects/acme-dev/locations/europe-west4")
+    overridden = made(lambda: TrainingStack("training"), **own, **{"vertex-training:region": "us-central1"})
+    (job,) = overridden.of("CustomJob").values()
+    assert job["parent"].endswith("projects/acme-dev/locations/us-central1")
+
+
+def test_a_missing_project_number_is_looked_up(made: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def number(project: str) -> str:
+        asked.append(project)
+        return "123456789012"
+
+    monkeypatch.setattr("vertex_training.settings.settings._ask_number", number)
+    without = {name: value for name, value in CLOUD.items() if "Number" not in name}
+    found = made(lambda: TrainingStack("training"), **without)
+    assert asked == ["acme-dev"]
+    assert any("service-123456789012@" in str(each) for each in found.inputs.values())
+    asked.clear()
+    made(lambda: TrainingStack("training"), **CLOUD)
+    assert asked == []
+
+
+def test_an_unknown_project_number_is_one_line(made: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(project: str) -> str:
+        raise RuntimeError("no credentials\nmore")
+
+    monkeypatch.setattr("vertex_training.settings.settings._ask_number", refuse)
+    without = {name: value for name, value in CLOUD.items() if "Number" not in name}
+    with pytest.raises(
+        ProjectNumberUnknown, match=r"projectNumber: is not given, .*acme-dev \(no credentials\); `gcloud"
+    ):
+        made(lambda: TrainingStack("training"), **without)
