@@ -9,14 +9,15 @@ from weakref import WeakKeyDictionary
 import pulumi
 from pulumi.runtime.settings import get_monitor
 
-from .plan.program import offer_foundation
+from .plan.program import Foundation, offer_foundation
 from .review.reports import show_reports
 from .runtime import engine
+from .runtime.gcp_imports import defer_pulumi_gcp
 from .schema.shapes import TrainingStackArgs
 from .settings.settings import Settings
 from .stack.images import Images, Packages
 from .stack.jobs import JobResource, Jobs, Schedules
-from .targets.foundation import create_foundation
+from .targets.local import LocalFoundation
 
 NAME = "training"
 """The name of the component that `run` makes."""
@@ -90,6 +91,22 @@ def _take(name: str, prefix: str) -> None:
             f'TrainingStack "{name}": prefix: must differ from that of the TrainingStack "{other}" ("{prefix}"); '
             f'set `{{"prefix": "{name}-"}}`, which names of its resources then begin with'
         )
+
+
+def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = None) -> Foundation:
+    """Create the resources of a stack's target, on which images and jobs depend. Nothing downstream asks which it is.
+
+    With target `gcp`, previews report on all jobs as soon as those of the program are valid.
+    """
+    if settings.cloud is None:
+        return LocalFoundation(settings.named("local"), settings, opts)
+    # Imported here, because a local stack does not need Google Cloud's resources.
+    defer_pulumi_gcp()
+    from .targets.gcp.foundation import GcpFoundation
+
+    foundation = GcpFoundation(settings.named("gcp"), settings, opts)
+    foundation.program.on_valid = show_reports
+    return foundation
 
 
 def run(program: Callable[[TrainingStack], object] | None = None) -> None:

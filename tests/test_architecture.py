@@ -23,7 +23,6 @@ LAYERS = {
         (
             "images",
             "packages",
-            "program",
             "legacy",
             "workflow",
         ),
@@ -31,6 +30,7 @@ LAYERS = {
         ("settings", "schedules"),
         ("review", "targets.gcp"),
         ("cli", "stack", "targets"),
+        ("program",),
         ("",),
     ),
     "vertex_api": (

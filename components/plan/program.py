@@ -76,7 +76,7 @@ def default_foundation() -> Foundation:
     if (offered := _foundations.get(get_monitor())) is None:
         package = __package__.rpartition(".")[0]  # of a higher floor, and only for programs without a TrainingStack
         settings = import_module(f"{package}.settings.settings").Settings.load()
-        offer_foundation(import_module(f"{package}.targets.foundation").create_foundation(settings))
+        offer_foundation(import_module(f"{package}.program").create_foundation(settings))
         return default_foundation()
     return offered
 

@@ -105,19 +105,17 @@ def test_arguments_are_validated_as_a_stack_file_is(made: Callable[..., Graph]) 
         made(lambda: TrainingStack("training", arguments))
 
 
-def test_project_and_region_default_to_the_provider_s(made: Callable[..., Graph]) -> None:
-    own = {
-        "vertex-training:target": "gcp",
-        "vertex-training:projectNumber": "123456789012",
-        "gcp:project": "acme-dev",
-        "gcp:region": "europe-west4",
-    }
-    found = made(lambda: TrainingStack("training"), **own)
+@pytest.mark.parametrize(
+    ("own", "region"), [({}, "europe-west4"), ({"vertex-training:region": "us-central1"}, "us-central1")]
+)
+def test_project_and_region_default_to_the_provider_s(
+    made: Callable[..., Graph], own: dict[str, str], region: str
+) -> None:
+    provider = {"gcp:project": "acme-dev", "gcp:region": "europe-west4"}
+    number = {"vertex-training:target": "gcp", "vertex-training:projectNumber": "123456789012"}
+    found = made(lambda: TrainingStack("training"), **number, **provider, **own)
     (job,) = found.of("CustomJob").values()
-    assert job["parent"].endswith("projects/acme-dev/locations/europe-west4")
-    overridden = made(lambda: TrainingStack("training"), **own, **{"vertex-training:region": "us-central1"})
-    (job,) = overridden.of("CustomJob").values()
-    assert job["parent"].endswith("projects/acme-dev/locations/us-central1")
+    assert job["parent"].endswith(f"projects/acme-dev/locations/{region}")
 
 
 def test_a_missing_project_number_is_looked_up(made: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,9 +130,11 @@ def test_a_missing_project_number_is_looked_up(made: Callable[..., Graph], monke
     found = made(lambda: TrainingStack("training"), **without)
     assert asked == ["acme-dev"]
     assert any("service-123456789012@" in str(each) for each in found.inputs.values())
-    asked.clear()
+
+
+def test_a_given_project_number_is_not_looked_up(made: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("vertex_training.settings.settings._ask_number")
     made(lambda: TrainingStack("training"), **CLOUD)
-    assert asked == []
 
 
 def test_an_unknown_project_number_is_one_line(made: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch) -> None:

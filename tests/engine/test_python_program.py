@@ -9,9 +9,11 @@ from tests.engine.project import CHECKOUT, PARENT, Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 
+PROGRAMS = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "python.md").read_text(), re.DOTALL)
+
+
 def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "python.md").read_text(), re.DOTALL)
-    (project.root / "__main__.py").write_text(program)
+    (project.root / "__main__.py").write_text(PROGRAMS[0])
     del project.stack["vertex-training:include"]
     project.declare()
     project.up()
@@ -36,6 +38,42 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
     (pool,) = held["trainingTaskInputs"]["workerPoolSpecs"]
     best = search["bestTrial"]["parameters"]["lr"]
     assert pool["containerSpec"]["args"] == ["--epochs=2", f"--lr={best}"]
+    project.assert_no_changes()
+
+
+def test_a_team_adds_its_own_resource_and_jobs_in_a_loop(project: Project) -> None:
+    # Pulumi's random provider is not at hand here; a component of the program's own stands for it.
+    random = """
+class RandomInteger(pulumi.ComponentResource):
+    def __init__(self, name, **bounds):
+        super().__init__("team:index:RandomInteger", name)
+        self.result = pulumi.Output.from_input(bounds["max"])
+"""
+    program = PROGRAMS[1].replace("import pulumi_random\n", random).replace("pulumi_random.", "")
+    (project.root / "__main__.py").write_text(program)
+    project.up()
+    state = project.resources()
+    assert {"train", "loop-0.1", "loop-0.2", "seed"} <= state.keys()
+    assert "TrainingStack$" in state["train"]["urn"] and "TrainingStack$" not in state["loop-0.1"]["urn"]
+    assert project.outputs()["seed"] == 999
+    project.assert_no_changes()
+
+
+def test_one_stack_trains_in_two_regions(project: Project) -> None:
+    (project.root / "__main__.py").write_text(PROGRAMS[2])
+    project.up()
+    places = {
+        job["name"].split("/")[3]: job["labels"]["pulumi_name"]
+        for region in ("us-central1", "us-west1")
+        for job in project.request("GET", PARENT.replace("us-central1", region) + "/customJobs")["customJobs"]
+    }
+    assert places == {"us-central1": "train", "us-west1": "west-train"}
+    assert project.outputs()["west"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    project.assert_no_changes()
+    (project.root / "__main__.py").write_text("import vertex_training\n\nvertex_training.run()\n")
+    project.up()
+    assert "customJobs" not in project.request("GET", PARENT.replace("us-central1", "us-west1") + "/customJobs")
+    assert len(project.list_jobs("customJobs")) == 1
     project.assert_no_changes()
 
 

@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 from vertex_training import CustomJob
 from vertex_training.errors import QuotaInsufficient
-from vertex_training.targets.foundation import create_foundation
+from vertex_training.program import create_foundation
 
 from tests.components.projects import CLOUD, load
 from tests.components.targets.gcp.graph import forget_loops, graph

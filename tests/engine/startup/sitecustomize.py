@@ -28,8 +28,8 @@ def _run_in_fork(path: str) -> None:
 
 
 def _would_import_the_same(checkout: str) -> bool:
-    """Return whether the project in this folder has the environment of the checkout."""
-    return os.path.realpath(".venv") == f"{checkout}/.venv"
+    """Return whether the project in this folder has the environment of the checkout, and no package of its own."""
+    return os.path.realpath(".venv") == f"{checkout}/.venv" and not os.path.exists("vertex_api")
 
 
 if "vertex_emulator" not in sys.orig_argv:

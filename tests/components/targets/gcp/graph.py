@@ -10,6 +10,8 @@ from unittest import mock
 
 import pulumi
 from pulumi.runtime import mocks, settings, stack
+from vertex_training.plan import program as program_module
+from vertex_training.targets import local
 
 _RESULTS = {
     "AiTensorboard": {"name": "projects/123456789012/locations/europe-west4/tensorboards/77"},
@@ -98,6 +100,8 @@ def graph(
             # What a program that failed has left would fail the next one.
             settings.SETTINGS.outputs.clear()
             settings._get_rpc_manager().clear()
+            program_module._foundations.clear()
+            local._emulators.clear()
     return found
 
 

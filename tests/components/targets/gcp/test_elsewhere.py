@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vertex_training.program import create_foundation
 from vertex_training.settings.settings import Settings
-from vertex_training.targets.foundation import create_foundation
 from vertex_training.targets.gcp import GcpFoundation
 
 from tests.components.targets.gcp.graph import forget_loops, graph

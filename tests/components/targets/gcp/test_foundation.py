@@ -9,11 +9,11 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
+from vertex_training.program import create_foundation
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 from vertex_training.stack.images import Images, Packages
 from vertex_training.stack.jobs import Jobs
-from vertex_training.targets.foundation import create_foundation
 from vertex_training.targets.gcp import GcpFoundation, Services
 from vertex_training.targets.gcp.storage import inside
 

@@ -1,42 +1,27 @@
-"""The foundation of a stack's target: this machine, with the emulator in place of Vertex AI, or a Google Cloud project.
-
-Nothing downstream asks which one it is.
-"""
+"""LocalFoundation: this machine as the target, with the emulator in place of Vertex AI."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.runtime.settings import get_monitor
 
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
 from ..jobs.ledger import LEDGER_NAME, Ledger
-from ..plan.program import Foundation, Program
+from ..plan.program import Program
 from ..plan.training import Defaults
-from ..review.reports import show_reports
-from ..runtime.gcp_imports import defer_pulumi_gcp
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule
 from ..settings.settings import Settings
 from .emulator import Emulator
 
 
-def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = None) -> Foundation:
-    """Create the resources of a stack's target, `local` or `gcp`, on which images and jobs depend.
-
-    With target `gcp`, previews report on all jobs as soon as those of the program are valid.
-    """
-    if settings.cloud is None:
-        return LocalFoundation(settings.named("local"), settings, opts)
-    # Imported here, because a local stack does not need Google Cloud's resources.
-    defer_pulumi_gcp()
-    from .gcp.foundation import GcpFoundation
-
-    foundation = GcpFoundation(settings.named("gcp"), settings, opts)
-    foundation.program.on_valid = show_reports
-    return foundation
+_emulators: WeakKeyDictionary[Any, Emulator] = WeakKeyDictionary()
+"""The emulator of a run of a program, by the connection to its engine."""
 
 
 class LocalFoundation(pulumi.ComponentResource):
@@ -51,9 +36,10 @@ class LocalFoundation(pulumi.ComponentResource):
         self.tensorboard_name: pulumi.Input[str] | None = None
         self.image_builder_config: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
-        process = Emulator(
-            settings.named("emulator"), settings.emulator, settings.project, pulumi.ResourceOptions(parent=self)
-        )
+        # One process serves all stacks of a program.
+        if (process := _emulators.get(get_monitor())) is None:
+            process = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
+            _emulators[get_monitor()] = process
         after = pulumi.ResourceOptions(parent=self, depends_on=[process])
         ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
