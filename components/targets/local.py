@@ -19,7 +19,6 @@ from ..schedules.emulator import EmulatorSchedule
 from ..settings.settings import Settings
 from .emulator import Emulator
 
-
 _emulators: WeakKeyDictionary[Any, Emulator] = WeakKeyDictionary()
 """The emulator of a run of a program, by the connection to its engine."""
 

@@ -8,7 +8,6 @@ from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.project import CHECKOUT, PARENT, Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
-
 PROGRAMS = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "python.md").read_text(), re.DOTALL)
 
 

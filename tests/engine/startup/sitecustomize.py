@@ -29,7 +29,7 @@ def _run_in_fork(path: str) -> None:
 
 def _would_import_the_same(checkout: str) -> bool:
     """Return whether the project in this folder has the environment of the checkout, and no package of its own."""
-    return os.path.realpath(".venv") == f"{checkout}/.venv" and not os.path.exists("vertex_api")
+    return os.path.realpath(".venv") == f"{checkout}/.venv" and not os.path.exists("vertex_api")  # noqa: PTH110
 
 
 if "vertex_emulator" not in sys.orig_argv:
