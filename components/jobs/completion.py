@@ -16,6 +16,7 @@ from vertex_api.errors import Interrupted, RateLimited, Unavailable, VertexError
 from vertex_api.job import TUNING_JOB, JobJson, job_results
 from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, ResourceName, short_state
 from vertex_api.scalars import to_seconds
+from vertex_api.schedules import NAME_LABEL
 from vertex_api.studies import count_ended, find_best, objectives_of
 
 from ..errors import TrainingFailed
@@ -79,7 +80,7 @@ def _active_undeclared(parent: str, stack: str) -> list[str]:
             mark = job["labels"].get(MARK_LABEL, "")
             is_ours = mark.startswith(tuple(f"{ledger.id}-" for ledger in ledgers))
             if is_ours and mark not in declared and job["state"] not in TERMINAL_STATES:
-                undeclared.add(str(job["labels"]["pulumi_name"]))
+                undeclared.add(str(job["labels"][NAME_LABEL]))
     return sorted(undeclared)
 
 

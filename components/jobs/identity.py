@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vertex_api.job import Job
 
-from ..plan.rules import TOKEN_LABEL
+from ..plan.rules import OWNER_LABELS, TOKEN_LABEL
 from ..plan.training import Training
 
 
 def own_labels(owner: str, token: str) -> dict[str, str]:
     """Return the labels of a submitted job within the service's rules: lower case, at most 63 characters.
 
-    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    `owner` is `<pulumi project>/<stack>/<resource name>`, `token` that of `job_token`.
     """
-    project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part)[:63] for part in owner.lower().split("/"))
-    return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: token}
+    parts = (re.sub(r"[^a-z0-9_-]", "-", part)[:63] for part in owner.lower().split("/"))
+    return {**dict(zip(OWNER_LABELS, parts, strict=True)), TOKEN_LABEL: token}
 
 
 def stack_filter(stack: str) -> str:
     """Return the list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
     labels = own_labels(f"{stack}/", "")
-    return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
+    return " AND ".join(f'labels.{name}="{labels[name]}"' for name in OWNER_LABELS[:-1])
 
 
 def run_digest(spec: Job, rerun: str, upstream: Sequence[str] = ()) -> str:

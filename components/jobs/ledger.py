@@ -22,6 +22,7 @@ from pulumi import dynamic
 
 from vertex_api import __version__
 from vertex_api.names import KINDS
+from vertex_api.schedules import NAME_LABEL
 
 from .. import providers
 from ..plan.rules import MARK_LABEL
@@ -125,7 +126,7 @@ def _remove_marked(
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, identity.stack_filter(full_stack.partition("/")[2]))
             removable = {
-                str(job["name"]): str(job["labels"]["pulumi_name"])
+                str(job["name"]): str(job["labels"][NAME_LABEL])
                 for job in jobs
                 if is_removable(job["labels"].get(MARK_LABEL, "")) and not submitted.is_settled(job["name"])
             }

@@ -229,7 +229,7 @@ class TrainingPipeline(_Job[TrainingPipelineArgs]):
 
 
 class Completion(DynamicResource):
-    """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results`).
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `vertex_api.job.job_results`).
 
     `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
     If a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With `omit_failed`, it waits for

@@ -10,17 +10,19 @@ from vertex_api.job import Job
 from vertex_api.messages import KeyPath, value_at
 from vertex_api.mistakes import likely_mistakes
 from vertex_api.names import Kind, ResourceName
-from vertex_api.schedules import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
+from vertex_api.schedules import NAME_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.validation.check import resolved_problems
 from vertex_api.validation.formats import MAX_LABELS, Violation
 
 from ..schema import interpolation, shapes
 from .training import LIFECYCLE, NOT_SCHEDULED, Training
 
+OWNER_LABELS = ("pulumi_project", "pulumi_stack", NAME_LABEL)
+"""Those of the parts of a job's owner, `<pulumi project>/<stack>/<resource name>`."""
 TOKEN_LABEL, MARK_LABEL = "pulumi_token", "pulumi_mark"
-OWN_LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK_LABEL)
+OWN_LABELS = (*OWNER_LABELS, TOKEN_LABEL, MARK_LABEL)
 """All labels that a submitted job has beside those of its spec."""
-SCHEDULE_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
+SCHEDULE_LABELS = (SCHEDULE_LABEL, NAME_LABEL)
 MAX_DISPLAY_NAME_LENGTH = 128 - RUN_ID_LENGTH - 1
 """What the API's limit leaves for the name before a run's id and a hyphen."""
 RERUN_OF_ADOPTED = "an adopted job is not run; take adopt out to run what is declared"

@@ -14,7 +14,7 @@ import pulumi
 from vertex_api.job import MODEL_DIR, Job, parse_job
 from vertex_api.messages import KeyPath, show_path
 from vertex_api.names import Kind
-from vertex_api.schedules import JOB_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob
+from vertex_api.schedules import NAME_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob
 from vertex_api.validation.shape import FieldProblem, canonicalize
 
 from ..errors import Problem
@@ -209,7 +209,7 @@ class Timetable:
                     f"{declared.rstrip('/') or f'{defaults.folder}/{self.name}'}/{RUN_ID}/{name}"
                 ),
             )
-            labels = {SCHEDULE_LABEL: id_, JOB_LABEL: job_label(name)}
+            labels = {SCHEDULE_LABEL: id_, NAME_LABEL: job_label(name)}
             fields = {
                 **whole.fields,
                 "displayName": f"{whole.fields['displayName']}-{RUN_ID}",

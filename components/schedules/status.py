@@ -14,7 +14,7 @@ from pulumi import dynamic
 
 from vertex_api.job import MODEL_DIR, TUNING_JOB, job_results
 from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES
-from vertex_api.schedules import JOB_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL, ScheduleRequest
+from vertex_api.schedules import NAME_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL, ScheduleRequest
 
 from .. import providers
 from ..jobs.lookup import tuning_job
@@ -80,7 +80,7 @@ def run_status(
     """
     has_ended = any(_began(run_id, each) and each["state"] not in _UNENDED_EXECUTIONS for each in executions)
     names = {job_label(name): name for name in expected_job_names}
-    by_name = {names[label]: job for job in jobs if (label := job["labels"].get(JOB_LABEL)) in names}
+    by_name = {names[label]: job for job in jobs if (label := job["labels"].get(NAME_LABEL)) in names}
     succeeded = {name: job for name, job in by_name.items() if job["state"] in SUCCEEDED_STATES}
     state = "RUNNING"
     if any(job["state"] in TERMINAL_STATES for name, job in by_name.items() if name not in succeeded):

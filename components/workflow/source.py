@@ -13,7 +13,7 @@ from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, model_folder
 from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, location_name
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import (
-    JOB_LABEL,
+    NAME_LABEL,
     RESULTS_TABLE,
     RUN_ID,
     SCHEDULE_LABEL,
@@ -256,7 +256,7 @@ def _wait(schedule: ScheduleRequest, index: int, place: Place) -> dict[str, Any]
 
 def _recent_jobs(schedule: ScheduleRequest, job: ScheduledJob) -> str:
     """Return the expression of the filter for the jobs of a schedule that are not older than the redelivery window."""
-    labels = f'labels.{SCHEDULE_LABEL}="{schedule.id}" AND labels.{JOB_LABEL}="{job.body["labels"][JOB_LABEL]}"'
+    labels = f'labels.{SCHEDULE_LABEL}="{schedule.id}" AND labels.{NAME_LABEL}="{job.body["labels"][NAME_LABEL]}"'
     return expression(f'{labels} AND create_time>"${{since}}"', {"since": "since"})
 
 

@@ -19,7 +19,7 @@ from tests.vertex_emulator.fakes import Clock, Machine
 from vertex_api.job import Job
 from vertex_api.messages import value_at
 from vertex_api.names import Kind
-from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL
+from vertex_api.schedules import NAME_LABEL, SCHEDULE_LABEL
 from vertex_emulator.api.jobs import JobService
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
@@ -27,7 +27,7 @@ from vertex_emulator.names import Location
 
 PLACE = Place("acme-dev", "us-central1", "team_dev_nightly")
 OWN_FIELDS = ("name", "createTime", "updateTime", "displayName")
-OWN_LABELS = (SCHEDULE_LABEL, JOB_LABEL)
+OWN_LABELS = (SCHEDULE_LABEL, NAME_LABEL)
 
 
 def send(spec: Job, name: str) -> tuple[str, Any]:

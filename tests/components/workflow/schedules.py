@@ -8,7 +8,7 @@ from vertex_training.workflow.source import Place, workflow_source
 
 from tests.standins.workflows.executions import Clock, Http, Workflow
 from vertex_api.names import CUSTOM_JOB, Kind
-from vertex_api.schedules import JOB_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob, ScheduleRequest
+from vertex_api.schedules import NAME_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob, ScheduleRequest
 
 PLACE = Place("my-project", "us-central1", "team-dev-nightly")
 WINDOW = timedelta(minutes=10)
@@ -16,7 +16,7 @@ WINDOW = timedelta(minutes=10)
 
 def scheduled(schedule: str, name: str, body: dict[str, Any], kind: Kind = CUSTOM_JOB) -> ScheduledJob:
     """A job of a schedule with the labels, the display name and the folder that a schedule gives it."""
-    labels = {SCHEDULE_LABEL: schedule, JOB_LABEL: name}
+    labels = {SCHEDULE_LABEL: schedule, NAME_LABEL: name}
     folder = {"outputUriPrefix": f"gs://nightly/{schedule}/{RUN_ID}/{name}"}
     spec = {**body[kind.spec_field], "baseOutputDirectory": folder}
     whole = {**body, "displayName": f"{name}-{RUN_ID}", "labels": labels, kind.spec_field: spec}

@@ -24,7 +24,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_j
 from tests.vertex_emulator.scheduling.steps import mounted, reports
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
-from vertex_api.schedules import JOB_LABEL, SCHEDULE_LABEL, ScheduledJob
+from vertex_api.schedules import NAME_LABEL, SCHEDULE_LABEL, ScheduledJob
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.replicas.spec import ReplicaSpec
 
@@ -165,9 +165,9 @@ def require_each_job_once(world: World) -> None:
     assert max(Counter(job["displayName"] for job in jobs).values(), default=1) == 1, world.seed
     for night in world.nights:
         runs = {execution.id[:8] for execution in night.executions}
-        for name in {job["labels"][JOB_LABEL] for job in jobs}:
+        for name in {job["labels"][NAME_LABEL] for job in jobs}:
             submitted = [
-                job for job in jobs if job["labels"][JOB_LABEL] == name and job["displayName"].split("-")[-1] in runs
+                job for job in jobs if job["labels"][NAME_LABEL] == name and job["displayName"].split("-")[-1] in runs
             ]
             assert len(submitted) <= 1, (world.seed, submitted)
     if world.overlap == "skip":
