@@ -22,7 +22,7 @@ from vertex_api.schedules import ScheduleRequest
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
-    submission._ledger.clear()
+    submission._ledgers.clear()
     submission.submitted.cache_clear()
     pacing.current.cache_clear()
 
