@@ -50,7 +50,8 @@ def violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find the rules of the target `gcp` that a stack breaks, whose values are a `shapes.Stack`."""
     for key in _REQUIRED:
         if key not in stack_values:
-            yield (key,), "is required by the target gcp"
+            default = f"; set it, or gcp:{key}" if key != "projectNumber" else ""
+            yield (key,), f"is required by the target gcp{default}"
     yield from _formats(stack_values)
     paths: list[KeyPath] = [("labels",), *((part, "labels") for part in ("registry", "bucket", "tensorboard"))]
     for path in paths:

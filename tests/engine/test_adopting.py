@@ -52,7 +52,9 @@ def test_a_stack_can_adopt_an_existing_bucket(cloud: CloudProject) -> None:
     name = "acme-dev-vertex-training-dev"
     assert bucket["id"] == "<PLACEHOLDER>"
     bucket["id"] = name
-    parents = [item for item in planned["resources"] if item.get("component") and item["name"] in ("gcp", "bucket")]
+    parents = [
+        item for item in planned["resources"] if item.get("component") and item["name"] in ("training", "gcp", "bucket")
+    ]
     file.write_text(json.dumps({**planned, "resources": [*parents, bucket]}))
     there = {
         "name": name,

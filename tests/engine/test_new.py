@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vertex_training.errors import DeclarationErrors
 
 from tests import git_server, terminal
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
@@ -112,7 +113,7 @@ def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environmen
 
 
 @pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())
-def test_pulumi_new_asks_for_project_and_region(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_pulumi_new_asks_nothing_of_ours(tmp_path: Path, environment: dict[str, str]) -> None:
     repository = tmp_path / "served" / "team" / "training.git"
     shutil.copytree(TEMPLATE, repository / "template", ignore=shutil.ignore_patterns("__pycache__"))
     _remove_runtime(repository / "template")
@@ -122,30 +123,20 @@ def test_pulumi_new_asks_for_project_and_region(tmp_path: Path, environment: dic
         command = ["pulumi", "new", f"{url}/team/training/template", f"--dir={root}", "--name=demo", "--stack=dev"]
         questions, _ = terminal.talk(
             [*command, "--description=Ours"],
-            {f"(vertex-training:{key})": value for key, value in NAMES.items()},
+            {},
             cwd=tmp_path,
             environment=environment | {"SSL_CERT_FILE": str(tmp_path / "certificate.pem")},
         )
-    assert [re.findall(r"\(vertex-training:(\w+)\)", question) for question in questions] == [[key] for key in NAMES]
+    assert questions == []
     assert {str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()} == FILES
-    answers = {f"vertex-training:{key}": value for key, value in NAMES.items()}
-    assert read_stack_config(root, "dev") == read_stack_config(TEMPLATE, "dev") | answers
-    parse_settings(root, "dev", read_stack_config(root, "dev"))
+    assert read_stack_config(root, "dev") == read_stack_config(TEMPLATE, "dev")
+    with pytest.raises(DeclarationErrors, match="vertex-training:project: is required by the target gcp"):
+        parse_settings(root, "dev", read_stack_config(root, "dev"))
+    parse_settings(root, "local", read_stack_config(root, "local"))
 
 
-def test_stack_local_ignores_the_answers(tmp_path: Path, environment: dict[str, str]) -> None:
-    source = tmp_path / "template"
-    shutil.copytree(TEMPLATE, source)
-    described = _remove_runtime(source)
-    assert {key.partition(":")[2] for key in described["template"]["config"]} == NAMES.keys()
-    command = ["pulumi", "new", str(source), f"--dir={tmp_path / 'demo'}", "--name=demo", "--stack=local", "--yes"]
-    subprocess.run([*command, "--non-interactive"], cwd=tmp_path, env=environment, check=True, timeout=60)
-    assert parse_settings(tmp_path / "demo", "local", read_stack_config(tmp_path / "demo", "local")).cloud is None
-
-
-def _remove_runtime(template: Path) -> dict[str, dict[str, object]]:
-    """Remove the runtime from a template, so that `pulumi new` installs nothing, and return its description."""
+def _remove_runtime(template: Path) -> None:
+    """Remove the runtime from a template, so that `pulumi new` installs nothing."""
     described = dict(yaml.safe_load((template / "Pulumi.yaml").read_text()))
     del described["runtime"]
     (template / "Pulumi.yaml").write_text(yaml.safe_dump(described))
-    return described

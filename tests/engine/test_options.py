@@ -12,9 +12,8 @@ import os
 
 import pulumi
 from pulumi import Alias, ResourceOptions, ResourceTransformResult
-from vertex_training import CustomJob, Settings, create_foundation
+from vertex_training import CustomJob
 
-foundation = create_foundation(Settings.load())
 STEP = int(os.environ.get("STEP", "1"))
 
 
@@ -22,7 +21,7 @@ def job(name, *args, lifecycle=None, **options):
     container = {"imageUri": "IMAGE", "command": ["true"], "args": [*args]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
     spec = {"displayName": name, "jobSpec": {"workerPoolSpecs": [pool]}}
-    return CustomJob(name, spec, ResourceOptions(**options), foundation=foundation, lifecycle=lifecycle)
+    return CustomJob(name, spec, ResourceOptions(**options), lifecycle=lifecycle)
 
 
 def keep(resource):
@@ -48,7 +47,7 @@ def two_steps(project: Project) -> Iterator[Project]:
     del project.stack["vertex-training:include"]
     project.declare()
     yield project
-    project.pulumi("state", "unprotect", "--all", "--yes")
+    project.pulumi("state", "unprotect", "--all", "--yes", "--stack=local")
 
 
 def test_options_of_jobs_do_what_pulumi_says(two_steps: Project) -> None:
@@ -66,4 +65,4 @@ def test_options_of_jobs_do_what_pulumi_says(two_steps: Project) -> None:
     assert "replaced" not in same
     assert "team:index:Above$" in after["moved"]["urn"]
     project.assert_no_changes()
-    assert "protected" in project.pulumi("destroy", "--yes", "--skip-preview", fails=True)
+    assert "protected" in project.pulumi("destroy", "--yes", "--skip-preview", "--stack=local", fails=True)

@@ -8,7 +8,8 @@ from tests.engine.project import Project
 from tests.vertex_emulator.running import IMAGE
 
 TRAIN = ("--target", "**CustomJob::train")
-GROUND = tuple(option for name in ("local", "emulator", "job-names") for option in ("--target", f"**::{name}"))
+BELOW = ("training", "local", "emulator", "job-names")
+GROUND = tuple(option for name in BELOW for option in ("--target", f"**::{name}"))
 
 
 def test_a_targeted_up_runs_only_that_job(project: Project) -> None:
@@ -16,7 +17,7 @@ def test_a_targeted_up_runs_only_that_job(project: Project) -> None:
     project.container.update(imageUri=IMAGE, command=["true"], args=["1"])
     project.declarations["customJobs"]["other"] = copy.deepcopy(project.job)
     project.declare()
-    refusal = project.up(*TRAIN, fails=True)
+    refusal = project.up(*TRAIN, "--target", "**::training", fails=True)
     assert "CustomJob::train' depends on" in refusal and "::job-names'" in refusal
     assert "train" not in project.resources()
 

@@ -38,7 +38,7 @@ def problem(tmp_path: Path, **keys: Any) -> str:
 
 @pytest.mark.parametrize("key", REQUIRED)
 def test_what_nothing_else_can_tell_is_required(tmp_path: Path, key: str) -> None:
-    assert problem(tmp_path, **{key: None}) == f"{key}: is required by the target gcp"
+    assert problem(tmp_path, **{key: None}).startswith(f"{key}: is required by the target gcp")
 
 
 def test_credentials_that_jobs_cannot_have_are_refused(tmp_path: Path) -> None:

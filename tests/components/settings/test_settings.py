@@ -47,7 +47,7 @@ def test_what_a_stack_says_is_in_its_settings(tmp_path: Path) -> None:
 
 
 def test_config_of_other_namespaces_is_ignored(tmp_path: Path) -> None:
-    settings = load(tmp_path, f"{LOCAL}  gcp:project: other\n  team:regon: x\n")
+    settings = load(tmp_path, f"{LOCAL}  gcp:projekt: other\n  team:regon: x\n")
     assert (settings.project, settings.region) == ("local", "us-central1")
 
 
