@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 from tests.standins.gcp import server
+from tools.setup import commands
 from tools.template import TEMPLATE, tracked_files
 from vertex_api import __version__
 
@@ -81,6 +84,11 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
         (model,) = (project.root / ".emulator" / "gcs").rglob("line.json")
         assert json.loads(model.read_text())["slope"] == pytest.approx(3, abs=0.01)
         project.pulumi("preview", "--stack=local", "--expect-no-changes")
+        with _packages_of_checkout(project, tmp_path / "checkout"):
+            project.pulumi("preview", "--stack=local", "--expect-no-changes")
+            project.pulumi("config", "set", "--stack=local", "--path", "vertex-training:vars.steps", "30")
+            project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
+        project.pulumi("preview", "--stack=local", "--expect-no-changes")
         state = project.read_state()
         assert "components." not in json.dumps(state)
         providers = [item["inputs"]["__provider"] for item in state if "__provider" in item.get("inputs", {})]
@@ -93,6 +101,19 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
         project.stop_emulator()
     (uri,) = set(re.findall(r"localhost/demo/line:[0-9a-f]{16}", printed))
     subprocess.run(["docker", "image", "rm", "--no-prune", uri], capture_output=True, check=True)
+
+
+@contextmanager
+def _packages_of_checkout(project: InstalledProject, folder: Path) -> Iterator[None]:
+    """Let a project's program and providers be those of this checkout, in place of the installed ones."""
+    folder.mkdir()
+    for name, room in commands.PACKAGES.items():
+        (folder / name).symlink_to(CHECKOUT / room)
+    project.environment["PYTHONPATH"] = str(folder)
+    where = project.run("python", "-c", "import vertex_training; print(vertex_training.__path__[0])")
+    assert where.strip() == str(folder / "vertex_training")
+    yield
+    del project.environment["PYTHONPATH"]
 
 
 def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
 """This checkout, installed in `.venv`: links to its packages, and the commands `vertex-emulator` and `vertex-training`.
 
-`pip install --editable` would do the same with a build, and with a hook that every Python program runs when it starts
-(5 ms for a folder that is installed under another name). Links need neither; `flit install --symlink` makes the same.
+`pip install --editable` would do the same with a build, and with a hook that every Python program runs when it starts.
+Links need neither; `flit install --symlink` makes the same.
 """
 
 import tomllib
