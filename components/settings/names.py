@@ -8,11 +8,15 @@ from typing import Any, cast
 
 from ..schema import shapes
 
+LABELLED = tuple(
+    key for key, shape in shapes.Cloud.__annotations__.items() if "labels" in getattr(shape, "__annotations__", ())
+)
+"""The parts of a stack file that have labels of their own, to which those of the stack are added."""
 _DIGEST_LENGTH = 8
 """Hex digits of the digest at the end of a truncated name."""
 
 
-def complete(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
+def with_defaults(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
     """Return the keys of `shapes.Cloud` in valid `values`, with default names and the stack's labels."""
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
@@ -28,17 +32,18 @@ def complete(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shap
     if "alerts" in values:
         cloud["alerts"] = {"displayName": f"{pulumi_project}-{stack}: failed training jobs", **values["alerts"]}
     network = _network(pulumi_project, stack, values)
-    labels = values.get("labels", {})
-    for part in (registry, bucket, board):
-        if labels and _is_created(part):
-            part["labels"] = {**labels, **part.get("labels", {})}
     if "tensorboard" in values:
         cloud["tensorboard"] = board
     cloud["scheduling"] = dict(values.get("scheduling", {}))
     for key in ("scheduler", "workflow"):
         default = {"account": _account_id(pulumi_project, stack, key)}
         cloud["scheduling"][key] = cloud["scheduling"].get(key) or default
-    return cast(shapes.Cloud, {**cloud, **network, "registry": registry, "identity": identity, "bucket": bucket})
+    cloud |= {**network, "registry": registry, "identity": identity, "bucket": bucket}
+    labels = values.get("labels", {})
+    for key in LABELLED:
+        if labels and key in cloud and _is_created(cloud[key]):
+            cloud[key] = {**cloud[key], "labels": {**labels, **cloud[key].get("labels", {})}}
+    return cast(shapes.Cloud, cloud)
 
 
 def role_id(project: str, pulumi_project: str, stack: str, *purpose: str) -> str:

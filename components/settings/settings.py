@@ -95,7 +95,7 @@ class Settings:
         problems += declared.problems
         own_cloud = folders = None
         if is_cloud and "project" in values:
-            own_cloud = names.complete(pulumi_project, stack, values)
+            own_cloud = names.with_defaults(pulumi_project, stack, values)
             specs = [each.spec for each in declared.trainings if isinstance(each.spec, Job)]
             folders = WritableFolders.of(pulumi_project, stack, own_cloud, specs)
         plan = Plan(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations  # loads the provider's types only if they are used
 
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Required, TypedDict
 
 import pulumi
 from pulumi_gcp import monitoring
@@ -31,11 +31,12 @@ _DEFAULT_RATE_LIMIT = "300s"
 _JOB = "${log.extracted_label.job_id}"
 
 
-class JobFailureAlertsArgs(TypedDict):
-    """`alerts` are those of a stack file."""
+class JobFailureAlertsArgs(TypedDict, total=False):
+    """`alerts` are those of a stack file. Policies and channels have `labels`."""
 
-    project: str
-    alerts: shapes.Alerts
+    project: Required[str]
+    alerts: Required[shapes.Alerts]
+    labels: Mapping[str, str] | None
 
 
 class JobFailureAlerts(Component):
@@ -50,8 +51,9 @@ class JobFailureAlerts(Component):
     def __init__(self, name: str, args: JobFailureAlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         alerts, project, options = args["alerts"], args["project"], self.retrying()
+        labels = args.get("labels") or None
         self.channels = [
-            channel if "@" not in channel else _email_channel(name, channel, project, options).name
+            channel if "@" not in channel else _email_channel(name, channel, project, labels, options).name
             for channel in dict.fromkeys(alerts["channels"])
         ]
         logs = f"https://console.cloud.google.com/logs/query;query=resource.labels.job_id%3D%22{_JOB}%22"
@@ -77,18 +79,20 @@ class JobFailureAlerts(Component):
                 "mime_type": "text/markdown",
             },
             notification_channels=self.channels,
+            user_labels=labels,
             opts=options,
         )
         self.register_outputs({})
 
 
-class ScheduleAlertsArgs(TypedDict):
-    """`alerts` are those of a stack file. The ids of its schedules begin with `id_prefix`."""
+class ScheduleAlertsArgs(TypedDict, total=False):
+    """`alerts` are those of a stack file. The ids of its schedules begin with `id_prefix`. Policies have `labels`."""
 
-    project: str
-    alerts: shapes.Alerts
-    id_prefix: str
-    channels: Sequence[pulumi.Input[str]]
+    project: Required[str]
+    alerts: Required[shapes.Alerts]
+    id_prefix: Required[str]
+    channels: Required[Sequence[pulumi.Input[str]]]
+    labels: Mapping[str, str] | None
 
 
 class ScheduleAlerts(Component):
@@ -103,6 +107,7 @@ class ScheduleAlerts(Component):
         super().__init__(name, opts)
         alerts, project, id_prefix = args["alerts"], args["project"], args["id_prefix"]
         channels, options, console = args["channels"], self.retrying(), "https://console.cloud.google.com"
+        labels = args.get("labels") or None
         run = "${resource.label.workflow_id}"
         executions = f"{console}/workflows/workflow/${{resource.label.location}}/{run}/executions?project={project}"
         failed: monitoring.AlertPolicyConditionConditionThresholdArgsDict = {
@@ -125,6 +130,7 @@ class ScheduleAlerts(Component):
                 "mime_type": "text/markdown",
             },
             notification_channels=channels,
+            user_labels=labels,
             opts=options,
         )
         start = "${log.extracted_label.job_id}"
@@ -151,13 +157,14 @@ class ScheduleAlerts(Component):
                 "mime_type": "text/markdown",
             },
             notification_channels=channels,
+            user_labels=labels,
             opts=options,
         )
         self.register_outputs({})
 
 
 def _email_channel(
-    name: str, address: str, project: str, options: pulumi.ResourceOptions
+    name: str, address: str, project: str, labels: Mapping[str, str] | None, options: pulumi.ResourceOptions
 ) -> monitoring.NotificationChannel:
     return monitoring.NotificationChannel(
         f"{name}-{address}",
@@ -165,5 +172,6 @@ def _email_channel(
         display_name=address,
         type="email",
         labels={"email_address": address},
+        user_labels=labels,
         opts=options,
     )

@@ -85,7 +85,7 @@ class GcpFoundation(Component):
         if "network" in stack:
             network = JobNetwork(
                 settings.named("network"),
-                {"project": project, "region": region, "network": stack["network"]},
+                {"project": project, "region": region, "network": stack["network"], "labels": stack.get("labels")},
                 self._after(),
             )
         access = ServiceAgentAccess(
@@ -130,7 +130,9 @@ class GcpFoundation(Component):
             )
         if "alerts" in stack:
             alerts = JobFailureAlerts(
-                settings.named("alerts"), {"project": project, "alerts": stack["alerts"]}, self._after()
+                settings.named("alerts"),
+                {"project": project, "alerts": stack["alerts"], "labels": stack.get("labels")},
+                self._after(),
             )
         if "tensorboard" in stack:
             board = Tensorboard(
@@ -204,7 +206,7 @@ class GcpFoundation(Component):
                 "scheduler_region": scheduling.get("region", settings.region),
                 "request": request,
                 "accounts": self._shared_accounts(),
-                "labels": self.defaults.labels,
+                "labels": self._stack.get("labels"),
                 "kms_key": self.defaults.kms_key,
                 "protect": scheduling.get("protect", False),
             },
@@ -242,6 +244,7 @@ class GcpFoundation(Component):
                         "alerts": stack["alerts"],
                         "id_prefix": schedule_id_prefix(settings.pulumi_project, settings.stack),
                         "channels": self._alerts.channels,
+                        "labels": stack.get("labels"),
                     },
                     # Their metric and their logs are of services that are enabled with the accounts.
                     ResourceOptions(parent=self, depends_on=[self._schedule_accounts]),

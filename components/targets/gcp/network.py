@@ -1,7 +1,7 @@
 """JobNetwork: the connection of jobs to a private network, by VPC peering or through a network attachment."""
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from pulumi import ResourceOptions
 from pulumi_gcp import compute, servicenetworking
@@ -12,12 +12,13 @@ from .project import Component
 _PEER = "servicenetworking.googleapis.com"
 
 
-class JobNetworkArgs(TypedDict):
-    """`network` is that of a stack file: it has `peering` or `attachment`."""
+class JobNetworkArgs(TypedDict, total=False):
+    """`network` is that of a stack file: it has `peering` or `attachment`. Of what is created a range has `labels`."""
 
-    project: str
-    region: str
-    network: shapes.Network
+    project: Required[str]
+    region: Required[str]
+    network: Required[shapes.Network]
+    labels: Mapping[str, str] | None
 
 
 class JobNetwork(Component):
@@ -34,14 +35,14 @@ class JobNetwork(Component):
         self.fields: Mapping[str, Any] = (
             self._attach(name, attachment, args["project"], args["region"])
             if attachment is not None and "peering" not in network
-            else self._peer(name, network["peering"])
+            else self._peer(name, network["peering"], args.get("labels"))
         )
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in (attachment or {}).get("dnsPeering", [])}))
         interface = self.fields.get("pscInterfaceConfig")
         self.attachment_project = interface["networkAttachment"].split("/")[1] if interface else None
         self.register_outputs({"fields": self.fields})
 
-    def _peer(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
+    def _peer(self, name: str, peering: shapes.Peering, labels: Mapping[str, str] | None) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         network, ranges = peering["network"], peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
@@ -54,6 +55,7 @@ class JobNetwork(Component):
                 address_type="INTERNAL",
                 prefix_length=peering["prefixLength"],
                 network=network,
+                labels=labels or None,
                 # Jobs need the network's project by its number; Compute Engine answers with the project's id, and the
                 # provider would replace the range at each update. Only another network in the stack does.
                 opts=ResourceOptions(parent=self, ignore_changes=["network"], replacement_trigger=network),

@@ -66,7 +66,7 @@ class ScheduleArgs(TypedDict, total=False):
     scheduler_region: Required[str]
     request: Required[pulumi.Input[ScheduleRequest]]
     accounts: Required[ScheduleAccounts]
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] | None
     kms_key: str | None
     protect: bool
 
@@ -95,7 +95,7 @@ def create(name: str, args: ScheduleArgs, opts: pulumi.ResourceOptions) -> cloud
         description=f"Submits the jobs of {of}",
         service_account=accounts.workflow,
         source_contents=when_known(lambda known: _workflow_source(name, known, project, region), request),
-        labels=dict(args.get("labels", {})) or None,
+        labels=args.get("labels") or None,
         crypto_key_name=args.get("kms_key"),
         # What a job's request was refused with stays in the logs of Workflows, beside the execution's error.
         call_log_level="LOG_ERRORS_ONLY",

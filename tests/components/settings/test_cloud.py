@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.settings.names import complete, role_id
+from vertex_training.settings.names import LABELLED, role_id, with_defaults
 
 from tests.components.projects import load, problems
 
@@ -116,6 +116,10 @@ def test_what_exists_has_no_settings_here(tmp_path: Path, key: str, choice: str,
     part = {choice: EXCLUSIVE[key][choice], field: SETTINGS[key][field]}
     made = list(EXCLUSIVE[key])[-1]
     assert problem(tmp_path, **{key: part}) == f"{key}.{field}: {NO_EFFECT} {made}"
+
+
+def test_all_parts_with_labels_are_tested() -> None:
+    assert [*LABELLED] == [key for key, fields in SETTINGS.items() if "labels" in fields]
 
 
 def test_what_is_made_has_them_all(tmp_path: Path) -> None:
@@ -307,7 +311,7 @@ def test_accounts_of_schedules_are_named_after_the_stack(tmp_path: Path) -> None
     made = completed(tmp_path, scheduling={"workflow": existing, "scheduler": {}})
     assert made["scheduling"] == {"workflow": existing, "scheduler": {"account": "team-dev-scheduler"}}
     (long, other) = (
-        complete("a" * 26, "dev", REQUIRED)["scheduling"][key]["account"] for key in ("scheduler", "workflow")
+        with_defaults("a" * 26, "dev", REQUIRED)["scheduling"][key]["account"] for key in ("scheduler", "workflow")
     )
     assert len(long) == len(other) == 30 and long != other
 
@@ -344,19 +348,19 @@ def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
     ],
 )
 def test_the_account_id_is_valid(project: str, stack_name: str, account: str) -> None:
-    assert complete(project, stack_name, REQUIRED)["identity"]["account"] == account
+    assert with_defaults(project, stack_name, REQUIRED)["identity"]["account"] == account
 
 
 @pytest.mark.parametrize(("project", "name"), [("team", "team-dev"), ("9lives", "train-9lives-dev")])
 def test_repository_and_attachment_begin_with_a_letter(project: str, name: str) -> None:
     values = {**REQUIRED, "network": {"attachment": {"subnetwork": "sub"}}}
-    made = complete(project, "dev", values)
+    made = with_defaults(project, "dev", values)
     assert made["registry"]["repository"] == made["network"]["attachment"]["name"] == name
 
 
 def test_ranges_and_attachments_differ_between_stacks() -> None:
     def name(part: str, stack: str, **network: Any) -> Any:
-        made = complete("team", stack, {**REQUIRED, "network": {part: network}})
+        made = with_defaults("team", stack, {**REQUIRED, "network": {part: network}})
         return dict(made["network"])[part].get("name")
 
     peering = {"network": "projects/1/global/networks/n", "prefixLength": 16}
@@ -384,7 +388,7 @@ LONGEST = {
 
 def names(project: str, stack_name: str, google_project: str = "acme-dev") -> dict[str, str]:
     """What is made is called."""
-    made = complete(project, stack_name, {**REQUIRED, "project": google_project})
+    made = with_defaults(project, stack_name, {**REQUIRED, "project": google_project})
     return {
         "repository": made["registry"]["repository"],
         "bucket": made["bucket"]["name"],

@@ -27,6 +27,13 @@ def problems(token: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     yield from _message(arguments, inputs, "")
 
 
+def labels_property(token: str) -> str:
+    """The property that labels of a user's own stand in, such as `labels`; empty for a resource without labels."""
+    arguments = _arguments(token)
+    names = _fields(arguments) if arguments else {}
+    return next((name for name in ("userLabels", "labels") if name in names), "")
+
+
 @cache
 def _arguments(token: str) -> type | None:
     """The class of a resource's arguments."""

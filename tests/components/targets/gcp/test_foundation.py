@@ -21,7 +21,7 @@ from tests import access_page
 from tests.components.projects import load
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.components.workflow.schedules import request, scheduled
-from tests.standins.gcp.properties import problems
+from tests.standins.gcp.properties import labels_property, problems
 from vertex_api.schedules import ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -460,6 +460,20 @@ def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:
 def test_protection_applies_only_where_declared(tmp_path: Path, part: str, resource: str) -> None:
     made = build_foundation_graph(settings(tmp_path, **{part: {"protect": True}}))
     assert [name for name, request in made.requests.items() if request.protect] == [resource]
+
+
+@pytest.mark.parametrize("network", [PEERED, ALL["network"]])
+def test_all_that_can_have_labels_has_the_stack_s(tmp_path: Path, network: dict[str, Any]) -> None:
+    nightly = request("nightly", scheduled("nightly", "train", {"jobSpec": {}}))
+    found = build_foundation_graph(settings(tmp_path, **{**ALL, "network": network}), nightly)
+    labels = {
+        name: found.inputs[name].get(key)
+        for name, request in found.requests.items()
+        if request.type.startswith("gcp:") and (key := labels_property(request.type))
+    }
+    range_ = {"GlobalAddress/network"} if network == PEERED else set()
+    assert labels.keys() >= {"AlertPolicy/alerts", "Workflow/nightly-workflow", *range_}
+    assert labels == dict.fromkeys(labels, ALL["labels"])
 
 
 def list_upstream(made: Graph, name: str) -> set[str]:
