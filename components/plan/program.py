@@ -114,14 +114,24 @@ class Program:
         return self._declared.with_program([*self._trainings.values()], self._timetables, self.built)
 
     def make(
-        self, kind: Kind, name: str, spec: Any, lifecycle: Mapping[str, Any], secrets: Iterable[str], results: Results
+        self,
+        kind: Kind,
+        name: str,
+        spec: Any,
+        lifecycle: Mapping[str, Any],
+        secrets: Iterable[str],
+        results: Results,
+        *,
+        is_scheduled: bool = False,
     ) -> Training:
         """Return a job, and record every problem that it has; then its spec is None.
 
         `secrets` are the names of those that it is given, `results` those of the jobs that it may refer to. Of a spec
-        that has outputs of other resources in it only the references are checked at once: it is an output too.
+        that has outputs of other resources in it only the references are checked at once: it is an output too. A job
+        that `is_scheduled` is one of a Schedule, which alone submits it.
         """
         own = {key: value for key, value in lifecycle.items() if key not in NOT_IN_PROGRAM}
+        own |= {"run": "scheduled"} if is_scheduled else {}
         problems: list[Violation] = []
         if problem := formats.output_name_problem(name):
             problems.append(((), problem))

@@ -28,21 +28,38 @@ NOT_KNOWN: Any = object()
 """Stands for the body of a job that is read later."""
 Spec = Job | pulumi.Output[Job | None] | None
 
-NOT_IN_PROGRAM = {
-    "wait": "a Completion waits for the jobs that it is given",
-    "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
-    "deadline": "a Completion takes deadlines",
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What is there instead of a key of a lifecycle: `in_program`, and if the job is `scheduled`; "": may be set."""
+
+    in_program: str = ""
+    scheduled: str = ""
+
+
+LIFECYCLE_KEYS = {
+    "run": Instead(in_program="a Schedule takes jobs to run, each as a JobTemplate"),
+    "wait": Instead(
+        in_program="a Completion waits for the jobs that it is given",
+        scheduled="`pulumi up` waits for no run of a schedule; the stack's output `schedules` has the state of the "
+        "last one",
+    ),
+    "deadline": Instead(
+        in_program="a Completion takes deadlines",
+        scheduled="`pulumi up` waits for no run of a schedule; what ends a job is scheduling.timeout",
+    ),
+    "after": Instead(
+        in_program="depends_on says the order, and a Completion among them that jobs have succeeded",
+        scheduled="the jobs of a schedule run in the order of its `jobs`",
+    ),
+    "onDelete": Instead(scheduled="runs of a schedule stay when it is deleted"),
+    "rerun": Instead(scheduled="a schedule runs again by itself; docs/schedules.md says how to run it now"),
+    "adopt": Instead(scheduled="a job that exists already cannot run again"),
 }
-"""Keys of a lifecycle that are for files of declarations, and what a program does instead."""
-NOT_SCHEDULED = {
-    "wait": "`pulumi up` waits for no run of a schedule; the stack's output `schedules` has the state of the last one",
-    "deadline": "`pulumi up` waits for no run of a schedule; what ends a job is scheduling.timeout",
-    "after": "the jobs of a schedule run in the order of its `jobs`",
-    "onDelete": "runs of a schedule stay when it is deleted",
-    "rerun": "a schedule runs again by itself; docs/schedules.md says how to run it now",
-    "adopt": "a job that exists already cannot run again",
-}
-"""Keys of a lifecycle that are for jobs which `pulumi up` submits, and what a schedule has instead."""
+"""Who may set which key of `shapes.Lifecycle`: files of declarations may set all, for jobs that `pulumi up` submits."""
+NOT_IN_PROGRAM = {key: each.in_program for key, each in LIFECYCLE_KEYS.items() if each.in_program}
+NOT_SCHEDULED = {key: each.scheduled for key, each in LIFECYCLE_KEYS.items() if each.scheduled}
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def _trainings(schedule: str, templates: Mapping[str, JobTemplate], foundation: 
         spec: Any = template.spec
         if not isinstance(spec, Training):
             kind = template.type.kind
-            spec = foundation.program.make(kind, f"{schedule}.{name}", spec, {"run": "scheduled"}, (), results)
+            spec = foundation.program.make(kind, f"{schedule}.{name}", spec, {}, (), results, is_scheduled=True)
         trainings[name] = spec
         results[name] = spec.spec.result_names if isinstance(spec.spec, Job) else None
     return trainings

@@ -130,9 +130,8 @@ class _Parser:
         declared, problems = self.declared, self.declared.problems
         trainings = declared.trainings
         results = {each.entry.name: each.results for each in self._resolved if each.results}
-        if results or any(training.lifecycle.keys() & {"after", "deadline"} for training in trainings):
-            found: Iterable[JobViolation] = order_violations(trainings, results)
-            problems += [job.place(path, message) for job, path, message in first_problems(found)]
+        found: Iterable[JobViolation] = order_violations(trainings, results)
+        problems += [job.place(path, message) for job, path, message in first_problems(found)]
         if self._entries["schedules"] or any(training.is_scheduled for training in trainings):
             written = [each for each in self._resolved if each.entry.section == "schedules"]
             problems += first_problems(_schedule_problems(written, trainings, results, self._unknown_lifecycles))
@@ -233,6 +232,8 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     if not isinstance(declared, Mapping):
         return Training(kind, entry.name, None, place=entry.problem), [((), MUST_BE_OBJECT)]
     lifecycle = {} if declared.get(LIFECYCLE) is None else declared[LIFECYCLE]
+    if isinstance(lifecycle, Mapping) and "rerun" in lifecycle:  # the only free text: all others are names and numbers
+        lifecycle = {**lifecycle, "rerun": interpolation.expand(lifecycle["rerun"], {})}
     training, problems = Training.parse(kind, entry.name, NOT_KNOWN, lifecycle, entry.problem)
     # The fields of a spec file have been merged.
     body = {key: value for key, value in declared.items() if key not in (LIFECYCLE, SPEC)}

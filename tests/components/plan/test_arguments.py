@@ -76,9 +76,14 @@ def made(spec: Any, **given: Any) -> Graph:
             {"deadline": "1s"},
             "lifecycle.deadline: is for files of declarations: in a program a Completion takes deadlines",
         ),
+        (
+            {"run": "scheduled"},
+            "lifecycle.run: is for files of declarations: in a program a Schedule takes jobs to run, each as a "
+            "JobTemplate",
+        ),
     ],
 )
-def test_a_lifecycle_rejects_unknown_and_completion_fields(lifecycle: dict[str, Any], problem: str) -> None:
+def test_a_lifecycle_rejects_what_is_not_for_programs(lifecycle: dict[str, Any], problem: str) -> None:
     assert said(lifecycle=lifecycle) == [problem]
 
 

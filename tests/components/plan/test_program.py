@@ -14,7 +14,7 @@ from vertex_training.errors import DeclarationErrors
 from vertex_training.plan.guardrails import FIGURES, LIMITS
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
-from vertex_training.plan.training import LIFECYCLE, NOT_IN_PROGRAM, NOT_KNOWN, NOT_SCHEDULED, Training
+from vertex_training.plan.training import LIFECYCLE, LIFECYCLE_KEYS, NOT_KNOWN, Training
 from vertex_training.review.reports import cost_lines, schedule_lines
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
@@ -259,8 +259,7 @@ def test_a_spec_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_lifecycle_says_who_may_set_what() -> None:
-    """A new key of `shapes.Lifecycle` is for all jobs, unless one of the two tables says otherwise."""
-    assert {*NOT_IN_PROGRAM, *NOT_SCHEDULED} <= shapes.Lifecycle.__annotations__.keys()
+    assert LIFECYCLE_KEYS.keys() == shapes.Lifecycle.__annotations__.keys()
     training, wrong = Training.parse(CUSTOM_JOB, "a", NOT_KNOWN, {"onDelet": "keep"}, lambda *_: cast(Any, None))
     assert training.lifecycle == {} and [each.path for each in wrong] == [(LIFECYCLE, "onDelet")]
 

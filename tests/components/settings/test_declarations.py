@@ -612,6 +612,13 @@ def test_what_up_does_for_a_job_is_not_for_templates(tmp_path: Path) -> None:
     assert places == [f"jobs.yaml:3: customJobs.digits.lifecycle.{key}" for key in keys]
 
 
+def test_a_rerun_holds_a_literal_reference(tmp_path: Path) -> None:
+    own = TEMPLATE.replace("run: scheduled", 'rerun: "$${x} of ${vars.day}"')
+    text = f"vars: {{day: monday}}\n{NIGHTLY.partition('schedules:')[0].replace(TEMPLATE, own)}"
+    (training,) = load(tmp_path, INCLUDING, jobs=text).jobs
+    assert training.lifecycle == {"rerun": "${x} of monday"}
+
+
 def test_a_misspelt_run_is_reported_once(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, INCLUDING, jobs=NIGHTLY.replace("run: scheduled", "run: nightly"))
     assert "customJobs.digits.lifecycle.run: " in problem
