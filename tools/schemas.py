@@ -108,6 +108,9 @@ class Builder:
                 continue
             schema = self.of_type(hint)
             description = self.descriptions.get(typed_dict.__name__, {}).get(name)
+            if not api and not description:
+                # A table of other keys than the shape's describes none of them.
+                raise LookupError(f"docs/configuration.md: no table has exactly the keys of {typed_dict.__name__}")
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
                 properties.setdefault(to_snake(name), schema)
@@ -174,8 +177,7 @@ def _without_prefix(description: str) -> str:
 def _shape_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of declarations and stack files, by shape."""
     inherited = shapes.Declarations.__annotations__.keys()
-    types_by_name = {**vars(shapes), **vars(shapes)}
-    key_sets = {name: value.__annotations__.keys() for name, value in types_by_name.items() if is_typeddict(value)}
+    key_sets = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
     for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", markdown, re.MULTILINE):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
         descriptions = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}

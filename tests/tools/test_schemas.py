@@ -57,6 +57,16 @@ def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch
     assert check(monkeypatch) == 0
 
 
+def test_a_stray_row_of_a_table_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    row = "| `deleteAfterDays` |"
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "configuration.md").write_text(page.replace(row, f"| `stray` | int | 1 | none | none |\n{row}"))
+    monkeypatch.setattr(schemas, "ROOT", tmp_path)
+    with pytest.raises(LookupError, match=r"no table has exactly the keys of Bucket$"):
+        schemas.build_schemas()
+
+
 def test_an_outdated_file_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -199,6 +199,28 @@ def test_a_slip_in_the_guardrails_is_refused(tmp_path: Path, rules: dict[str, An
     assert found.startswith(f"stacks/Pulumi.dev.yaml:4: vertex-training:{problem}")
 
 
+BROKEN: dict[str, Any] = {
+    "machineTypes": ["e2-*"],
+    "acceleratorTypes": ["NVIDIA_L4"],
+    "requiredLabels": ["costs"],
+    "requireTimeout": True,
+    "maxTimeout": "3600s",
+    "maxReplicas": 1,
+    "maxTrials": 1,
+    "maxParallelTrials": 1,
+    "registries": ["registry.test/none"],
+    "maxHourlyCost": 0.1,
+    "maxTotalCost": 0.1,
+}
+"""Of each guardrail a value that `JOBS` break."""
+
+
+@pytest.mark.parametrize("rule", sorted(Guardrails.__annotations__.keys() - {"quotaCheck"}))  # that one needs Google's answer
+def test_each_guardrail_blocks(tmp_path: Path, rule: str) -> None:
+    found = problems(tmp_path, stack({rule: BROKEN[rule]}, CLOUD_INCLUDING), jobs=JOBS)
+    assert found and all(f"guardrails.{rule}: " in line for line in found)
+
+
 @pytest.mark.parametrize("rule", Guardrails.__annotations__)
 @pytest.mark.parametrize("nothing", [None, []])
 def test_an_empty_rule_is_rejected(tmp_path: Path, rule: str, nothing: object) -> None:

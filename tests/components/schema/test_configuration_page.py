@@ -16,7 +16,6 @@ from tests.components.projects import INCLUDING, problems, write
 from vertex_api.validation.shape import canonicalize
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
-TYPES = {**vars(shapes), **vars(shapes)}
 SECTIONS = {
     "Stack": "Stack file",
     "Emulator": "Emulator",
@@ -61,14 +60,14 @@ def rows(heading: str) -> dict[str, list[str]]:
 
 
 def fields(name: str) -> set[str]:
-    own = set(TYPES[name].__annotations__)
+    own = set(getattr(shapes, name).__annotations__)
     return own - set(shapes.Declarations.__annotations__) if name == "Stack" else own
 
 
 def test_every_shape_has_its_section() -> None:
     own = {
         name
-        for name, value in TYPES.items()
+        for name, value in vars(shapes).items()
         if is_typeddict(value) and value.__module__.startswith("vertex_training.schema.")
     }
     of_stack_file = {"Cloud", "_StackKeys", "TrainingStackArgs"}
