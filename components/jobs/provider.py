@@ -14,7 +14,7 @@ from vertex_api.pipelines import backing_job_name
 from vertex_api.studies import count_ended, find_best
 
 from ..plan import rules
-from ..plan.training import deletion_policy, read
+from ..plan.training import deletion_policy, parse_spec
 from ..runtime import pacing, target
 from ..runtime.provider import Provider
 from ..runtime.target import Target, one_line_errors
@@ -35,7 +35,7 @@ class JobProvider(Provider):
             # With --continue-on-error, it has outputs of a resource that has failed: the engine skips this job.
             return dynamic.CheckResult(inputs, [])
         adopt, declared = inputs.get("adopt"), inputs["spec"]
-        spec, problems = read(self.kind, declared, is_adopted=bool(adopt))
+        spec, problems = parse_spec(self.kind, declared, is_adopted=bool(adopt))
         failures = [
             dynamic.CheckFailure(f"spec.{problem.place}", problem.message)
             for problem in problems

@@ -59,67 +59,85 @@ class _Job(DynamicResource, Generic[Spec]):
         self._foundation, self._place = foundation, (name, opts.parent if opts else None)
         self._completion: Completion | None = None
         given: Any = args
+        used = jobs or {}
         # A declared job is made already. The signature does not say so: a union would make type checkers report a slip
         # in a dict as one mismatch of the whole, without the field.
-        is_declared = isinstance(given, Training)
-        if not is_declared:
+        if is_declared := isinstance(given, Training):
+            training: Training = given
+        else:
             offered = _offered_results(foundation, args)
-            if awaited := [job.completion for job_name, job in offered.items() if job_name not in (jobs or {})]:
+            if awaited := [job.completion for job_name, job in offered.items() if job_name not in used]:
                 opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=awaited))
-            jobs = {**offered, **(jobs or {})}
-        results = {name: job.result_names for name, job in (jobs or {}).items()}
-        training: Training = (
-            given
-            if is_declared
-            else foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
-        )
-        rerun = training.lifecycle.get("rerun", "")
-        parent = foundation.full_location_name
-        adopt: str | None = expand_name(self.kind, parent, training.lifecycle["adopt"]) if training.is_adopted else None
-        upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
-        self._is_adopted: bool = training.is_adopted
-        # A job that is adopted anew is another upstream job.
-        self._rerun, self._upstream = rerun, [*upstream, *([adopt] if adopt else [])]
-        # What an adopted job has beside what is declared stays as it is.
-        self._spec: Any = training.spec
-        if not adopt:
+            used = {**offered, **used}
+            results = {job_name: job.result_names for job_name, job in used.items()}
+            training = foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
+        self._rerun, self._adopted = training.lifecycle.get("rerun", ""), ""
+        self._upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted(used.items())]
+        if training.is_adopted:
+            # What it has beside what is declared stays as it is. A job that is adopted anew is another upstream job.
+            self._spec: Any = training.spec
+            self._adopted = expand_name(self.kind, foundation.full_location_name, training.lifecycle["adopt"])
+            self._upstream.append(self._adopted)
+        else:
             self._spec = when_known(
-                lambda job, digests: job and complete(job, foundation.defaults, name, rerun, digests),
+                lambda job, digests: job and as_submitted(job, foundation.defaults, name, self._rerun, digests),
                 training.spec,
-                upstream,
+                self._upstream,
             )
+        fields = (
+            when_known(lambda valid: valid.fields, self._spec)
+            if is_declared
+            else foundation.program.fields(self._spec, foundation.job_dependencies)
+        )
+        super().__init__(
+            self.provider(), name, self._inputs(name, fields, training.lifecycle, secrets, used), self._options(opts)
+        )
+
+    def _inputs(
+        self,
+        name: str,
+        fields: pulumi.Input[Any],
+        lifecycle: shapes.Lifecycle,
+        secrets: Mapping[str, pulumi.Input[str]] | None,
+        used: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return what the provider gets. `used` are the jobs whose results the spec has."""
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
-            "parent": parent,
-            "spec": when_known(lambda valid: valid.fields, self._spec)
-            if is_declared
-            else foundation.program.fields(self._spec, foundation.job_dependencies),
+            "parent": self._foundation.full_location_name,
+            "spec": fields,
             "run": None,
         }
-        if rerun:
-            # By itself, as a first `lifecycle` would not be seen as a change of what is in it.
-            props["rerun"] = rerun
-        if adopt:
-            props["adopt"] = adopt
-        if others := {key: value for key, value in training.lifecycle.items() if key not in ("rerun", "adopt")}:
+        # By itself, as a first `lifecycle` would not be seen as a change of what is in it.
+        if self._rerun:
+            props["rerun"] = self._rerun
+        if self._adopted:
+            props["adopt"] = self._adopted
+        if others := {key: value for key, value in lifecycle.items() if key not in ("rerun", "adopt")}:
             props["lifecycle"] = others
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
-        if jobs:
-            props["jobs"] = {name: job.id for name, job in jobs.items()}
-        if (board := foundation.tensorboard_name) is not None:
+        if used:
+            props["jobs"] = {job_name: job.id for job_name, job in used.items()}
+        if (board := self._foundation.tensorboard_name) is not None:
             props["tensorboard"] = when_known(
                 lambda spec: board if spec and _uses_tensorboard(spec) else None, self._spec
             )
-        # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
-        # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
+        return props
+
+    def _options(self, opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
+        """Return a user's options with those of all jobs.
+
+        A job is deleted before it is replaced: a running job's machines are free before the new one asks for them, and
+        a replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
+        """
         ours = pulumi.ResourceOptions(
-            replace_on_changes=list(REPLACING_ADOPTED if adopt else REPLACING),
+            replace_on_changes=list(REPLACING_ADOPTED if self._adopted else REPLACING),
             delete_before_replace=True,
             depends_on=[*self._foundation.job_dependencies],
         )
         # A merge of nothing would be a thirtieth of a preview.
-        super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)
+        return pulumi.ResourceOptions.merge(ours, opts) if opts else ours
 
     def result(self, name: str) -> str:
         """Return a reference to a result, such as `bestTrial.parameters.lr`, for a text in the spec of another job.
@@ -175,7 +193,7 @@ class _Job(DynamicResource, Generic[Spec]):
     @property
     def result_names(self) -> Sequence[str] | None:
         """The names of the results that other jobs may refer to; None if they are not known yet."""
-        if self._is_adopted or not isinstance(self._spec, Job):
+        if self._adopted or not isinstance(self._spec, Job):
             return None
         return self._spec.result_names
 
@@ -185,7 +203,7 @@ class _Job(DynamicResource, Generic[Spec]):
         return when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
-def complete(job: Job, defaults: Defaults, name: str, rerun: str = "", upstream: Sequence[str] = ()) -> Job:
+def as_submitted(job: Job, defaults: Defaults, name: str, rerun: str = "", upstream: Sequence[str] = ()) -> Job:
     """Return a job with what it leaves out: the defaults of its stack, and a folder for the outputs of each run.
 
     `upstream` are the run digests of the jobs whose results it uses.

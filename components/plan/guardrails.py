@@ -3,8 +3,8 @@
 A job is checked as it will be submitted: with its vars filled in, the stack's labels, and Vertex AI's default timeout
 of seven days if it has none.
 
-A guardrail is a key of `shapes.Guardrails`, and one of `LIMITS` or `FIGURES` (then a review says too how near a stack
-is to it) or a few lines of `violations`.
+A guardrail is a key of `shapes.Guardrails`, and one of `LIMITS` or `figures.FIGURES` (then a review says too how near a
+stack is to it) or a few lines of `violations`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,6 @@ from math import isfinite
 from typing import Any
 
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import CURRENCY, Money
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_TIMEOUT
 from vertex_api.machines import accelerator_of
@@ -26,6 +25,7 @@ from vertex_api.validation.formats import Violation
 from ..errors import ImageRefused
 from ..schema import interpolation
 from ..schema.shapes import Guardrails, Image
+from .figures import FIGURES
 
 Rules = Mapping[str, Any]
 """Those of a stack file, in the shape of `shapes.Guardrails`."""
@@ -57,34 +57,6 @@ LIMITS = (
 )
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A number of each job and of all that previews and reviews show, and the guardrail that limits it, if any.
-
-    `name` is that of the attribute of a Cost, `sum_name` what reviews in JSON call the sum, `column` what heads the
-    numbers of each job, and `unit` what stands behind a sum. `show` formats a number.
-    """
-
-    name: str
-    sum_name: str
-    column: str
-    unit: str
-    rule: str = ""
-    show: Callable[[float], str] = lambda usd: Money(usd).digits
-
-    def of(self, cost: Cost) -> float:
-        """Return the number of one job; infinite for a total without an end."""
-        return float(getattr(cost, self.name))
-
-    def sum(self, costs: Iterable[Cost]) -> float:
-        """Return the sum of those that have a price and an end."""
-        return sum(each for cost in costs if not cost.unpriced and isfinite(each := self.of(cost)))
-
-
-FIGURES = (
-    Figure("hourly", "hourly", "an hour", f"{CURRENCY} an hour", "maxHourlyCost"),
-    Figure("total", "ceiling", "at most", f"{CURRENCY} at most", "maxTotalCost"),
-)
 NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -229,21 +201,20 @@ def sum_violations(
 ) -> Iterator[tuple[str | None, str, str]]:
     """Find what breaks the limits of `FIGURES`, which apply to the sum of all `costs`: `(name, rule, message)`.
 
-    The name is that of a job that alone exceeds the limit or has no price on file, or None for the sum. A persistent
+    The name is that of a job that alone exceeds the limit or lacks a price on file, or None for the sum. A persistent
     resource (its name is `persistent`) has no total cost, because it has no end, so `maxTotalCost` does not apply.
     """
     limits = [(each, limit) for each in FIGURES if isinstance(limit := rules.get(each.rule), float)]
     for name, cost in costs.items():
-        rule = min((each.rule for each, _ in limits if isfinite(each.of(cost))), default=None)
         # An unknown machine type is reported by machineTypes already.
         is_reported = interpolation.is_unresolved if "machineTypes" in rules else lambda _: False
         missing = ", ".join(item for item in cost.unpriced if not is_reported(item))
-        if rule and missing:
+        limited = (each.rule for each, _ in limits if each.missing(cost) and isfinite(each.of(cost)))
+        if missing and (rule := min(limited, default=None)):
             message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
             yield name, rule, f"guardrails.{rule}: {message}"
     for each, limit in limits:
-        amounts = {name: each.of(cost) for name, cost in costs.items() if not cost.unpriced}
-        amounts = {name: amount for name, amount in amounts.items() if isfinite(amount)}
+        amounts = {name: each.of(cost) for name, cost in costs.items() if each.is_countable(cost)}
         everything = f"all jobs{f' and {persistent}' if persistent in amounts else ''}"
         said = f"{each.unit} by list price; allowed: {each.show(limit)} for {everything}"
         expensive = [name for name in amounts if amounts[name] > limit]

@@ -22,8 +22,9 @@ from vertex_api.validation.formats import Violation
 from ..errors import Problem
 from ..schema import shapes
 from . import guardrails, rules
+from .figures import FIGURES
 from .folders import WritableFolders
-from .guardrails import FIGURES
+from .guardrails import Near, Rules
 from .training import LIFECYCLE, Place, Timetable, Training
 
 PERSISTENT_RESOURCE = "persistentResource"
@@ -34,7 +35,7 @@ PERSISTENT_RESOURCE = "persistentResource"
 class Totals:
     """Sums over the jobs and machines of a stack.
 
-    `sums` are those of `guardrails.FIGURES`: `hourly`, and `ceiling` if each job runs until its timeout.
+    `sums` are those of `FIGURES`: `hourly`, and `ceiling` if each job runs until its timeout.
     `unpriced` and `unknown` name jobs that the sums leave out: for lack of a price, or as their spec is not known yet.
     """
 
@@ -90,14 +91,14 @@ class Plan:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels that the stack gives all jobs."""
+        """The labels that the stack gives all jobs, for rules of labels; `Defaults` give them to a job."""
         found: Mapping[str, str] = self.stack.get("labels", {})
         return found
 
     @property
-    def rules(self) -> guardrails.Rules:
-        """The guardrails."""
-        found: guardrails.Rules = self.stack.get("guardrails", {})
+    def guardrails(self) -> Rules:
+        """The limits that the stack file sets."""
+        found: Rules = self.stack.get("guardrails", {})
         return found
 
     @cached_property
@@ -123,7 +124,7 @@ class Plan:
         for training, message in rules.repeated_adoptions(self.trainings):
             yield training.place((LIFECYCLE, "adopt"), message)
         for at, pool in resource_pools(self.stack):
-            found = guardrails.machine_violations(self.rules, pool["machineSpec"], (*at, "machineSpec"))
+            found = guardrails.machine_violations(self.guardrails, pool["machineSpec"], (*at, "machineSpec"))
             yield from (self.file(*violation) for violation in found)
         yield from self.sum_problems()
 
@@ -147,14 +148,14 @@ class Plan:
                 yield from self.folders.job_violations(job)
         if self.region:
             yield from region_mismatches(job, self.region)
-        if self.rules:
-            yield from guardrails.violations(self.rules, job, self.images, self.labels, self.built)
+        if self.guardrails:
+            yield from guardrails.violations(self.guardrails, job, self.images, self.labels, self.built)
 
     def sum_problems(self) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or all together."""
         places = {each.name: each.place for each in self.trainings}
         for name, rule, message in guardrails.sum_violations(
-            self.rules, self.costs, self.region or "", PERSISTENT_RESOURCE
+            self.guardrails, self.costs, self.region or "", PERSISTENT_RESOURCE
         ):
             if name in places:
                 yield places[name]((), message)
@@ -200,9 +201,9 @@ class Plan:
         )
 
     @property
-    def near(self) -> list[guardrails.Near]:
+    def near(self) -> list[Near]:
         """The guardrails that are nearly reached."""
-        return guardrails.near(self.rules, {each.name: each.job for each in self._known}, self.costs)
+        return guardrails.near(self.guardrails, {each.name: each.job for each in self._known}, self.costs)
 
     @property
     def unavailable(self) -> Mapping[str, Sequence[str]]:

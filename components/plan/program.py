@@ -19,7 +19,18 @@ from ..errors import DeclarationErrors, Problem
 from ..runtime.resource import has_output, when_known
 from ..schema import formats, interpolation
 from .plan import Plan
-from .training import LIFECYCLE, NOT_IN_PROGRAM, NOT_KNOWN, Defaults, Spec, Timetable, Training, place, read, title
+from .training import (
+    LIFECYCLE,
+    NOT_IN_PROGRAM,
+    NOT_KNOWN,
+    Defaults,
+    Spec,
+    Timetable,
+    Training,
+    parse_spec,
+    place,
+    title,
+)
 
 MAX_NAMES = 5
 _TABLES = ("secrets", interpolation.JOBS)
@@ -154,7 +165,7 @@ class Program:
     def _read_when_known(self, training: Training, spec: Any) -> Spec:
         def read_known(known: Any) -> Job | None:
             self._unknown.pop(training.title, None)
-            job, wrong = read(training.kind, known, is_adopted=training.is_adopted)
+            job, wrong = parse_spec(training.kind, known, is_adopted=training.is_adopted)
             whole = replace(training, spec=job)
             return job if self._record(whole, [(each.path, each.message) for each in wrong], is_late=True) else None
 

@@ -29,7 +29,6 @@ NOT_KNOWN: Any = object()
 Spec = Job | pulumi.Output[Job | None] | None
 
 
-
 @dataclass(frozen=True)
 class Instead:
     """What is there instead of a key of a lifecycle: `in_program`, and if the job is `scheduled`; "": may be set."""
@@ -90,7 +89,7 @@ class Training:
         valid, misshapen = canonicalize(shapes.Lifecycle, lifecycle)
         own = cast(shapes.Lifecycle, {} if misshapen else valid)
         problems = [FieldProblem((LIFECYCLE, *each.path), each.message) for each in misshapen]
-        spec, wrong = (None, []) if body is NOT_KNOWN else read(kind, body, is_adopted="adopt" in own)
+        spec, wrong = (None, []) if body is NOT_KNOWN else parse_spec(kind, body, is_adopted="adopt" in own)
         return cls(kind, name, spec, own, place=place), problems + wrong
 
     @property
@@ -133,7 +132,7 @@ class Training:
         return names
 
 
-def read(kind: Kind, body: Any, *, is_adopted: bool) -> tuple[Job | None, list[FieldProblem]]:
+def parse_spec(kind: Kind, body: Any, *, is_adopted: bool) -> tuple[Job | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and those. One to adopt has a name already."""
     return parse_job(kind, body, is_name_required=not is_adopted, is_unresolved_value=interpolation.is_unresolved)
 

@@ -10,7 +10,8 @@ from typing import TypeVar
 from vertex_api.errors import visible
 from vertex_api.estimates.quota import METRIC_PREFIX
 
-from ..plan.guardrails import FIGURES, Near
+from ..plan.figures import FIGURES
+from ..plan.guardrails import Near
 from ..plan.plan import Totals
 from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding, shorten
 from .resources import DataLoss, Grant, OtherChange

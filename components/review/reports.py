@@ -24,7 +24,7 @@ from vertex_api.estimates.quota import (
 from vertex_api.names import closest_name
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..plan.guardrails import FIGURES
+from ..plan.figures import FIGURES
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, add
 from ..plan.training import Timetable
 from .granted import fetch
@@ -101,7 +101,7 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
 def _cells(cost: Cost) -> list[str]:
     """Return the figures of a job, and how long it may take."""
     figures = [(each, each.of(cost)) for each in FIGURES]
-    cells = ["-" if isinf(figure) else "?" if cost.unpriced else each.show(figure) for each, figure in figures]
+    cells = ["-" if isinf(figure) else "?" if each.missing(cost) else each.show(figure) for each, figure in figures]
     if cost.is_endless:
         return [*cells, "as long as it is there"]
     return [*cells, _duration(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")]
@@ -184,7 +184,7 @@ def check_quotas(plan: Plan) -> None:
     With `warn`, a preview shows both and warns of shortages, once the answer is there. With `block`, this waits for the
     answer, in `pulumi up` too, and raises QuotaInsufficient if a job can never run. A look-up that fails is one line.
     """
-    mode = plan.rules.get("quotaCheck", "warn")
+    mode = plan.guardrails.get("quotaCheck", "warn")
     if mode == "off" or not any(plan.quotas.values()):
         return
     if mode == "block":
@@ -206,7 +206,7 @@ def _compare_quotas(plan: Plan) -> None:
         return
     granted = {metrics[name]: amount for name, amount in amounts.items()}
     shortages = find_shortages(plan.quotas, granted)
-    is_blocking = plan.rules.get("quotaCheck") == "block"
+    is_blocking = plan.guardrails.get("quotaCheck") == "block"
     refused = [shortage for shortage in shortages if is_blocking and shortage.is_by_job]
     lines = {each.metric: shortage_line(project, region, each) for each in shortages}
     if pulumi.runtime.is_dry_run():

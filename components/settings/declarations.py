@@ -20,7 +20,7 @@ from ..errors import Problem
 from ..images.declaration import image_violations
 from ..jobs.references import link_jobs, order_violations
 from ..packages import violations as package_violations
-from ..plan.training import LIFECYCLE, NOT_KNOWN, SPEC, Timetable, Training, job_names, read
+from ..plan.training import LIFECYCLE, NOT_KNOWN, SPEC, Timetable, Training, job_names, parse_spec
 from ..schema import interpolation, shapes
 from ..schema.source import SourceFile
 from . import builders
@@ -239,10 +239,10 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     body = {key: value for key, value in declared.items() if key not in (LIFECYCLE, SPEC)}
     if not training.is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": entry.name, **body}
-    spec, wrong = read(kind, body, is_adopted=training.is_adopted)
+    spec, wrong = parse_spec(kind, body, is_adopted=training.is_adopted)
     if wrong:
         _quote_numbers(entry.value, body, [problem.path for problem in wrong])
-        spec, wrong = read(kind, body, is_adopted=training.is_adopted)
+        spec, wrong = parse_spec(kind, body, is_adopted=training.is_adopted)
     results = dict(resolved.results)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     for problem in wrong:

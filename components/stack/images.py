@@ -52,7 +52,7 @@ class Images:
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or _promoted(stacks[image["stack"]], name).apply(guardrails.image_check(settings.plan.rules, name))
+            or _promoted(stacks[image["stack"]], name).apply(guardrails.image_check(settings.plan.guardrails, name))
             for name, image in settings.images.items()
         }
 

@@ -8,7 +8,7 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 from vertex_training.jobs.adoption import drifted_spec
 from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
-from vertex_training.jobs.resources import complete
+from vertex_training.jobs.resources import as_submitted
 from vertex_training.plan.training import Defaults
 from vertex_training.schema import interpolation
 
@@ -50,7 +50,7 @@ def said(spec: Spec, root: Path) -> list[str]:
 
 def checked(spec: Job, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
-    whole = complete(spec, GROUND.defaults, name).fields
+    whole = as_submitted(spec, GROUND.defaults, name).fields
     props = {"owner": f"team/dev/{name}", "parent": GROUND.full_location_name, "spec": whole}
     result = PROVIDERS[spec.kind].check({}, props)
     assert result.failures == []

@@ -61,7 +61,9 @@ def test_a_stray_row_of_a_table_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     page = (ROOT / "docs" / "configuration.md").read_text()
     row = "| `deleteAfterDays` |"
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "configuration.md").write_text(page.replace(row, f"| `stray` | int | 1 | none | none |\n{row}"))
+    (tmp_path / "docs" / "configuration.md").write_text(
+        page.replace(row, f"| `stray` | int | 1 | none | none |\n{row}")
+    )
     monkeypatch.setattr(schemas, "ROOT", tmp_path)
     with pytest.raises(LookupError, match=r"no table has exactly the keys of Bucket$"):
         schemas.build_schemas()

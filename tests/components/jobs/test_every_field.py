@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from vertex_training.jobs.adoption import drifted_spec
-from vertex_training.jobs.resources import complete
+from vertex_training.jobs.resources import as_submitted
 from vertex_training.runtime import target
 from vertex_training.runtime.target import EmulatorLinks
 
@@ -70,7 +70,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     assert len(jobs) == len(bodies)
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
-        spec = complete(job.job, Ground().defaults, job.name).fields
+        spec = as_submitted(job.job, Ground().defaults, job.name).fields
         assert parse_job(kind, bodies[job.name]) == (
             job.job,
             [],

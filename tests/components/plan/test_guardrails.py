@@ -215,7 +215,8 @@ BROKEN: dict[str, Any] = {
 """Of each guardrail a value that `JOBS` break."""
 
 
-@pytest.mark.parametrize("rule", sorted(Guardrails.__annotations__.keys() - {"quotaCheck"}))  # that one needs Google's answer
+# quotaCheck is for what Google answers.
+@pytest.mark.parametrize("rule", sorted(Guardrails.__annotations__.keys() - {"quotaCheck"}))
 def test_each_guardrail_blocks(tmp_path: Path, rule: str) -> None:
     found = problems(tmp_path, stack({rule: BROKEN[rule]}, CLOUD_INCLUDING), jobs=JOBS)
     assert found and all(f"guardrails.{rule}: " in line for line in found)

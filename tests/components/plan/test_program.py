@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from datetime import date
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
@@ -11,8 +13,9 @@ import pulumi
 import pytest
 from vertex_training import CustomJob, HyperparameterTuningJob, JobTemplate, Schedule, TrainingImage
 from vertex_training.errors import DeclarationErrors
-from vertex_training.plan.guardrails import FIGURES, LIMITS
-from vertex_training.plan.plan import Plan
+from vertex_training.plan.figures import FIGURES
+from vertex_training.plan.guardrails import LIMITS
+from vertex_training.plan.plan import Plan, Totals
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import LIFECYCLE, LIFECYCLE_KEYS, NOT_KNOWN, Training
 from vertex_training.review.reports import cost_lines, schedule_lines
@@ -23,6 +26,8 @@ from tests.components.fakes import Ground
 from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load, problems
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.prices import Money
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
@@ -268,3 +273,11 @@ def test_figures_and_limits_are_guardrails() -> None:
     assert {each.rule for each in (*FIGURES, *LIMITS) if each.rule} <= shapes.Guardrails.__annotations__.keys()
     plan = Plan({}, (Training(CUSTOM_JOB, "a", Job(CUSTOM_JOB, custom_job())),), region="us-central1")
     assert plan.totals.sums.keys() == {each.sum_name for each in FIGURES}
+    # Reviews in JSON have both side by side.
+    assert not plan.totals.sums.keys() & {each.name for each in fields(Totals)}
+
+
+def test_a_figure_counts_what_it_knows() -> None:
+    costs = [Cost(Money(1), Money(2)), Cost(Money(4), Money(inf)), Cost(Money(8), Money(16), unpriced=("n9",))]
+    assert [each.sum(costs) for each in FIGURES] == [5.0, 2.0]
+    assert replace(FIGURES[0], missing=lambda _: ()).sum(costs) == 13.0

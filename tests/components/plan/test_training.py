@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.jobs.resources import complete
-from vertex_training.plan.training import Defaults, Timetable, read
+from vertex_training.jobs.resources import as_submitted
+from vertex_training.plan.training import Defaults, Timetable, parse_spec
 
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job, tuning_pipeline
@@ -26,7 +26,7 @@ def job_spec(kind: Kind, spec: dict[str, Any], rerun: str = "") -> Any:
 def complete_fields(kind: Kind, spec: Any, rerun: str = "", defaults: Defaults = DEFAULTS, name: str = "digits") -> Any:
     canonical, problems = parse_job(kind, spec)
     assert canonical, problems
-    return complete(canonical, defaults, name, rerun).fields
+    return as_submitted(canonical, defaults, name, rerun).fields
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: str = "") -> str:
@@ -129,7 +129,7 @@ def requests(id_: str, jobs: dict[str, Job]) -> tuple[ScheduledJob, ...]:
 
 
 def canonical(kind: Kind, spec: dict[str, Any]) -> Job:
-    found, problems = read(kind, spec, is_adopted=False)
+    found, problems = parse_spec(kind, spec, is_adopted=False)
     assert found, problems
     return found
 
@@ -147,7 +147,7 @@ def test_a_request_is_that_of_the_job_itself(spec: Spec, tmp_path: Path) -> None
     for job in settings(tmp_path).jobs:
         known = job.job
         (scheduled,) = requests("t_dev_nightly", {job.name: known})
-        submitted = complete(known, LABELLED, job.name).fields
+        submitted = as_submitted(known, LABELLED, job.name).fields
         assert scheduled.collection == known.kind.collection
         assert without_run(scheduled.body, known) == without_run(submitted, known)
         assert scheduled.body["displayName"] == f"{submitted['displayName']}-{RUN_ID}"
