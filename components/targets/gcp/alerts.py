@@ -51,7 +51,7 @@ class JobFailureAlerts(Component):
     def __init__(self, name: str, args: JobFailureAlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         alerts, project, options = args["alerts"], args["project"], self.retrying()
-        labels = args.get("labels") or None
+        labels = _user_labels(args.get("labels"))
         self.channels = [
             channel if "@" not in channel else _email_channel(name, channel, project, labels, options).name
             for channel in dict.fromkeys(alerts["channels"])
@@ -107,7 +107,7 @@ class ScheduleAlerts(Component):
         super().__init__(name, opts)
         alerts, project, id_prefix = args["alerts"], args["project"], args["id_prefix"]
         channels, options, console = args["channels"], self.retrying(), "https://console.cloud.google.com"
-        labels = args.get("labels") or None
+        labels = _user_labels(args.get("labels"))
         run = "${resource.label.workflow_id}"
         executions = f"{console}/workflows/workflow/${{resource.label.location}}/{run}/executions?project={project}"
         failed: monitoring.AlertPolicyConditionConditionThresholdArgsDict = {
@@ -161,6 +161,11 @@ class ScheduleAlerts(Component):
             opts=options,
         )
         self.register_outputs({})
+
+
+def _user_labels(labels: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """Return those labels that Monitoring takes: keys begin with a letter (REST reference, AlertPolicy, userLabels)."""
+    return {key: value for key, value in (labels or {}).items() if key[:1].isalpha()} or None
 
 
 def _email_channel(

@@ -476,6 +476,12 @@ def test_all_that_can_have_labels_has_the_stack_s(tmp_path: Path, network: dict[
     assert labels == dict.fromkeys(labels, ALL["labels"])
 
 
+def test_monitoring_has_only_labels_that_begin_with_a_letter(tmp_path: Path) -> None:
+    found = build_foundation_graph(settings(tmp_path, **{**ALL, "labels": {"team": "vision", "3d": "yes"}}))
+    assert found.inputs["AlertPolicy/alerts"]["userLabels"] == {"team": "vision"}
+    assert found.inputs["Bucket/bucket"]["labels"] == {"team": "vision", "3d": "yes"}
+
+
 def list_upstream(made: Graph, name: str) -> set[str]:
     """All that is there before the engine is told of a resource: what it and its parents need, and so on."""
     found: set[str] = set()
