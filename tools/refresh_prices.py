@@ -33,11 +33,8 @@ _TRAINING = "Vertex AI: Training/Pipelines on "
 _UNITS = {"vcpu": "h", "gb": "GiBy.h", "accelerator": "h", "disk": "GiBy.mo"}
 _FAMILIES = {"C2": "(?:C2|Compute optimized)", "M1": "(?:M1|Memory-optimized)"}
 _PARTS = {"vcpu": "Core", "gb": "Ram"}
-_DISKS = {
-    "pd-ssd": "SSD backed PD Capacity",
-    "pd-standard": "Storage PD Capacity",
-    "pd-balanced": "Balanced PD Capacity",
-}
+DISKS = {"pd-ssd": "SSD backed PD Capacity", "pd-standard": "Storage PD Capacity"}
+"""How the descriptions of SKUs call the disks that have prices."""
 
 
 class UnclearPricesError(Exception):
@@ -84,7 +81,7 @@ def _pattern(kind: str, price_name: str) -> str | None:
         family = _FAMILIES.get(price_name, re.escape(price_name))
         return rf"{family} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
     if kind == "disk":
-        return rf"{_DISKS[price_name]}\b" if price_name in _DISKS else None
+        return rf"{DISKS[price_name]}\b" if price_name in DISKS else None
     if not price_name.startswith("NVIDIA_"):
         return None
     model = price_name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")

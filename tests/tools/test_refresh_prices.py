@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tools import refresh_prices
-from tools.refresh_prices import Row, UnclearPricesError, refresh, render
+from tools.refresh_prices import DISKS, Row, UnclearPricesError, refresh, render
 from vertex_api.estimates.prices import FILE, Prices
+from vertex_api.validation.pools import DISK_TYPES
 
 TODAY = date(2026, 11, 21)
 ON_VERTEX = "Vertex AI: Training/Pipelines on "
@@ -113,6 +114,15 @@ def test_all_that_is_refused_is_named_at_once() -> None:
     with pytest.raises(UnclearPricesError) as refused:
         refresh([CORE, RAM, H100], [], [], TODAY)
     assert len(str(refused.value).splitlines()) == 3
+
+
+def test_every_row_but_tpus_is_looked_up() -> None:
+    rows = [tuple(row) for row in json.loads(FILE.read_text())["prices"]]
+    with pytest.raises(UnclearPricesError) as refused:
+        refresh(rows, [], [], TODAY)
+    looked_up = [f"{kind} {name} in {region}" for kind, name, region, *_ in rows if not name.startswith("TPU")]
+    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == looked_up
+    assert {name for kind, name, *_ in rows if kind == "disk"} == {*DISKS} <= {*DISK_TYPES}
 
 
 def test_tpus_keep_their_price_and_their_day() -> None:

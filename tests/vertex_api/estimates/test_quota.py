@@ -7,6 +7,7 @@ import pytest
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.jobs import custom_job, edited, tuning_job, tuning_pipeline
 from vertex_api.estimates.quota import (
+    UNKNOWN_METRIC,
     UNLIMITED,
     Shortage,
     find_shortages,
@@ -16,7 +17,9 @@ from vertex_api.estimates.quota import (
     quota_table,
 )
 from vertex_api.job import Job
+from vertex_api.machines import MACHINES
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.pools import DISK_TYPES
 
 
 def of(*pools: dict[str, Any], **job_spec: Any) -> dict[str, int]:
@@ -75,6 +78,24 @@ def test_spot_and_flex_start_count_as_preemptible(strategy: str) -> None:
 )
 def test_quotas_without_a_known_name_are_left_out(machine: dict[str, Any], expected: dict[str, int]) -> None:
     assert of(machine) == expected
+
+
+def test_what_has_no_quota_on_file_is_known() -> None:
+    # A machine type or disk that is added is either given the name of its quota, or named here.
+    accelerators = {(each.name, kind) for each in MACHINES.values() for kind in (each.accelerators or [""])}
+    of_machines = {
+        name
+        for machine, kind in accelerators
+        for name in of(pool(machine, **({"acceleratorType": kind, "acceleratorCount": 8} if kind else {})))
+    }
+    assert {name for name in of_machines if name.endswith(UNKNOWN_METRIC)} == {
+        *("g4 vCPUs*", "a4 vCPUs*", "a4x vCPUs*", "ct6e*", "tpu7x*", "hyperdisk-balanced GB*"),
+        *("NVIDIA_RTX_PRO_6000*", "NVIDIA_B200*", "NVIDIA_GB200*"),
+    }
+    of_disks = {
+        name for kind in DISK_TYPES for name in of(pool("n1-standard-4") | {"diskSpec": {"bootDiskType": kind}})
+    }
+    assert of_disks == {"cpus", "pd_ssd", "pd-standard GB*", "hyperdisk-balanced GB*"}
 
 
 def test_jobs_on_a_persistent_resource_need_no_quota() -> None:
