@@ -21,7 +21,7 @@ from vertex_emulator.scheduling import lifecycle
 from vertex_emulator.times import parse_time
 
 _CODE_RESOURCE_EXHAUSTED = 8
-_FIELDS = lists.Fields[Job](
+_JOB_FIELDS = lists.Fields[Job](
     {
         "name": lambda job: job.name,
         "display_name": lambda job: str(job.spec["displayName"]),
@@ -35,8 +35,8 @@ _FIELDS = lists.Fields[Job](
     states=get_args(get_args(types.JobState)[0]),
 )
 _PIPELINE_FIELDS = replace(
-    _FIELDS,
-    texts={**_FIELDS.texts, "training_task_definition": lambda job: str(job.spec["trainingTaskDefinition"])},
+    _JOB_FIELDS,
+    texts={**_JOB_FIELDS.texts, "training_task_definition": lambda job: str(job.spec["trainingTaskDefinition"])},
     states=get_args(get_args(types.PipelineState)[0]),
 )
 
@@ -103,7 +103,7 @@ class JobService:
 
     def list(self, kind: Kind, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of jobs without the jobs of trials, the newest first. Raises ApiError."""
-        fields = _PIPELINE_FIELDS if kind == TRAINING_PIPELINE else _FIELDS
+        fields = _PIPELINE_FIELDS if kind == TRAINING_PIPELINE else _JOB_FIELDS
         condition = list_request.condition(fields)
         mask = Mask.parse(list_request.mask, kind.typed_dict)
         before = list_request.position(int)

@@ -19,9 +19,12 @@ from vertex_emulator.filters import PATTERN_OPERATORS, Comparison, Filter
 from vertex_emulator.gcs.files import is_utf8
 from vertex_emulator.times import parse_time
 
-PARAMETERS = frozenset({"filter", "pageSize", "pageToken", "readMask"})
-"""The query parameters of a list method."""
-ORDERED_PARAMETERS = PARAMETERS | {"orderBy"}
+PAGED = frozenset({"filter", "pageSize", "pageToken"})
+"""The query parameters of every list method."""
+MASKED = PAGED | {"readMask"}
+"""Those of lists of jobs and pipelines, which the API does not order by a field (discovery document)."""
+ORDERED = MASKED | {"orderBy"}
+"""Those of lists of models and versions."""
 MAX_PAGE_SIZE = 100
 _TIMES = ("create_time", "update_time", "start_time", "end_time")
 Item = TypeVar("Item")

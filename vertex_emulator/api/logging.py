@@ -220,7 +220,7 @@ def _parse_payload(text: str) -> dict[str, Any] | None:
     return payload if isinstance(payload, dict) else None
 
 
-_FIELDS: Mapping[str, Callable[[Entry], str | None]] = {
+_ENTRY_FIELDS: Mapping[str, Callable[[Entry], str | None]] = {
     "resource.type": lambda entry: str(entry["resource"]["type"]),
     "logName": lambda entry: entry["logName"],
     "timestamp": lambda entry: entry["timestamp"],
@@ -251,7 +251,7 @@ def _parse_filter(text: str) -> Filter:
 
 def _check(comparison: Comparison) -> None:
     field = _camel(comparison.field)
-    if field not in _FIELDS and not field.startswith(tuple(_MAPS)):
+    if field not in _ENTRY_FIELDS and not field.startswith(tuple(_MAPS)):
         raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
     if comparison.operator in PATTERN_OPERATORS:
         if field in ("severity", "timestamp"):
@@ -280,8 +280,8 @@ def _camel(field: str) -> str:
 
 def _field(entry: Entry, field: str) -> str | None:
     """Return the text of a field that a filter names, None if it is absent."""
-    if field in _FIELDS:
-        return _FIELDS[field](entry)
+    if field in _ENTRY_FIELDS:
+        return _ENTRY_FIELDS[field](entry)
     prefix = next(prefix for prefix in _MAPS if field.startswith(prefix))
     value: Any = _MAPS[prefix](entry)
     if prefix != "jsonPayload.":

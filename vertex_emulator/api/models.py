@@ -25,8 +25,8 @@ from vertex_emulator.times import format_time, now_ns
 
 _ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")
 # UpdateModelRequest's documentation: what belongs to the model, to a version, and to both.
-_MODEL_FIELDS = ("displayName", "description", "labels")
-_VERSION_FIELDS = ("versionDescription", "labels")
+_MODEL_UPDATES = ("displayName", "description", "labels")
+_VERSION_UPDATES = ("versionDescription", "labels")
 
 
 @dataclass(frozen=True)
@@ -252,15 +252,15 @@ def _upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _check_updatable(fields: Sequence[str], is_of_version: bool) -> None:
-    allowed = _VERSION_FIELDS if is_of_version else _MODEL_FIELDS
+    allowed = _VERSION_UPDATES if is_of_version else _MODEL_UPDATES
     for field in fields:
         if field in allowed:
             continue
-        if field in (*_MODEL_FIELDS, *_VERSION_FIELDS):
+        if field in (*_MODEL_UPDATES, *_VERSION_UPDATES):
             kind, name = ("a model", "models/ID") if is_of_version else ("a version", "models/ID@VERSION")
             message = f"update_mask: {field} is a field of {kind}; update {name}"
             raise ApiError("FAILED_PRECONDITION", message, [("update_mask", message)])
-        known = ", ".join(dict.fromkeys((*_MODEL_FIELDS, *_VERSION_FIELDS)))
+        known = ", ".join(dict.fromkeys((*_MODEL_UPDATES, *_VERSION_UPDATES)))
         message = f"update_mask: {field} cannot be changed; only {known} can"
         raise ApiError("INVALID_ARGUMENT", message, [("update_mask", message)])
 
@@ -287,7 +287,7 @@ class _Row:
         return source.rpartition("/")[2] if source else None
 
 
-_FIELDS = lists.Fields[_Row](
+_ROW_FIELDS = lists.Fields[_Row](
     {
         "model": lambda row: row.version.id,
         "display_name": lambda row: str(row.version.spec["displayName"]),
@@ -303,10 +303,10 @@ _FIELDS = lists.Fields[_Row](
 
 
 def _page(rows: list[_Row], list_request: ListRequest) -> dict[str, Any]:
-    condition = list_request.condition(_FIELDS)
+    condition = list_request.condition(_ROW_FIELDS)
     mask = Mask.parse(list_request.mask, types.Model)
-    rows = [row for row in rows if _FIELDS.match(condition, row)]
-    page, token = list_request.sorted_page(rows, _FIELDS, lambda row: row.version.sequence, "model")
+    rows = [row for row in rows if _ROW_FIELDS.match(condition, row)]
+    page, token = list_request.sorted_page(rows, _ROW_FIELDS, lambda row: row.version.sequence, "model")
     return lists.reply("models", [mask.apply(row.json()) for row in page], token)
 
 

@@ -10,9 +10,7 @@ from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError
 from vertex_emulator.resources import operation_json
 
-PARAMETERS = frozenset({"filter", "pageSize", "pageToken", "returnPartialSuccess"})
-"""The query parameters of the list of operations."""
-_FIELDS = lists.Fields[Operation]({"name": lambda operation: operation.name, "done": lambda _: "true"})
+_OPERATION_FIELDS = lists.Fields[Operation]({"name": lambda operation: operation.name, "done": lambda _: "true"})
 
 
 @dataclass(frozen=True)
@@ -31,13 +29,13 @@ class OperationService:
 
     def list(self, parent: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
-        condition = list_request.condition(_FIELDS)
+        condition = list_request.condition(_OPERATION_FIELDS)
         before = list_request.position(str)
         with self.database.read() as transaction:
             matching = (
                 operation
                 for operation in transaction.operations.under(parent)
-                if (before is None or _position(operation) < before) and _FIELDS.match(condition, operation)
+                if (before is None or _position(operation) < before) and _OPERATION_FIELDS.match(condition, operation)
             )
             page, token = list_request.page(matching, _position)
         return lists.reply("operations", [operation_json(operation) for operation in page], token)

@@ -22,7 +22,6 @@ from vertex_emulator.api.jobs import JobService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.api.logging import LogService
 from vertex_emulator.api.models import ModelService
-from vertex_emulator.api.operations import PARAMETERS as OPERATION_PARAMETERS
 from vertex_emulator.api.operations import OperationService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -76,12 +75,12 @@ class Api:
         job, model = f"{some_jobs}/{{job_id:id}}", f"{some_models}/{{model:id}}"
         secret = "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access"
         training = [
-            _route("GET", some_jobs, faults.wrap(jobs.list), lists.PARAMETERS),
+            _route("GET", some_jobs, faults.wrap(jobs.list), lists.MASKED),
             _route("POST", some_jobs, faults.wrap(jobs.create, "create")),
             _route("GET", job, faults.wrap(jobs.get)),
             _route("DELETE", job, faults.wrap(jobs.delete, "delete")),
             _route("POST", f"{job}:cancel", faults.wrap(jobs.cancel)),
-            _route("GET", some_models, models.list, lists.ORDERED_PARAMETERS),
+            _route("GET", some_models, models.list, lists.ORDERED),
             _route("POST", f"{some_models}:upload", models.upload),
             _route("POST", f"{some_models}:copy", models.copy),
             _route("GET", model, models.get),
@@ -90,8 +89,8 @@ class Api:
             _route("POST", f"{model}:mergeVersionAliases", models.merge_version_aliases),
             _route("POST", f"{model}:export", models.export),
             _route("DELETE", f"{model}:deleteVersion", models.delete_version),
-            _route("GET", f"{model}:listVersions", models.list_versions, lists.ORDERED_PARAMETERS),
-            _route("GET", "/{parent:parent}/operations", operations.list, OPERATION_PARAMETERS),
+            _route("GET", f"{model}:listVersions", models.list_versions, lists.ORDERED),
+            _route("GET", "/{parent:parent}/operations", operations.list, lists.PAGED | {"returnPartialSuccess"}),
             _route("GET", operation, operations.get),
             _route("DELETE", operation, operations.delete),
             _route("POST", f"{operation}:cancel", operations.cancel),

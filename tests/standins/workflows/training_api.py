@@ -11,7 +11,7 @@ from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION
 from tests.vertex_emulator.running import RunningEmulator
 from vertex_api.names import KINDS
-from vertex_emulator.api.lists import PARAMETERS, ListRequest
+from vertex_emulator.api.lists import MASKED, ListRequest
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.requests import read_query
 from vertex_emulator.times import parse_time
@@ -71,7 +71,7 @@ class MemoryApi:
 
     def _list(self, collection: str, query: Mapping[str, Any]) -> Any:
         texts = {key: str(value) for key, value in query.items() if key != "pageSize"}
-        listed = ListRequest.parse(read_query(texts, PARAMETERS))
+        listed = ListRequest.parse(read_query(texts, MASKED))
         found = self._emulator.jobs.list(KINDS[collection], LOCATION, listed).get(collection, [])
         before = self._emulator.machine.clock() - self.lag
         shown = [job for job in found if (parse_time(job["createTime"]) or 0) <= before * 10**9]

@@ -128,6 +128,13 @@ def test_trials_appear_only_if_mask_names_them(listed: RunningEmulator) -> None:
     assert [set(each) for each in found(listed, "hyperparameterTuningJobs", readMask="trials")] == [{"trials"}]
 
 
+@pytest.mark.parametrize(
+    ("collection", "status"), [("customJobs", 400), ("trainingPipelines", 400), ("operations", 400), ("models", 200)]
+)
+def test_lists_take_orderby_where_the_api_does(listed: RunningEmulator, collection: str, status: int) -> None:
+    listed.call("GET", f"v1/{PARENT}/{collection}", params={"orderBy": "display_name"}, expect=status)
+
+
 def test_page_tokens_belong_to_one_filter(listed: RunningEmulator) -> None:
     path = f"v1/{PARENT}/trainingPipelines"
     token = listed.call("GET", path, params={"pageSize": 1})["nextPageToken"]
