@@ -24,10 +24,9 @@ from vertex_api.errors import (
     Unavailable,
     VertexError,
 )
-from vertex_api.names import TRAINING_PIPELINE, Kind, ResourceName, location_name
+from vertex_api.names import TRAINING_PIPELINE, JobJson, Kind, ResourceName, location_name
 from vertex_api.retry import DISABLED_API, Caller, CallKind
 
-JobJson = dict[str, Any]
 Result = TypeVar("Result")
 CALL_TIMEOUT = 60.0
 """Seconds for one call. Creating a job is quick; a list of 1,000 jobs takes a few."""
@@ -154,8 +153,16 @@ class Client:
             return []
 
     def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
-        """Return the last `count` log lines of a job's containers, or of one `replica` such as workerpool0-0."""
-        task = f'="{replica}"' if replica else '!="service"'
+        """Return the last `count` log lines of a job's containers.
+
+        Or those of one `replica` such as workerpool1-0, or of all replicas of one pool, such as workerpool1.
+        """
+        if replica is None:
+            task = '!="service"'
+        elif "-" in replica:
+            task = f'="{replica}"'
+        else:
+            task = f'=~"^{replica}-"'
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
         query = {"resourceNames": [f"projects/{name.project}"], "filter": filter, "orderBy": "timestamp desc"}
         url = f"{self._endpoint.logging}/v2/entries:list"

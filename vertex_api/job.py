@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from vertex_api import pipelines, studies
 from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder
 from vertex_api.messages import KeyPath, value_at
-from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE, JobJson, Kind
 from vertex_api.scalars import to_seconds
 from vertex_api.validation.check import ValuePredicate, never_unresolved, validate_job
 from vertex_api.validation.shape import FieldProblem, canonicalize
@@ -26,8 +26,6 @@ from vertex_api.validation.study import walk_parameters
 MODEL_DIR = "modelDir"
 TUNING_JOB = "tuningJob"
 """The key under which a reader of pipelines attaches the tuning job that one runs, beside the pipeline's own fields."""
-JobJson = Mapping[str, Any]
-"""A job as the service shows it."""
 _NAME = "displayName"
 
 

@@ -1,9 +1,12 @@
 """What jobs are called: their kinds, resource names and states, and the names that a misspelt one may mean."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+JobJson = Mapping[str, Any]
+"""A job as the API's JSON has it: as it is sent, or as the service shows it."""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.job import JobJson, stored_job
+from vertex_api.job import stored_job
 from vertex_api.messages import KeyPath, show_path
-from vertex_api.names import ResourceName
+from vertex_api.names import JobJson, ResourceName
 from vertex_api.scalars import quote
 
 from ..errors import SubmitFailed

@@ -13,8 +13,8 @@ from typing import Any
 from pulumi import dynamic
 
 from vertex_api.errors import Interrupted, RateLimited, Unavailable, VertexError
-from vertex_api.job import TUNING_JOB, JobJson, job_results
-from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, ResourceName, short_state
+from vertex_api.job import TUNING_JOB, job_results
+from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, short_state
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import NAME_LABEL
 from vertex_api.studies import count_ended, find_best, objectives_of
@@ -23,18 +23,11 @@ from ..errors import TrainingFailed
 from ..plan.rules import MARK_LABEL
 from ..runtime import engine, target
 from ..runtime.provider import Provider
-from . import failures, lookup, submission
-from .failures import age_in_minutes, join_names
-from .identity import stack_filter
+from . import failures, lookup
+from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, join_names, wait_reason
+from .identity import covering, stack_filter
 
 HEARTBEAT_SECONDS = 60.0
-_MAX_NAMES = 5
-"""How many changes at once have lines of their own."""
-_QUEUE_REASONS = {
-    "QUEUED": "quota or machines are short",
-    "PENDING": "machines and images are being prepared",
-}
-"""States before a job runs, and their reasons (Google's page on the training service)."""
 UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
     "`pulumi up --continue-on-error` deletes them all the same"
@@ -69,7 +62,7 @@ def _active_undeclared(parent: str, stack: str) -> list[str]:
 
     Pulumi removes them at the end of a run, unless something has failed before.
     """
-    ledgers = submission.covering(stack)
+    ledgers = covering(stack)
     if not ledgers:
         return []
     api = target.resolve(parent)
@@ -162,7 +155,7 @@ class Progress:
             if self._statuses.get(name) != status:
                 self._statuses[name] = status
                 changed[name] = job
-        if len(changed) > _MAX_NAMES:
+        if len(changed) > MAX_NAMES:
             lines = [*_names_by_state(changed), _done_counts(jobs)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
@@ -206,7 +199,8 @@ def _done_counts(jobs: Mapping[str, JobJson]) -> str:
 
 def _queued(jobs: Mapping[str, JobJson], now: float) -> Iterator[str]:
     """Yield a text for each state before RUNNING: its jobs that are a minute old, since when, and why."""
-    for state, reason in _QUEUE_REASONS.items():
+    for state in WAIT_REASONS:
         minutes = {name: age_in_minutes(job, now) for name, job in jobs.items() if short_state(job["state"]) == state}
         if longest_first := sorted(filter(minutes.get, minutes), key=lambda name: -minutes[name]):
-            yield f"{join_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
+            longest = minutes[longest_first[0]]
+            yield f"{join_names(longest_first)} {state} for {longest} min, as {wait_reason(state, longest)}"

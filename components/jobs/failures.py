@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from vertex_api.errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded, VertexError
-from vertex_api.job import TUNING_JOB, Job, JobJson, stored_job
-from vertex_api.names import ResourceName, short_state
+from vertex_api.job import TUNING_JOB, Job, stored_job
+from vertex_api.names import JobJson, ResourceName, short_state
 from vertex_api.pipelines import backing_job_name
 from vertex_api.retry import find_propagation
 from vertex_api.studies import count_ended, reported_metrics, trial_summaries, unreported_metrics
@@ -19,9 +19,11 @@ MAX_LOG_LINES = 10
 MAX_TRIALS = 3
 LONG_WAIT_MINUTES = 10
 """From when on a job waits long: Vertex AI fails a job without machines after some 20 minutes in PENDING."""
-_MAX_NAMES = 5
-_WAIT_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines may be short"}
-_REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool0)\b")
+MAX_NAMES = 5
+"""How many jobs a line names, and how many that change at once have lines of their own."""
+WAIT_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines and images are being prepared"}
+"""States before a job runs, and their reasons (Google's page on the training service)."""
+_REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool\d+)\b")
 _LOG_HINT = re.compile(r"\s*To find out more about why your job exited please check the logs: \S+")
 """The service's link to the log in the console, beside which a report has the page of the stack's target."""
 _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
@@ -62,9 +64,11 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
 
 
 def _failed_replica(reason: str) -> str | None:
-    """Find the replica that a job failed for. Of the pool that is out of memory, only the first has one replica."""
+    """Find the replica that a job failed for, or the pool where only that is named; the first pool has one replica."""
     match = _REPLICA.search(reason)
-    return None if match is None else match[1] or f"{match[2]}-0"
+    if match is None:
+        return None
+    return match[1] or ("workerpool0-0" if match[2] == "workerpool0" else match[2])
 
 
 def likely_causes(lines: Sequence[str]) -> Iterator[str]:
@@ -139,6 +143,13 @@ def capacity_advice(job: JobJson) -> Iterator[str]:
         yield f"    - {line}"
 
 
+def wait_reason(state: str, minutes: int) -> str:
+    """Return why a job is for minutes in one of `WAIT_REASONS`, for every line that says so."""
+    if state == "PENDING" and minutes >= LONG_WAIT_MINUTES:
+        return "machines may be short, or an image is large"  # preparing alone does not take so long
+    return WAIT_REASONS[state]
+
+
 class WaitAdvice:
     """What has been said so far about jobs that wait long, for `parent`, the full name of the jobs' location.
 
@@ -161,12 +172,15 @@ class WaitAdvice:
                 if advice not in self._advised:
                     self._advised.add(advice)
                     minutes = max(age_in_minutes(jobs[name], now) for name in alike)
-                    lines += [f"{join_names(alike)}: {state} for {minutes} min, as {_WAIT_REASONS[state]}", *advice]
+                    lines += [
+                        f"{join_names(alike)}: {state} for {minutes} min, as {wait_reason(state, minutes)}",
+                        *advice,
+                    ]
         return lines
 
     def _take_names(self, jobs: Mapping[str, JobJson], now: float) -> dict[str, list[str]]:
         """Return the names of jobs that have come to wait long, by state."""
-        by_state: dict[str, list[str]] = {state: [] for state in _WAIT_REASONS}
+        by_state: dict[str, list[str]] = {state: [] for state in WAIT_REASONS}
         for name, job in jobs.items() if self._project else ():
             state = short_state(job["state"])
             is_new = state in by_state and (state, name) not in self._advised_names
@@ -191,8 +205,8 @@ def _spec(job: JobJson) -> Job:
 
 def join_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
-    more = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def age_in_minutes(job: JobJson, moment: float) -> int:

@@ -1,9 +1,13 @@
-"""What tells jobs apart: the labels by which a later `pulumi up` finds them, and digests of what they run."""
+"""What tells jobs apart: the labels by which a later `pulumi up` finds them, and digests of what they run.
+
+Here is also what a stack's ledgers cover in a run: `ledger.py` sets it, `submission.py` and `completion.py` read it.
+"""
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from vertex_api.job import Job
 
@@ -49,6 +53,44 @@ def job_token(spec: Job, owner: str, secrets: Mapping[str, str], rerun: str, ref
 def mark(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
     return f"{ledger_id}-{_digest(job_name)[:16]}"
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """What a state's `Ledger` records: its `id`, `full_stack` (`organization/project/stack`), and names of jobs.
+
+    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others.
+    """
+
+    id: str
+    full_stack: str
+    names: frozenset[str]
+    kept_names: frozenset[str]
+
+    @property
+    def stack(self) -> str:
+        """The name of the stack with its project, `<pulumi project>/<stack>`."""
+        return self.full_stack.partition("/")[2]
+
+    def mark(self, job_name: str) -> str:
+        """Return the label value of the jobs that this state submits under a name."""
+        return mark(self.id, job_name)
+
+
+_ledgers: dict[str, LedgerRecord] = {}
+
+
+def cover(record: LedgerRecord) -> None:
+    """Set what a ledger covers from now on; its provider does so before any of these jobs is submitted."""
+    _ledgers[record.id] = record
+
+
+def covering(stack: str) -> list[LedgerRecord]:
+    """Return the ledgers of the stack `<pulumi project>/<stack>`: one for each `TrainingStack`.
+
+    There is none if another program declares the stack, or if `pulumi up --target` has left the ledger out.
+    """
+    return [record for record in [*_ledgers.values()] if record.stack == stack]
 
 
 def declarations_digest(jobs: Iterable[Training]) -> str:

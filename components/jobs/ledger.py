@@ -32,7 +32,6 @@ from ..runtime.provider import Provider
 from ..runtime.resource import DynamicResource
 from . import identity, submission
 from .removal import remove_orphans
-from .submission import LedgerRecord
 
 LEDGER_NAME = "job-names"
 """The name of the ledger of a stack, as `pulumi up` shows it."""
@@ -86,12 +85,12 @@ class LedgerProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Set the ledger of this run too: an unchanged ledger gets no `update`."""
-        submission.cover(_record(id_, news))
+        identity.cover(_record(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        submission.cover(_record(id_, props))
+        identity.cover(_record(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -109,9 +108,9 @@ class LedgerProvider(Provider):
         )
 
 
-def _record(id_: str, inputs: Mapping[str, Any]) -> LedgerRecord:
+def _record(id_: str, inputs: Mapping[str, Any]) -> identity.LedgerRecord:
     kept = frozenset(inputs["kept"])
-    return LedgerRecord(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept, kept)
+    return identity.LedgerRecord(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept, kept)
 
 
 def _remove_marked(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vertex_api.errors import NotFound
-from vertex_api.job import TUNING_JOB, JobJson, job_results
-from vertex_api.names import HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, ResourceName
+from vertex_api.job import TUNING_JOB, job_results
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, JobJson, ResourceName
 from vertex_api.pipelines import backing_job_name
 
 from ..errors import SubmitFailed

@@ -1,20 +1,18 @@
 """Submission of a job, once: an equivalent job is found again, orphans are removed, or a new job is submitted.
 
 What is known for that is of one run of `pulumi`, which starts and ends the process of its providers: the ledger that
-covers its jobs, and one list of the stack's jobs in each collection.
+covers its jobs (`identity.covering`), and one list of the stack's jobs in each collection.
 """
 
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
 from vertex_api.errors import NotFound, VertexError
-from vertex_api.job import JobJson
-from vertex_api.names import Kind, ResourceName, short_state
+from vertex_api.names import JobJson, Kind, ResourceName, short_state
 
 from ..errors import SubmitFailed
 from ..plan.rules import MARK_LABEL, TOKEN_LABEL
@@ -40,7 +38,7 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson
     labels = identity.own_labels(inputs.owner, token)
     jobs = submitted().jobs(api, kind, inputs.stack)
     equivalent = jobs.usable(token)
-    ledger = next((each for each in covering(inputs.stack) if inputs.name in each.names), None)
+    ledger = next((each for each in identity.covering(inputs.stack) if inputs.name in each.names), None)
     if ledger:
         labels[MARK_LABEL] = ledger.mark(inputs.name)
         orphans = [name for name in jobs.names(labels[MARK_LABEL]) if not equivalent or name != equivalent["name"]]
@@ -118,7 +116,7 @@ class _StackJobs:
         """Return the resource names of the jobs that have a mark."""
         return [job["name"] for job in self._listed(mark)]
 
-    def new(self, token: str) -> list[dict[str, Any]]:
+    def new(self, token: str) -> list[JobJson]:
         """Return the jobs with a token that were created since the listing, whatever their states, the oldest first.
 
         They are those of calls whose answers were lost.
@@ -180,41 +178,3 @@ def _newest_usable(jobs: Iterable[JobJson]) -> JobJson | None:
 
 def _create_time(job: JobJson) -> datetime:
     return datetime.fromisoformat(job["createTime"])
-
-
-@dataclass(frozen=True)
-class LedgerRecord:
-    """What a state's `Ledger` records: its `id`, `full_stack` (`organization/project/stack`), and names of jobs.
-
-    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others.
-    """
-
-    id: str
-    full_stack: str
-    names: frozenset[str]
-    kept_names: frozenset[str]
-
-    @property
-    def stack(self) -> str:
-        """The name of the stack with its project, `<pulumi project>/<stack>`."""
-        return self.full_stack.partition("/")[2]
-
-    def mark(self, job_name: str) -> str:
-        """Return the label value of the jobs that this state submits under a name."""
-        return identity.mark(self.id, job_name)
-
-
-_ledgers: dict[str, LedgerRecord] = {}
-
-
-def cover(record: LedgerRecord) -> None:
-    """Set what a ledger covers from now on; its provider does so before any of these jobs is submitted."""
-    _ledgers[record.id] = record
-
-
-def covering(stack: str) -> list[LedgerRecord]:
-    """Return the ledgers of the stack `<pulumi project>/<stack>`: one for each `TrainingStack`.
-
-    There is none if another program declares the stack, or if `pulumi up --target` has left the ledger out.
-    """
-    return [record for record in [*_ledgers.values()] if record.stack == stack]

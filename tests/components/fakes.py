@@ -8,21 +8,20 @@ from typing import Any
 
 import pulumi
 from google.protobuf import json_format
-from vertex_training.jobs import submission
+from vertex_training.jobs import identity, submission
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import Defaults
 from vertex_training.runtime import pacing
 
 from vertex_api import errors
-from vertex_api.client import JobJson
 from vertex_api.names import TRAINING_PIPELINE, Kind, ResourceName
 from vertex_api.schedules import ScheduleRequest
 
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
-    submission._ledgers.clear()
+    identity._ledgers.clear()
     submission.submitted.cache_clear()
     pacing.current.cache_clear()
 
@@ -40,18 +39,18 @@ class FakeClient:
     """
 
     def __init__(self) -> None:
-        self.jobs: dict[str, JobJson] = {}
+        self.jobs: dict[str, dict[str, Any]] = {}
         self.calls: list[str] = []
-        self.sent: list[JobJson] = []
+        self.sent: list[dict[str, Any]] = []
         self.filters: list[str] = []
         self.coming: dict[str, list[str]] = {}
-        self.executions: dict[str, list[JobJson]] = {}
+        self.executions: dict[str, list[dict[str, Any]]] = {}
         self.logs: dict[str, list[str]] = {}
         self.failing: dict[str, Exception] = {}
         self.lost_answer_state: str | None = None
         self.before: Callable[[str], None] = lambda verb: None
 
-    def add(self, name: str, **fields: Any) -> JobJson:
+    def add(self, name: str, **fields: Any) -> dict[str, Any]:
         """Puts a job there as it is, without a call."""
         self.jobs[name] = {"name": name, "createTime": f"2026-01-31T12:00:{len(self.jobs):02}Z", **fields}
         return self.jobs[name]
@@ -60,12 +59,12 @@ class FakeClient:
         self,
         kind: Kind,
         parent: str,
-        job: JobJson,
+        job: dict[str, Any],
         *,
         check_before: Callable[[], None],
-        find_created: Callable[[], JobJson | None],
-        keep_first: Callable[[JobJson], JobJson] = lambda job: job,
-    ) -> JobJson:
+        find_created: Callable[[], dict[str, Any] | None],
+        keep_first: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: job,
+    ) -> dict[str, Any]:
         check_before()
         self._called("create")
         self.sent.append(job)
@@ -85,11 +84,11 @@ class FakeClient:
         assert found is not None, "a second job would be created"
         return found
 
-    def require(self, name: ResourceName) -> JobJson:
+    def require(self, name: ResourceName) -> dict[str, Any]:
         self._called("get")
         return self._seen(self._there(name))
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[dict[str, Any]]:
         self._called("list")
         self.filters.append(filter)
         labels = dict(re.findall(r'labels\.(\w+)="([^"]*)"', filter))
@@ -110,7 +109,7 @@ class FakeClient:
         self._called("delete")
         del self.jobs[self._there(name)]
 
-    def list_executions(self, workflow: str) -> Sequence[JobJson]:
+    def list_executions(self, workflow: str) -> Sequence[dict[str, Any]]:
         self._called("list_executions")
         return self.executions.get(workflow, [])
 
@@ -129,7 +128,7 @@ class FakeClient:
             raise errors.NotFound(f"{name} is not there")
         return str(name)
 
-    def _seen(self, name: str) -> JobJson:
+    def _seen(self, name: str) -> dict[str, Any]:
         if self.coming.get(name):
             self.jobs[name]["state"] = self.coming[name].pop(0)
         return dict(self.jobs[name])

@@ -24,7 +24,7 @@ train: QUEUED for 12 min, as quota or machines are short
   it needs these quotas (aiplatform.googleapis.com/custom_model_training_NAME): g2_cpus 8, nvidia_l4_gpus 1, pd_ssd 100
   see and ask for more: https://console.cloud.google.com/iam-admin/quotas?project=acme-dev
 {WHAT_MAY_HELP}"""
-PENDING = f"train: PENDING for 12 min, as machines may be short\n{WHAT_MAY_HELP}"
+PENDING = f"train: PENDING for 12 min, as machines may be short, or an image is large\n{WHAT_MAY_HELP}"
 FAILED = f"""\
 train failed: {STOCKOUT}
   likely cause: the region is out of such machines for now: try later, or change the job as below

@@ -15,12 +15,13 @@ from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
 from vertex_api import errors, retry
-from vertex_api.client import Client, Endpoint, JobJson, log_entries
+from vertex_api.client import Client, Endpoint, log_entries
 from vertex_api.names import (
     CUSTOM_JOB,
     HYPERPARAMETER_TUNING_JOB,
     KINDS,
     TRAINING_PIPELINE,
+    JobJson,
     Kind,
     ResourceName,
     location_name,
@@ -205,10 +206,13 @@ def test_container_log_lines_come_oldest_first(api: Api, client: Client) -> None
     assert 'resource.labels.task_name!="service"' in sent["filter"]
 
 
-def test_log_lines_can_be_of_one_replica(api: Api, client: Client) -> None:
-    client.log_lines(NAME, 3, "workerpool1-0")
+@pytest.mark.parametrize(
+    ("replica", "task"), [("workerpool1-0", '="workerpool1-0"'), ("workerpool1", '=~"^workerpool1-"')]
+)
+def test_log_lines_can_be_of_a_replica_or_pool(replica: str, task: str, api: Api, client: Client) -> None:
+    client.log_lines(NAME, 3, replica)
     ((_, _, _, sent),) = api.asked
-    assert 'AND resource.labels.task_name="workerpool1-0"' in sent["filter"]
+    assert sent["filter"].endswith(f"AND resource.labels.task_name{task}")
     assert "service" not in sent["filter"]
 
 

@@ -8,10 +8,10 @@ import pytest
 from vertex_training.errors import TrainingFailed
 from vertex_training.jobs import completion
 from vertex_training.jobs.completion import HEARTBEAT_SECONDS, CompletionProvider, Progress
-from vertex_training.jobs.identity import mark
+from vertex_training.jobs.failures import LONG_WAIT_MINUTES
+from vertex_training.jobs.identity import LedgerRecord, cover, mark
 from vertex_training.jobs.lookup import jobs
 from vertex_training.jobs.provider import run_change
-from vertex_training.jobs.submission import LedgerRecord, cover
 
 from tests.components.fakes import NOON, Clock, FakeClient
 from vertex_api import errors
@@ -463,14 +463,19 @@ def test_a_heartbeat_follows_an_unchanged_minute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "why"), [("QUEUED", "quota or machines are short"), ("PENDING", "machines and images are being prepared")]
+    ("state", "minutes", "why"),
+    [
+        ("QUEUED", 12, "quota or machines are short"),
+        ("PENDING", LONG_WAIT_MINUTES - 1, "machines and images are being prepared"),
+        ("PENDING", LONG_WAIT_MINUTES, "machines may be short, or an image is large"),  # as the advice says
+    ],
 )
-def test_a_heartbeat_explains_each_queued_job(state: str, why: str) -> None:
+def test_a_heartbeat_explains_each_queued_job(state: str, minutes: int, why: str) -> None:
     progress = Progress()
-    jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:11:30Z")}
+    jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:30:00Z")}
     progress.take_lines(jobs, NOON)
-    assert progress.take_lines(jobs, NOON + 12 * 60 + 5) == [
-        f"waiting: 0 of 3 jobs done; a {state} for 12 min, as {why}",
+    assert progress.take_lines(jobs, NOON + minutes * 60 + 5) == [
+        f"waiting: 0 of 3 jobs done; a {state} for {minutes} min, as {why}",
     ]
 
 

@@ -60,13 +60,21 @@ def test_a_report_shows_the_failed_replica_s_log(api: FakeClient) -> None:
     ]
 
 
-def test_a_pool_without_memory_shows_its_only_replica_s_log(api: FakeClient) -> None:
-    api.logs[f"{TRAIN}/workerpool0-0"], api.logs[TRAIN] = ["Killed"], ["of all replicas"]
-    assert said(api, failed(LOW_ON_MEMORY))[2:4] == ["  the last log lines of workerpool0-0:", "    Killed"]
-    assert said(api, failed(LOW_ON_MEMORY.replace("pool0", "pool1")))[2:4] == [
-        "  its last log lines:",
-        "    of all replicas",
-    ]
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("The replica workerpool3-12 failed to start: no such package", "workerpool3-12"),
+        # Only the first pool has one replica for sure.
+        (LOW_ON_MEMORY, "workerpool0-0"),
+        (LOW_ON_MEMORY.replace("pool0", "pool1"), "workerpool1"),
+    ],
+)
+def test_a_chatty_replica_crowds_out_no_other(api: FakeClient, message: str, shown: str) -> None:
+    api.logs[f"{TRAIN}/{shown}"], api.logs[TRAIN] = ["Killed"], ["of a chatty replica"] * 20
+    lines = said(api, failed(message))
+    at = lines.index(f"  the last log lines of {shown}:")
+    assert lines[at + 1 : at + 2] == ["    Killed"]
+    assert not any("chatty" in line for line in lines)
 
 
 def test_without_a_replica_the_whole_log_is_shown(api: FakeClient) -> None:
@@ -208,7 +216,7 @@ def test_a_job_that_waits_long_has_advice_once(advice: WaitAdvice) -> None:
     assert advice.take_lines(jobs, LATER - 1) == []
     lines = advice.take_lines(jobs, LATER)
     assert lines[:3] == [
-        f"a: PENDING for {LONG_WAIT_MINUTES} min, as machines may be short",
+        f"a: PENDING for {LONG_WAIT_MINUTES} min, as machines may be short, or an image is large",
         "  what may help (each of these replaces the job):",
         SPOT,
     ]

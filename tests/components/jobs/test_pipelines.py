@@ -11,7 +11,6 @@ from tests.components.fakes import Clock, FakeClient
 from tests.components.jobs.test_provider import PARENT, create, engine_s, inputs
 from tests.vertex_api.jobs import edited, pipeline, tuning_job, tuning_pipeline
 from vertex_api import errors
-from vertex_api.client import JobJson
 
 FIRST, BACKING = f"{PARENT}/trainingPipelines/1", f"{PARENT}/customJobs/2"
 STUDY = f"{PARENT}/hyperparameterTuningJobs/3"
@@ -20,7 +19,7 @@ ARGS = ("trainingTaskInputs", "workerPoolSpecs", 0, "containerSpec", "args")
 piped = TrainingPipelineProvider()
 
 
-def submitted(api: FakeClient, state: str, **given: Any) -> JobJson:
+def submitted(api: FakeClient, state: str, **given: Any) -> dict[str, Any]:
     """A pipeline that has begun its job, as the service shows it."""
     create(piped, **{"spec": pipeline(), **given})
     api.add(BACKING, state="JOB_STATE_SUCCEEDED")

@@ -18,7 +18,6 @@ from vertex_training.runtime.target import EmulatorLinks, Target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api import errors, retry
-from vertex_api.client import JobJson
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB, Kind, ResourceName
 from vertex_api.retry import Caller
@@ -210,8 +209,8 @@ class LateApi(FakeClient):
         self.caller = Caller(wait=lambda seconds: self.wait(seconds))
         self.wait = clock.wait
 
-    def create(self, kind: Kind, parent: str, job: JobJson, **options: Any) -> JobJson:
-        def attempt() -> JobJson:
+    def create(self, kind: Kind, parent: str, job: dict[str, Any], **options: Any) -> dict[str, Any]:
+        def attempt() -> dict[str, Any]:
             self._called("create")
             is_lost = bool(self.delays)
             delay = self.delays.pop(0) if is_lost else 0.0
@@ -228,7 +227,7 @@ class LateApi(FakeClient):
         options["find_earlier_result"] = options.pop("find_created")
         return self.caller.call("create", attempt, **options)
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[dict[str, Any]]:
         return [job for job in super().list(kind, parent, filter) if self.visible[job["name"]] <= self.clock.now]
 
     def cancel(self, name: ResourceName) -> None:
