@@ -202,9 +202,9 @@ def _look_up_number(project: str) -> str:
 def _ask_number(project: str) -> str:
     """Ask Google Cloud, by Pulumi's provider and with its credentials."""
     defer_pulumi_gcp()
-    from pulumi_gcp import organizations
+    from pulumi_gcp.organizations.get_project import get_project
 
-    return str(organizations.get_project(project_id=project).number)
+    return str(get_project(project_id=project).number)
 
 
 def _decode(text: str) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
+from vertex_training.settings.settings import NUMBER
 
 from tests import git_server, terminal
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
@@ -131,6 +132,21 @@ def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environmen
     shown = project.pulumi("preview", "--diff", "--stack=dev")
     assert f"{NAMES['region']}-docker.pkg.dev/{NAMES['project']}/training/line:" in shown
     assert "trainer/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
+    number = "service-123456789012@gcp-sa-aiplatform"
+    assert number in shown
+
+    # The same with the provider's own keys: the number is looked up.
+    for key in NAMES:
+        project.pulumi("config", "rm", "--stack=dev", f"vertex-training:{key}")
+    for key in ("project", "region"):
+        project.pulumi("config", "set", "--stack=dev", f"gcp:{key}", NAMES[key])
+    assert number in project.pulumi("preview", "--diff", "--stack=dev")
+    project.pulumi("config", "set", "--stack=dev", "gcp:project", "acme-unknown")
+    refused = project.run("pulumi", "preview", "--stack=dev", "--non-interactive", exit_code=1)
+    (line,) = [
+        line for line in map(str.strip, refused.splitlines()) if line.startswith(f"error: {NUMBER}: is not given")
+    ]
+    assert "does not tell that of acme-unknown" in line and "Error 403: The caller does not have permission" in line
 
 
 @pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())

@@ -34,7 +34,21 @@ from tests.standins.gcp.properties import problems
 from tests.standins.gcp.quotas import answer_quota_infos
 from tests.standins.gcp.world import STORAGE_AGENT, World
 
-_FUNCTIONS = {"gcp:cloudquota/getSQuotaInfos:getSQuotaInfos": answer_quota_infos}
+_NUMBERS = {"acme-dev": "123456789012"}
+"""The projects that the caller may see; others are refused, whether they exist or not."""
+
+
+def answer_project(projectId: str, environment: Any) -> dict[str, Any]:  # noqa: N803
+    """Answer as the provider does, with the fields that are read here."""
+    if projectId not in _NUMBERS:
+        raise PermissionError(f"Error 403: The caller does not have permission to see {projectId}, forbidden")
+    return {"projectId": projectId, "number": _NUMBERS[projectId]}
+
+
+_FUNCTIONS = {
+    "gcp:cloudquota/getSQuotaInfos:getSQuotaInfos": answer_quota_infos,
+    "gcp:organizations/getProject:getProject": answer_project,
+}
 _NETWORK_BY_ID = "https://www.googleapis.com/compute/v1/projects/by-id/"
 _RESULTS = {
     "gcp:vertex/aiTensorboard:AiTensorboard": {"name": "projects/123456789012/locations/europe-west4/tensorboards/77"},
