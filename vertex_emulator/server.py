@@ -76,7 +76,7 @@ def serve(
         try:
             listener = open_listener(host, port, database)
             settings = _container_settings(database, container_options)
-            _run(data, database, listener, host, allow_remote, settings, on_ready)
+            Server(data, database, listener, host, allow_remote, settings, on_ready).serve_until_stopped()
         except sqlite3.Error as error:
             raise StartError(f"the database {data.database} cannot be used: {error}") from error
         finally:
@@ -86,71 +86,89 @@ def serve(
             database.close()
 
 
-def _run(
-    data: DataFolder,
-    database: Database,
-    listener: socket.socket,
-    host: str,
-    allow_remote: bool,
-    settings: ContainerSettings,
-    on_ready: Callable[[], None],
-) -> None:
-    # A study of thousands of trials is a million small objects; to look for cycles among them costs more than they do.
-    gc.set_threshold(50_000, 20, 50)
-    port = listener.getsockname()[1]
-    token_file = None if can_identify_users() and not allow_remote else str(data.token)
-    endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__, token_file)
-    queue = WorkQueue()
-    executor = Executor(_emulator_id(database), queue.add, settings)
-    capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
-    token = ensure_token(data.token)
-    secrets = SecretServer(database, executor, SecretValues(data.secrets), token)
-    debug_ports = DebugPorts(database, executor)
-    hooks = Hooks(secrets.variables, debug_ports.open, debug_ports.close)
-    scheduler = Scheduler(database, executor, data, queue, capacity, hooks)
-    api = Api(database, executor, data, capacity, scheduler.wake, endpoint.url)
+class Server(uvicorn.Server):
+    """The emulator on one data folder: the HTTP server, and what works beside it for as long as it serves.
 
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            # Whoever finds the endpoint may use the other ports too.
-            secrets.resume()
-            debug_ports.resume()
-            endpoint.write(data.endpoint)
-            scheduler.start()
-            api.schedule_loop.start()
-            _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
-            if allow_remote:
-                _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", data.token)
-            elif token_file:
-                _log.info("requests need the token in %s; `vertex-emulator env` sets it for clients", data.token)
-            on_ready()
+    `listener` is the socket of `host`; `allow_remote` lets other machines in. `on_ready` is called once all answers.
+    """
 
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            database.changes.close()  # open pages would hold the server up
-            await super().shutdown(sockets)
+    def __init__(
+        self,
+        data: DataFolder,
+        database: Database,
+        listener: socket.socket,
+        host: str,
+        allow_remote: bool,
+        settings: ContainerSettings,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self._data, self._database, self._listener = data, database, listener
+        self._allow_remote, self._on_ready = allow_remote, on_ready
+        port = listener.getsockname()[1]
+        token_file = None if can_identify_users() and not allow_remote else str(data.token)
+        self._endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__, token_file)
 
-    config = uvicorn.Config(
-        _App(api, Access(token), host if allow_remote else None).asgi(),
-        http=IdentifiedConnection,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(_STOP_SECONDS),
-    )
-    # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
-    logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_cut_off(log_record))
-    server = Server(config)
-    with _stopping_on_signals(server):
-        server.run(sockets=[listener])
-    data.endpoint.unlink(missing_ok=True)
-    api.schedule_loop.stop(_STOP_SECONDS)
-    scheduler.stop(_STOP_SECONDS)
-    _remove_firewall_rules(executor)
-    _log.info("stopped; containers keep running, and the next start finds them")
+        queue = WorkQueue()
+        self._executor = Executor(_emulator_id(database), queue.add, settings)
+        token = ensure_token(data.token)
+        self._secrets = SecretServer(database, self._executor, SecretValues(data.secrets), token)
+        self._debug_ports = DebugPorts(database, self._executor)
+        hooks = Hooks(self._secrets.variables, self._debug_ports.open, self._debug_ports.close)
+        capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
+        self._scheduler = Scheduler(database, self._executor, data, queue, capacity, hooks)
+        self._api = Api(database, self._executor, data, capacity, self._scheduler.wake, self._endpoint.url)
+
+        config = uvicorn.Config(
+            _App(self._api, Access(token), host if allow_remote else None).asgi(),
+            http=IdentifiedConnection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=int(_STOP_SECONDS),
+        )
+        super().__init__(config)
+
+    def serve_until_stopped(self) -> None:
+        """Serve until SIGTERM, SIGINT or a request to stop, and end in an orderly way."""
+        # A study of thousands of trials is a million small objects; looking for cycles among them costs more than they.
+        gc.set_threshold(50_000, 20, 50)
+        # uvicorn logs each request that a stop cuts off with a traceback, and says before how many there are.
+        logging.getLogger("uvicorn.error").addFilter(lambda log_record: not _is_cut_off(log_record))
+        with _stopping_on_signals(self):
+            self.run(sockets=[self._listener])
+
+        # No client is to find the emulator while the rest ends.
+        self._data.endpoint.unlink(missing_ok=True)
+        self._api.schedule_loop.stop(_STOP_SECONDS)
+        self._scheduler.stop(_STOP_SECONDS)
+        _remove_firewall_rules(self._executor)
+        _log.info("stopped; containers keep running, and the next start finds them")
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then start what works beside the API, and say that all is ready."""
+        await super().startup(sockets)
+
+        # Whoever finds the endpoint may use the other ports too.
+        self._secrets.resume()
+        self._debug_ports.resume()
+        self._endpoint.write(self._data.endpoint)
+        self._scheduler.start()
+        self._api.schedule_loop.start()
+
+        _log.info("Vertex training emulator %s on %s, data in %s", __version__, self._endpoint.url, self._data.root)
+        if self._allow_remote:
+            _log.info("other machines need the token in %s: Authorization: Bearer TOKEN", self._data.token)
+        elif self._endpoint.token_file:
+            _log.info("requests need the token in %s; `vertex-emulator env` sets it for clients", self._data.token)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening; open pages would hold that up, so they end first."""
+        self._database.changes.close()
+        await super().shutdown(sockets)
 
 
 def _is_cut_off(log_record: logging.LogRecord) -> bool:
