@@ -338,6 +338,7 @@ def translate_errors() -> Iterator[None]:
 
     try:
         yield
+    # The API's own answers.
     except (api.NotFound, api.MethodNotImplemented) as error:
         raise NotFound(_shorten(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
@@ -348,6 +349,7 @@ def translate_errors() -> Iterator[None]:
         raise InvalidRequest(_shorten(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
         raise Unavailable(_shorten(error), _retry_after(error)) from error
+    # No answer of the API, or none at all.
     except (json_format.ParseError, requests.JSONDecodeError) as error:
         raise Unavailable(_FOREIGN) from error
     except TimeoutError as error:

@@ -123,6 +123,7 @@ def validate_pipeline(
     In the inputs of a request, of which `output_only` fields are dropped, numbers and booleans stand for texts too:
     Google's SDK documents and sends them. A declaration is to say which text it means.
     """
+    # The pipeline's own fields.
     message_type = TRAINING_PIPELINE.typed_dict
     spec, misshapen = canonicalize(message_type, body, output_only=output_only)
     if not isinstance(body, Mapping):
@@ -130,6 +131,8 @@ def validate_pipeline(
     valid_part = ValidPart.of(message_type, spec, misshapen, output_only=output_only)
     violations = valid_part.problems(check_pipeline_fields, is_unresolved_value)
     problems = [*misshapen, *violations]
+
+    # Which job its task runs, and with which inputs.
     definition = _get(spec, DEFINITION_FIELD)
     # The canonical form no longer has misspelt input fields that are unset.
     inputs = _get(body, INPUTS_FIELD)
@@ -138,6 +141,7 @@ def validate_pipeline(
             message = f'"{definition}" is no task that runs training code; known: {", ".join(TASK_KINDS)}'
             problems = [*problems, FieldProblem((DEFINITION_FIELD,), message)]
         return PipelineValidation(spec, problems)
+
     headline = (
         "Unable to parse `training_pipeline.training_task_inputs` into "
         f"{_TASK_TITLES[definition]} `inputs` defined in the file: {definition}"
@@ -147,6 +151,8 @@ def validate_pipeline(
             message = "is required" if inputs is None else MUST_BE_OBJECT
             problems = [*problems, FieldProblem((INPUTS_FIELD,), message)]
         return PipelineValidation(spec, problems, headline)
+
+    # That job, whose problems are named by their places in the inputs.
     kind = TASK_KINDS[definition]
     job = inputs_to_job(kind, valid_part.value or {}, inputs)
     if output_only == "drop":  # a request
@@ -162,6 +168,7 @@ def validate_pipeline(
     if kind == HYPERPARAMETER_TUNING_JOB:
         misplaced = [name for name in inputs if to_camel(name) in SHARED_FIELDS]
         problems += [FieldProblem((INPUTS_FIELD, name), "is set on the pipeline itself") for name in misplaced]
+
     headline = headline if malformed else ""
     return PipelineValidation(spec, problems, headline, job={} if misshapen or malformed else job)
 

@@ -288,6 +288,7 @@ class Caller:
             if self._pace and call_kind in SUBMISSIONS:
                 self._pace.wait_for_turn()
             check_before()
+
             try:
                 result = attempt()
             except VertexError as error:
@@ -295,6 +296,8 @@ class Caller:
                 pause = self._pause(rule, tries, first_failures, error) if rule else None
                 is_lost = call_kind == "create" and rule is not None and rule.may_be_done
                 lost += is_lost
+
+                # Given up: what a lost answer has created is looked for once more.
                 if pause is None:
                     with suppress(VertexError):  # the failure to report is that of the call
                         if is_lost and self._lost_answer_seconds:
@@ -302,6 +305,8 @@ class Caller:
                         if lost and (done := find_earlier_result()) is not None:
                             return self._settle(done, keep_first) if lost > 1 else done
                     raise
+
+                # Tried again: after a lost answer it is looked for twice before, as it may stay unseen for a while.
                 looks = [max(pause, self._lost_answer_seconds), self._lost_answer_seconds] if is_lost else [pause]
                 for seconds in filter(None, looks):
                     if self._wait(seconds):

@@ -75,11 +75,13 @@ class Api:
         job, model = f"{some_jobs}/{{job_id:id}}", f"{some_models}/{{model:id}}"
         secret = "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access"
         training = [
+            # Jobs and pipelines, whose requests injected faults may hit.
             _route("GET", some_jobs, faults.wrap(jobs.list), lists.MASKED),
             _route("POST", some_jobs, faults.wrap(jobs.create, "create")),
             _route("GET", job, faults.wrap(jobs.get)),
             _route("DELETE", job, faults.wrap(jobs.delete, "delete")),
             _route("POST", f"{job}:cancel", faults.wrap(jobs.cancel)),
+            # Models and their versions.
             _route("GET", some_models, models.list, lists.ORDERED),
             _route("POST", f"{some_models}:upload", models.upload),
             _route("POST", f"{some_models}:copy", models.copy),
@@ -90,19 +92,23 @@ class Api:
             _route("POST", f"{model}:export", models.export),
             _route("DELETE", f"{model}:deleteVersion", models.delete_version),
             _route("GET", f"{model}:listVersions", models.list_versions, lists.ORDERED),
+            # Operations, which are done from the start: to wait for one is to get it.
             _route("GET", "/{parent:parent}/operations", operations.list, lists.PAGED | {"returnPartialSuccess"}),
             _route("GET", operation, operations.get),
             _route("DELETE", operation, operations.delete),
             _route("POST", f"{operation}:cancel", operations.cancel),
             _route("POST", f"{operation}:wait", operations.get, {"timeout"}),
+            # Secret Manager's versions, and last whatever the emulator has not.
             _route("GET", secret, secrets.access),
             Route("/{path:path}", _refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ]
+
         some_schedules, schedule = f"{_LOCATION}/schedules", f"{_LOCATION}/schedules/{{schedule:id}}"
         return [
             Mount("/v1", routes=training),
             Mount("/v1beta1", routes=training),
             _route("POST", "/v2/entries:list", logs.list_entries, query=None),
+            # The emulator's own methods.
             _own("GET", "/status", emulator.status),
             _own("POST", "/stop", emulator.stop),
             _own("POST", "/prune", emulator.prune),
@@ -111,6 +117,7 @@ class Api:
             _own("GET", "/jobs/{job_id}", emulator.job),
             _own("GET", "/jobs/{job_id}/replicas", emulator.replicas),
             _own("GET", "/jobs/{job_id}/log_folders", emulator.log_folders),
+            # Schedules, and the clock that they follow.
             _own("GET", "/schedules", schedules.list),
             _own("GET", some_schedules, schedules.list),
             _own("GET", schedule, schedules.get),

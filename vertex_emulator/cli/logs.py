@@ -52,6 +52,7 @@ class JobLog:
         shown: dict[str, int] = {}
         newest = 0
         outage_since: float | None = None
+
         while True:
             begin = time.monotonic()
             try:
@@ -74,6 +75,7 @@ class JobLog:
                         raise JobFailed(f"{status['name']} ended in {status['state']}: {status['error']}")
                     return
                 shown = {insert_id: at for insert_id, at in shown.items() if at >= newest - _OVERLAP_NS}
+
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 

@@ -69,6 +69,7 @@ class _Commands:
 
 def _add_emulator_commands(commands: _Commands) -> None:
     client, serve = _client_options(commands.data), _serve_options()
+
     commands.add(
         "serve",
         client,
@@ -83,6 +84,7 @@ examples:
   vertex-emulator serve --no-egress
 """,
     )
+
     start = commands.add(
         "start",
         client,
@@ -100,6 +102,7 @@ examples:
 """,
     )
     _add_json(start, "print the variables as a JSON object")
+
     run = commands.add(
         "exec",
         client,
@@ -123,6 +126,7 @@ examples:
     run.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments, after --"
     )
+
     env = commands.add(
         "env",
         client,
@@ -137,12 +141,14 @@ examples:
 """,
     )
     _add_json(env, "print the variables as a JSON object")
+
     status = commands.add(
         "status",
         help="show whether an emulator runs, and how many jobs it has",
         epilog="examples:\n  vertex-emulator status\n  vertex-emulator status --json\n",
     )
     _add_json(status, "print a JSON object")
+
     stop = commands.add(
         "stop",
         help="stop the emulator; its containers keep running",
@@ -172,6 +178,8 @@ def _serve_options() -> argparse.ArgumentParser:
         help="listen on an address that other machines reach; whoever has the token of the data folder (file `token`) "
         "can run containers here",
     )
+
+    # Options of containers, which the data folder keeps for the next start.
     last_used = "default: the last one used here, else"
     serve.add_argument(
         "--pids-limit",
@@ -214,6 +222,7 @@ examples:
     form = logs.add_mutually_exclusive_group()
     form.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
     _add_json(form, "print each entry as a JSON object in a line, as Cloud Logging's API returns it")
+
     shell = commands.add(
         "shell",
         help="run a shell in a running replica of a job",
@@ -229,6 +238,7 @@ examples:
     shell.add_argument("job", metavar="JOB", help="id or full name of a job")
     shell.add_argument("--task", type=_task, metavar="TASK", help="which replica (default: workerpool0-0)")
     shell.add_argument("--trial", type=_trial, metavar="N", help="which running trial of a tuning job")
+
     board = commands.add(
         "tensorboard",
         help="run an installed TensorBoard on the event files of a job",
@@ -275,10 +285,12 @@ examples:
   vertex-emulator inject --list --json
 """,
     )
+
     inject.add_argument(
         "kind", nargs="?", choices=[*faults.FAULT_KINDS], metavar="KIND", help="kind of fault, see below"
     )
     inject.add_argument("seconds", nargs="?", type=float, metavar="SECONDS", help="slow: how late the answer is")
+
     after = "how long the job runs before (default: 0); second-start: how long the container waits (default: 70)"
     run_for = "second-start: how long the container runs again until the tear-down (default: 30)"
     replica = "fail, oom: which replica (default: workerpool0-0); debug, second-start: the only one (default: all)"
@@ -300,6 +312,7 @@ examples:
         inject.add_argument(f"--{name}", type=type_, metavar=metavar, help=text)
     wait = "debug: Python waits for a debugger before it runs the program"
     inject.add_argument("--wait", action="store_true", default=None, help=wait)
+
     which = inject.add_mutually_exclusive_group()
     which.add_argument("--list", action="store_true", help="list the pending faults")
     which.add_argument("--clear", action="store_true", help="remove the pending faults")
@@ -323,12 +336,14 @@ examples:
   vertex-emulator schedules resume nightly
 """,
     )
+
     actions = schedules.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = "show all schedules with their next times and last runs"
     _add_json(
         actions.add_parser("list", parents=[commands.data], help=listing),
         "print a JSON array of the schedules, with their last runs",
     )
+
     for action, text in {
         "fire": "begin a run of a schedule now, paused or not",
         "pause": "begin no runs of a schedule until it is resumed; runs under way go on",
@@ -358,6 +373,7 @@ examples:
     export.add_argument(
         "--redact-env", action="store_true", help="replace the values of environment variables in the specs of jobs"
     )
+
     import_ = commands.add(
         "import",
         help="fill an empty data folder from an archive of `export`",
@@ -371,6 +387,7 @@ examples:
     )
     import_.add_argument("archive", type=Path, metavar="FILE", help="what `vertex-emulator export` has written")
     import_.add_argument("--replace", action="store_true", help="remove all jobs and buckets of the data folder first")
+
     prune = commands.add(
         "prune",
         help="remove jobs that ended long ago; keep buckets and models",
@@ -389,11 +406,13 @@ examples:
     prune.add_argument("--outputs", action="store_true", help=outputs)
     prune.add_argument("--dry-run", action="store_true", help="remove nothing, and print what would be removed")
     _add_json(prune, "print a JSON object")
+
     reset = commands.add(
         "reset",
         help="remove all jobs, containers, logs and schedules; keep buckets",
         epilog="example:\n  vertex-emulator reset --yes\n",
     )
+
     for parser, text in ((import_, "do not ask"), (prune, "do not ask before --outputs"), (reset, "do not ask")):
         parser.add_argument("--yes", "-y", action="store_true", help=text)
 

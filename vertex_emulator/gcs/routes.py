@@ -47,6 +47,7 @@ def build(buckets_folder: Path, uploads_folder: Path, metadata_file: Path) -> li
     uploads = Uploads.open(uploads_folder, objects)
     buckets_api, objects_api = BucketRoutes(objects.buckets), ObjectRoutes(objects)
     copies_api, uploads_api = CopyRoutes(objects, uploads), UploadRoutes(uploads)
+
     storage = "/storage/v1"
     bucket, one = f"{storage}/b/{{bucket}}", "b/{bucket}/o/{name:path}"
     routes = [
@@ -63,13 +64,16 @@ def build(buckets_folder: Path, uploads_folder: Path, metadata_file: Path) -> li
         Route(f"/download{storage}/{one}", objects_api.download, methods=["GET"]),
         Route(f"{bucket}/o/{{call:path}}", copies_api.call, methods=["POST"]),
     ]
+
     for prefix in ("/upload", "/resumable/upload"):  # the latter is gcloud's
         routes += [
             Route(f"{prefix}{bucket}/o", uploads_api.begin, methods=["POST"]),
             Route(f"{prefix}{bucket}/o", uploads_api.proceed, methods=["PUT"]),
             Route(f"{prefix}{bucket}/o", uploads_api.cancel, methods=["DELETE"]),
         ]
+
     routes.append(Route("/batch/storage/v1", batch.answer, methods=["POST"]))
+    # The rest of Cloud Storage, which the emulator refuses.
     for path in (f"{storage}/{{path:path}}", f"/upload{storage}/{{path:path}}", "/batch/storage/v1"):
         routes.append(Route(path, messages.refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]))
     return routes

@@ -369,6 +369,8 @@ class MultipartParser:
         else:
             self._searched_bytes = len(self._buffer)
             return
+
+        # All of the head is there; what remains in the buffer is media.
         header_lines = b"".join(self._lines[_Place.MEDIA_HEADERS])
         if b"base64" in header_lines.lower():
             raise _malformed("the media part is base64; send it as it is")

@@ -49,6 +49,8 @@ def service_variables(job: Job, replica: Replica, metric_id: str | None = None) 
         **_kubernetes_variables(job),
         **output_folders(spec),
     }
+
+    # What depends on the spec.
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
         variables["AIP_USE_CUSTOM_CONTAINER"] = "true"
     if len(replicas) > 1:
@@ -57,12 +59,14 @@ def service_variables(job: Job, replica: Replica, metric_id: str | None = None) 
         variables["CLOUD_ML_JOB_SA"] = spec["serviceAccount"]
     if "tensorboard" in spec:
         variables["AIP_TENSORBOARD_RESOURCE_NAME"] = spec["tensorboard"]
+
     experiment, run = (spec.get(name, "").rpartition("/")[2] for name in ("experiment", "experimentRun"))
     if "experiment" in spec:
         variables["AIP_EXPERIMENT_NAME"] = experiment
     if "experimentRun" in spec:
         # The context of a run is called EXPERIMENT-RUN; Google's SDK takes the run's own name.
         variables["AIP_EXPERIMENT_RUN_NAME"] = run.removeprefix(f"{experiment}-")
+
     if job.trial is not None:
         variables["CLOUD_ML_TRIAL_ID"] = str(job.trial)
         variables["CLOUD_ML_HP_METRIC_FILE"] = f"{METRIC_FOLDER}/output.metrics"

@@ -65,13 +65,16 @@ def build(
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
     place = replica.first_attempt  # every attempt of a replica has the same spec
+
     container = pool.get("containerSpec") or _package_container(pool["pythonPackageSpec"], data)
     texts = ContainerTexts.expand(container, service_variables(job, place, metric_id))
+
     _make_output_folders(spec, data)
     mounted = [Mount(str(data.buckets), "/gcs"), *mounts.make(pool, data)]
     if job.trial is not None:
         mounted.append(Mount(str(data.create_metric_folder(job.id)), METRIC_FOLDER))
     injection = debugger.inject(job, replica, data)
+
     # Trials run in parallel, as replicas do.
     turn = job.requested_replicas.index(place) + (job.trial or 0)
     return ReplicaSpec(

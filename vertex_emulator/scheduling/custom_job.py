@@ -79,6 +79,7 @@ class Reconciler:
             if now_ns() < stockout:
                 return (stockout - now_ns()) / 10**9
             return self._end(job, failures.stockout(job, now_ns()))
+
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.statuses(job.id)
@@ -89,10 +90,15 @@ class Reconciler:
             delay = self._signal(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
+        return self._start(job)
+
+    def _start(self, job: Job) -> float | None:
+        """Start the replicas, or end the job if one of them cannot start."""
         image, replica = "", PRIMARY
         try:
             host, metric_id = self.executor.host(), self._first_metric(job)
             secrets = self.hooks.secret_variables(job)
+
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
@@ -100,6 +106,7 @@ class Reconciler:
             for image in sorted(images):
                 if not self.executor.ensure_image(job.id, image):
                     return None
+
             for replica in job.current_replicas:
                 self.executor.start(spec.build(job, replica, self.data, host, metric_id, secrets))
             self.hooks.open_debug_ports(job)
@@ -107,6 +114,15 @@ class Reconciler:
             return self._end(job, failures.image_unavailable(job, image, str(error), now_ns()))
         except ReplicaCannotStart as error:
             return self._end(job, failures.not_started(job, replica, str(error), now_ns()))
+
+        self._record_running(job, host)
+        if job.study is not None:
+            self.wake(job.study)
+        # The executor reports each exit, also one before this moment.
+        return 0.0 if job.fault is not None else (outcome.deadline(job) - now_ns()) / 10**9
+
+    def _record_running(self, job: Job, host: resources.Host) -> None:
+        """Record that the replicas run, unless the job has been ended meanwhile."""
         with self.database.write() as transaction:
             current = transaction.jobs.get(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -118,10 +134,6 @@ class Reconciler:
                 restarts = replace(current.restarts, restarting_since=None)
                 started = current.started or now_ns()
                 transaction.jobs.update(current, state=RUNNING, started=started, restarts=restarts)
-        if job.study is not None:
-            self.wake(job.study)
-        # The executor reports each exit, also one before this moment.
-        return 0.0 if job.fault is not None else (outcome.deadline(job) - now_ns()) / 10**9
 
     def _first_metric(self, job: Job) -> str | None:
         if job.study is None:

@@ -117,6 +117,7 @@ def _propose(
 
     from vertex_emulator.search import proposals, surrogate
 
+    # What is known: the ended trials, each with one loss for all objectives together.
     encoder = proposals.Encoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
     objectives = objectives_of(study_spec)
@@ -124,6 +125,8 @@ def _propose(
     losses = _scalarize([_targets(goal.loss, ended) for goal in objectives], weights)
     if not encoder.columns or not losses:
         return None
+
+    # A model of the losses, and one of each safety metric; trials that still run count with what the model expects.
     ranked = _rank(study_spec, losses, ended)
     fitted = _select(ranked)
     rows = np.array([encoder.encode(ended[index].parameters) for index in fitted])
@@ -142,6 +145,7 @@ def _propose(
     safeties = [model for model in map(fit, excesses) if model is not None]
     if objective is None and not safeties:
         return None
+
     best = [fitted.index(index) for index in ranked[:_BEST_TRIALS] if index in fitted]
     # Every other suggestion stays near the best trial: the local step of trust region methods.
     is_local = len(observations) % 2

@@ -44,6 +44,8 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
         raise EmulatorError(f"there is no data folder at {data_path}; choose one with --data")
     if archive.exists():
         raise EmulatorError(f"{archive} exists; choose another name, or remove it first")
+
+    # The lock and one transaction for all, so that the archive is of one moment.
     data = DataFolder.open(data_path)
     with (
         acquire_lock(data.lock),
@@ -55,6 +57,7 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
         jobs = [*transaction.jobs.created()]
         schedules = len(transaction.schedules.all())
         _require_ended(transaction, data)
+
         buckets = _BucketEntries(BucketTree(data.buckets), report)
         try:
             entries = [
@@ -69,6 +72,7 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
             raise EmulatorError(f"{archive} was not written: {place}: {error.strerror or error}") from error
         except InvalidBucketUri as error:  # a folder has become a link meanwhile
             raise EmulatorError(f"{archive} was not written: {error}") from error
+
     objects = sum(entry.name.startswith(BUCKETS_PREFIX) and entry.open_file is not None for entry in entries)
     yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
     if schedules:
