@@ -65,9 +65,16 @@ class PythonPackageProvider(Provider):
 class PythonPackage(DynamicResource):
     """A source distribution in the staging folder, for a job's `packageUris`.
 
-    `args` have either `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with
-    `requirements`; both are relative to the program's folder. `uri` is known in a preview:
-    `<staging>/packages/<name>-<digest of its content>.tar.gz`.
+    - `args`: either `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with
+      `requirements`; both are relative to the program's folder.
+    - `opts`: Pulumi's options. Let jobs depend on the package that they install.
+    - `foundation`: whose staging folder it goes to; by default as for `CustomJob`.
+
+    Outputs: `uri`, known in a preview, is `<staging>/packages/<name>-<digest of its content>.tar.gz`, and `reference`
+    the same as plain text.
+
+    Errors: `pulumi up` fails with `errors.UploadFailed` if the staging folder does not take the package, or if its
+    files have changed since the preview.
     """
 
     output_names = ("uri",)

@@ -55,13 +55,21 @@ class TrainingImageProvider(Provider):
 class TrainingImage(DynamicResource):
     """An image built from a folder of the project, by its Dockerfile or as a `package`.
 
-    `args` have the fields `context` (relative to the program's folder), and optionally `dockerfile` (relative to the
-    context), `target`, `buildArgs`, `platform` and `secrets` (only their names count here); or `package` and optionally
-    `platform`. `secrets` are the values by name. `builder` replaces the foundation's: Cloud Build, which takes secrets
-    from Secret Manager and not from `secrets`, or this machine.
+        image = TrainingImage("trainer", {"context": "trainer"})
 
-    `uri` is known in a preview: `<registry>/<name>:<digest of the build context>`. `digest` is the image's own,
-    `sha256:…`, in its registry (in the daemon, for images that stay there).
+    - `args`: either `context` (relative to the program's folder), and optionally `dockerfile` (relative to the
+      context), `target`, `buildArgs`, `platform` and `secrets` (only their names count here); or `package` and
+      optionally `platform`. `builder` replaces the foundation's: Cloud Build, which takes secrets from Secret Manager,
+      or this machine.
+    - `opts`: Pulumi's options. Let jobs depend on the image that they run.
+    - `foundation`: which registry it goes to, and what builds it; by default as for `CustomJob`.
+    - `secrets`: the values of build secrets by name, for builds on this machine; encrypted in the state.
+
+    Outputs: `uri`, known in a preview, is `<registry>/<name>:<digest of the build context>`, and `reference` the same
+    as plain text. `digest` is the image's own, `sha256:…`, in its registry (in the daemon, for images that stay there).
+
+    Errors: `errors.ContextUnusable` if the folder cannot be read, already in a preview. `pulumi up` fails with
+    `errors.BuildFailed` and the end of the build's log, or says that Docker or the registry does not answer.
     """
 
     output_names = ("uri", "digest")

@@ -29,15 +29,7 @@ Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipel
 
 
 class _Job(DynamicResource, Generic[Spec]):
-    """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
-
-    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
-    `trials` (`ended`, `of`) and its `bestTrial`.
-
-    A job uses a result of another one by `other.result("bestTrial.parameters.lr")` in a text of its spec. Or `jobs` are
-    those whose results it uses, by the names that references in `args` have for them, such as
-    `${jobs.tune.bestTrial.parameters.lr}`: let it depend on their Completion then.
-    """
+    """What all kinds share. `CustomJob` says what the arguments and the outputs are."""
 
     kind: ClassVar[Kind]
     provider: ClassVar[type[dynamic.ResourceProvider]]
@@ -229,29 +221,77 @@ def _uses_tensorboard(spec: Job) -> bool:
 
 
 class CustomJob(_Job[CustomJobArgs]):
-    """A CustomJob of Vertex AI. `args` have the API's fields; see `vertex_api.types.CustomJob`."""
+    """A CustomJob of Vertex AI, which `pulumi up` submits once and does not wait for.
+
+        train = CustomJob("train", {"displayName": "train", "jobSpec": {"workerPoolSpecs": [pool]}})
+
+    The name has at most 63 lower-case letters, digits, `-`, `_` and `.`. The other arguments:
+
+    - `args`: the API's fields (`CustomJobArgs`, which is `vertex_api.types.CustomJob`). A text in them may be an output
+      of another resource, and may have `${secrets.NAME}` or a result of another job in it.
+    - `opts`: Pulumi's options. Let the job depend on the images that it runs. Yours win over those that a job has by
+      itself: it is deleted before it is replaced, and an edit of what it runs replaces it.
+    - `foundation`: where it runs, and what it has where it says nothing; by default that of the program's
+      `TrainingStack`, else one that is made of the stack file.
+    - `lifecycle`: `rerun`, a text whose edit runs the job anew; `onDelete`, which is "delete", "cancel" or "keep"; and
+      `adopt`, the id of an existing job that becomes this one.
+    - `secrets`: the values of `${secrets.NAME}`, filled in when the job is submitted, and encrypted in the state.
+    - `jobs`: the jobs behind `${jobs.NAME.RESULT}`, by names of your own; let this one depend on a `Completion` of
+      them. With `other.result(RESULT)` in a text, both happen by themselves. `result_names` are what it takes.
+
+    Outputs: `resource_name` (and `id`), `state` and `page`; `run` has them too, as `name`, `state` and `page`, with
+    `logs`, the command that prints the log, and after a refresh with the `error` of a failed job, and of a search its
+    `trials` (`ended`, `of`) and its `bestTrial`. A preview knows `model_dir`, the folder of the model, and
+    `run_digest`, which names a run. `pulumi up` waits for `best_trial`, and for `completion`, to which other resources
+    can be tied.
+
+    Errors: what breaks a rule of the API or of the stack is reported for all jobs of the program at once, as
+    `errors.DeclarationErrors`, and none of them is submitted. If Vertex AI refuses the job, `pulumi up` fails with its
+    reason. A job that fails when it runs fails the `Completion` that waits for it, and nothing else.
+    """
 
     kind, provider = CUSTOM_JOB, providers.CustomJob
 
 
 class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs]):
-    """A HyperparameterTuningJob of Vertex AI. `args` have the API's fields; see `vertex_api.types`."""
+    """A HyperparameterTuningJob of Vertex AI, a search: many trials, each with other parameters.
+
+    `args` have the API's fields (`HyperparameterTuningJobArgs`, which is `vertex_api.types.HyperparameterTuningJob`).
+    All else is as for `CustomJob`: arguments, outputs and errors. `model_dir` is None, as each trial has its own.
+    """
 
     kind, provider = HYPERPARAMETER_TUNING_JOB, providers.HyperparameterTuningJob
 
 
 class TrainingPipeline(_Job[TrainingPipelineArgs]):
-    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `TrainingPipelineArgs`."""
+    """A TrainingPipeline of Vertex AI, which runs a custom job or a search, and may upload its model.
+
+    `args` have the API's fields (`TrainingPipelineArgs`, which is `vertex_api.pipelines.TrainingPipeline`). All else is
+    as for `CustomJob`: arguments, outputs and errors.
+    """
 
     kind, provider = TRAINING_PIPELINE, providers.TrainingPipeline
 
 
 class Completion(DynamicResource):
-    """Waits for `jobs`, a map by name; `results` has the results of each (see `vertex_api.job.job_results`).
+    """Waits until jobs have ended, says meanwhile what happens, and has their results.
 
-    `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
-    If a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With `omit_failed`, it waits for
-    the other jobs, and `results` lacks the failed one.
+        Completion("done", {"train": train}).results.apply(lambda results: results["train"]["modelDir"])
+
+    - `jobs`: the jobs to wait for, by names of your own.
+    - `opts`: Pulumi's options.
+    - `foundation`: where the jobs are; by default as for `CustomJob`.
+    - `deadlines`: durations such as "7200s", by the same names. If a job takes longer, the Completion fails, and the
+      job stays active.
+    - `omit_failed`: if a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With this, it
+      waits for the other jobs, and `results` lacks the failed one.
+
+    Output: `results` has by name the `state`, the `modelDir`, and of a search `bestTrial` and `trials`
+    (`vertex_api.job.job_results`). `results_so_far()` has what is known although the wait has failed.
+
+    Errors: `pulumi up` fails (`errors.TrainingFailed`) as soon as a job has failed, with the reason, the likely cause
+    and its last log lines, or if one is deleted or misses its deadline. Jobs that are active go on, and the next
+    `pulumi up` waits again.
     """
 
     output_names = ("results",)

@@ -65,10 +65,18 @@ class Schedule(pulumi.ComponentResource):
         jobs = {"train": JobTemplate(CustomJob, {"displayName": "train", "jobSpec": {…}})}
         Schedule("nightly", {"cron": "0 2 * * *", "time_zone": "Europe/Berlin", "jobs": jobs}, foundation=foundation)
 
-    `status` has the `nextTime` in UTC unless it is paused, and the `lastRun` if there was one: its `runId`, `state`
-    and `modelDirs` by job. On Google Cloud it has the `lastExecution` too, which has no run if it fails early: its
-    `state`, its `start`, and its `error` or why it was `skipped`. The status is that of the last `pulumi up` that
+    - `args`: the `cron` expression, the `jobs` of a run, each as a `JobTemplate` by name, and optionally `time_zone`,
+      `paused` and `overlap` (`ScheduleArgs`).
+    - `opts`: Pulumi's options. Let the schedule depend on the images that its jobs run.
+    - `foundation`: where it and its jobs run; by default as for `CustomJob`.
+
+    Output: `status` has the `nextTime` in UTC unless it is paused, and the `lastRun` if there was one: its `runId`,
+    `state` and `modelDirs` by job. On Google Cloud it has the `lastExecution` too, which has no run if it fails early:
+    its `state`, its `start`, and its `error` or why it was `skipped`. The status is that of the last `pulumi up` that
     changed the schedule, or of the last refresh.
+
+    Errors: what breaks a rule is reported as for `CustomJob`, with the problems of all other jobs. A run that fails
+    does not fail `pulumi up`: `status` has it.
     """
 
     status: pulumi.Output[Mapping[str, Any]]
