@@ -15,7 +15,7 @@ from .runtime import engine
 from .runtime.gcp_imports import defer_pulumi_gcp
 from .schema.shapes import TrainingStackArgs
 from .settings.settings import Settings
-from .stack.images import Images, Packages
+from .stack.images import Images, Packages, Sources
 from .stack.jobs import JobResource, Jobs, Schedules
 from .targets.local import LocalFoundation
 
@@ -50,8 +50,9 @@ class TrainingStack(pulumi.ComponentResource):
         offer_foundation(self.foundation)
         self.images = Images(self.settings, self.foundation, self)
         self.packages = Packages(self.settings, self.foundation, self)
-        self._jobs = Jobs(self.settings, self.foundation, self.images, self.packages, self)
-        self.schedules = Schedules(self.settings, self.foundation, self.images, self.packages, self)
+        sources = Sources(self.images, self.packages)
+        self._jobs = Jobs(self.settings, self.foundation, sources, self)
+        self.schedules = Schedules(self.settings, self.foundation, sources, self)
         self.register_outputs({})
 
     @property

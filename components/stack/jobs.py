@@ -17,7 +17,7 @@ from ..plan.training import Training
 from ..schedules.component import JobTemplate, Schedule
 from ..schema import interpolation
 from ..settings.settings import Settings
-from .images import Images, Packages, Sources
+from .images import Sources
 
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
 Results = pulumi.Output[Mapping[str, Any]]
@@ -40,12 +40,10 @@ class Jobs:
         self,
         settings: Settings,
         foundation: Foundation,
-        images: Images,
-        packages: Packages,
+        sources: Sources,
         parent: pulumi.Resource | None = None,
     ) -> None:
-        self._settings, self._foundation, self._sources = settings, foundation, Sources(images, packages)
-        self._parent = parent
+        self._settings, self._foundation, self._sources, self._parent = settings, foundation, sources, parent
         self._trainings = {each.name: each for each in settings.jobs}
         self.resources: dict[str, JobResource] = {}
         self._results: dict[str, Results] = {}
@@ -143,11 +141,10 @@ class Schedules:
         self,
         settings: Settings,
         foundation: Foundation,
-        images: Images,
-        packages: Packages,
+        sources: Sources,
         parent: pulumi.Resource | None = None,
     ) -> None:
-        scheduled, sources = settings.scheduled, Sources(images, packages)
+        scheduled = settings.scheduled
         self.resources: dict[str, Schedule] = {}
         for each in settings.schedules:
             trainings = [scheduled[name] for name in each.jobs]

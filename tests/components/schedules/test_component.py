@@ -11,7 +11,7 @@ from vertex_training import CustomJob, JobTemplate, Schedule
 from vertex_training.errors import DeclarationErrors
 from vertex_training.schedules.component import schedule_id
 from vertex_training.schedules.emulator import EmulatorSchedule
-from vertex_training.stack.images import Images, Packages
+from vertex_training.stack.images import Images, Packages, Sources
 from vertex_training.stack.jobs import Schedules
 
 from tests.components.fakes import Ground
@@ -36,7 +36,7 @@ def collected() -> Iterator[None]:
 def test_declared_schedules_are_registered_with_requests(tmp_path: Path) -> None:
     options = "timeZone: Europe/Berlin, overlap: allow, paused: true, job: digits"
     settings, ground = load(tmp_path, INCLUDING, jobs=NIGHTLY.replace("job: digits}", f"{options}}}")), Ground()
-    found = graph(lambda: Schedules(settings, ground, Images(settings, ground), Packages(settings, ground)))
+    found = graph(lambda: Schedules(settings, ground, Sources(Images(settings, ground), Packages(settings, ground))))
     assert [name for name in found.requests if "nightly" in name] == ["Schedule/nightly"]
     request: ScheduleRequest = ground.schedule_requests["nightly"]
     assert (request.cron, request.time_zone, request.paused, request.overlap) == (

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 from vertex_training import Completion, CustomJob, HyperparameterTuningJob
 from vertex_training.settings.settings import Settings
-from vertex_training.stack.images import Images, Packages
+from vertex_training.stack.images import Images, Packages, Sources
 from vertex_training.stack.jobs import Jobs
 
 from tests.components.fakes import Ground
@@ -34,7 +34,7 @@ def made(root: Path, text: str) -> Graph:
     """What the program registers of declared jobs, on a plain foundation."""
     settings: Settings = load(root, INCLUDING, jobs=text)
     ground = Ground()
-    return graph(lambda: Jobs(settings, ground, Images(settings, ground), Packages(settings, ground)))
+    return graph(lambda: Jobs(settings, ground, Sources(Images(settings, ground), Packages(settings, ground))))
 
 
 def args(found: Graph, job: str) -> list[str]:

@@ -12,7 +12,7 @@ import yaml
 from vertex_training.program import create_foundation
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
-from vertex_training.stack.images import Images, Packages
+from vertex_training.stack.images import Images, Packages, Sources
 from vertex_training.stack.jobs import Jobs
 from vertex_training.targets.gcp import GcpFoundation, Services
 from vertex_training.targets.gcp.storage import inside
@@ -143,8 +143,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
     def program() -> None:
         ground = create_foundation(known)
-        images, packages = Images(known, ground), Packages(known, ground)
-        Jobs(known, ground, images, packages)
+        sources = Sources(Images(known, ground), Packages(known, ground))
+        Jobs(known, ground, sources)
 
     with contextlib.chdir(folder):
         return graph(program, KNOWN_LATER)
