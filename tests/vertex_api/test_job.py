@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, job_of, pipeline, tuning_job, tuning_pipeline
-from vertex_api.job import Job, parse_job, stored_job
+from vertex_api.job import Job, job_results, parse_job, stored_job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 
 OUTPUT = {"outputUriPrefix": "gs://b/out/"}
@@ -88,3 +88,36 @@ def test_results_are_named_by_what_runs() -> None:
     names = canonical(HYPERPARAMETER_TUNING_JOB, tuning_job()).result_names
     assert names[2:4] == ["bestTrial.id", "bestTrial.parameters.rate"]
     assert names[-1] == "bestTrial.metrics.accuracy"
+
+
+def test_results_of_a_search_are_those_of_its_best_trial() -> None:
+    metric = tuning_job()["studySpec"]["metrics"][0]["metricId"]
+    trials = [
+        {
+            "id": str(number),
+            "state": "SUCCEEDED",
+            "finalMeasurement": {"metrics": [{"metricId": metric, "value": value}]},
+        }
+        for number, value in ((1, 0.25), (2, 0.75))
+    ]
+    job = {
+        **stored_job(HYPERPARAMETER_TUNING_JOB, tuning_job()).fields,
+        "state": "JOB_STATE_SUCCEEDED",
+        "trials": trials,
+    }
+    job["trialJobSpec"] = {**job["trialJobSpec"], "baseOutputDirectory": OUTPUT}
+    results = job_results(job)
+    best = max(trials, key=lambda trial: trial["finalMeasurement"]["metrics"][0]["value"] * _direction(job))
+    assert results["bestTrial"]["id"] == best["id"]
+    assert results["modelDir"] == f"gs://b/out/{best['id']}/model/"
+    assert [trial["id"] for trial in results["trials"]] == ["1", "2"]
+
+
+def _direction(job: Any) -> int:
+    return 1 if job["studySpec"]["metrics"][0]["goal"] == "MAXIMIZE" else -1
+
+
+@pytest.mark.parametrize("body", [None, [], "a", 1])
+def test_a_pipeline_that_is_no_object_is_one_problem(body: Any) -> None:
+    spec, problems = parse_job(TRAINING_PIPELINE, body)
+    assert spec is None and len(problems) == 1

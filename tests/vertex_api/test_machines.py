@@ -14,6 +14,7 @@ from vertex_api.types import AcceleratorType
         ("n1-standard-4", 4, 15.0),
         ("n1-highmem-2", 2, 13.0),
         ("n1-highcpu-16", 16, 14.4),
+        ("n1-highcpu-32", 32, 28.8),
         ("n2-highcpu-80", 80, 80.0),
         ("n4-highcpu-2", 2, 4.0),
         ("e2-standard-4", 4, 16.0),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vertex_emulator.gcs.served import ServedStorage
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import files
 from vertex_emulator.gcs.files import BucketTree
@@ -107,3 +108,14 @@ def test_a_file_beside_buckets_is_none(objects: ObjectStore) -> None:
         with pytest.raises(ApiError) as error:
             objects.open("plain", name)
         assert error.value.status == "NOT_FOUND"
+
+
+def test_gcloud_learns_that_a_bucket_is_flat(tmp_path: Path) -> None:
+    """It asks for both before it deletes a bucket."""
+    (tmp_path / "gcs" / "bucket").mkdir(parents=True)
+    (tmp_path / "uploads").mkdir()
+    with ServedStorage(tmp_path) as client:
+        layout = client.ask("GET", "/storage/v1/b/bucket/storageLayout").json()
+        assert layout["hierarchicalNamespace"] == {"enabled": False}
+        assert client.ask("GET", "/storage/v1/b/bucket/managedFolders").json() == {"kind": "storage#managedFolders"}
+        assert client.ask("GET", "/storage/v1/b/nothing/managedFolders").status_code == 404
