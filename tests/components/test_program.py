@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_gcp
 import pytest
 from pulumi.runtime import config
 from vertex_training import CustomJob, TrainingStack
@@ -62,6 +63,29 @@ def test_everything_is_below_one_component(made: Callable[..., Graph]) -> None:
     assert found.parent("CustomJob/train") == "TrainingStack/training"
     roots = {name for name in found.requests if name.startswith("TrainingStack/") or not found.requests[name].parent}
     assert {name for name in roots if "Stack" not in name} == set()
+
+
+def test_options_of_the_component_reach_all_resources(made: Callable[..., Graph]) -> None:
+    def rename(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult:
+        seen.add(args.name)
+        return pulumi.ResourceTransformResult(args.props, args.opts)
+
+    seen: set[str] = set()
+    options = pulumi.ResourceOptions(protect=True, transformations=[rename])
+    found = made(lambda: TrainingStack("training", None, options))
+    unprotected = [name for name, request in found.requests.items() if not request.protect]
+    assert [name for name in unprotected if not name.startswith("Stack/")] == []
+    assert {"training", "local", "emulator", "job-names", "train"} <= seen
+
+
+def test_a_provider_of_the_component_reaches_all_cloud_resources(made: Callable[..., Graph]) -> None:
+    def program() -> None:
+        own = pulumi_gcp.Provider("own", project="acme-dev")
+        TrainingStack("training", None, pulumi.ResourceOptions(providers=[own]))
+
+    found = made(program, **CLOUD)
+    cloud = {name: request.provider for name, request in found.requests.items() if request.type.startswith("gcp:")}
+    assert cloud and {name for name, provider in cloud.items() if "::own::" not in provider} == set()
 
 
 def test_a_job_of_the_program_takes_the_stack_s_foundation(made: Callable[..., Graph]) -> None:
