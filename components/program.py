@@ -4,15 +4,14 @@ import asyncio
 import gc
 from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.settings import get_monitor
 
 from .plan.program import Foundation, offer_foundation
 from .review.reports import show_reports
 from .runtime import engine
 from .runtime.gcp_imports import defer_pulumi_gcp
+from .runtime.resource import PerRun
 from .schema.shapes import TrainingStackArgs
 from .settings.settings import Settings
 from .stack.images import Images, Packages, Sources
@@ -80,14 +79,13 @@ class TrainingStack(pulumi.ComponentResource):
         return found
 
 
-_taken: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
-"""By the connection of a run to its engine: by prefix the name of the stack that has it."""
+_taken: PerRun[dict[str, str]] = PerRun()
+"""By prefix the name of the stack that has it."""
 
 
 def _take(name: str, prefix: str) -> None:
     """Keep two stacks of a program from having resources of the same names. Raises RunError."""
-    names = _taken.setdefault(get_monitor(), {})
-    if (other := names.setdefault(prefix, name)) != name:
+    if (other := _taken.get(dict).setdefault(prefix, name)) != name:
         raise pulumi.RunError(
             f'TrainingStack "{name}": prefix: must differ from that of the TrainingStack "{other}" ("{prefix}"); '
             f'set `{{"prefix": "{name}-"}}`, which names of its resources then begin with'

@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.settings import get_monitor
 
 from vertex_api.errors import first_problems
 from vertex_api.job import Job
@@ -16,7 +14,7 @@ from vertex_api.schedules import ScheduleRequest
 from vertex_api.validation.formats import Violation
 
 from ..errors import DeclarationErrors, Problem
-from ..runtime.resource import has_output, when_known
+from ..runtime.resource import PerRun, has_output, when_known
 from ..schema import formats, interpolation
 from .plan import Plan
 from .training import (
@@ -73,23 +71,25 @@ class Foundation(Protocol):
         """Create what runs a schedule, and return its status as `Schedule.status` describes it."""
 
 
-_foundations: WeakKeyDictionary[Any, Foundation] = WeakKeyDictionary()
-"""The foundation that a run of a program offers its resources, by the connection to its engine."""
+_foundation: PerRun[Foundation] = PerRun()
+"""The foundation that a run of a program offers its resources."""
 
 
 def offer_foundation(foundation: Foundation) -> None:
     """Let resources that are given no foundation take this one, unless another one has been offered before."""
-    _foundations.setdefault(get_monitor(), foundation)
+    _foundation.get(lambda: foundation)
 
 
 def default_foundation() -> Foundation:
     """Return the foundation that is offered; else that of the stack's configuration, made once in a run."""
-    if (offered := _foundations.get(get_monitor())) is None:
-        package = __package__.rpartition(".")[0]  # of a higher floor, and only for programs without a TrainingStack
-        settings = import_module(f"{package}.settings.settings").Settings.load()
-        offer_foundation(import_module(f"{package}.program").create_foundation(settings))
-        return default_foundation()
-    return offered
+    return _foundation.get(_create_foundation)
+
+
+def _create_foundation() -> Foundation:
+    package = __package__.rpartition(".")[0]  # of a higher floor, and only for programs without a TrainingStack
+    settings = import_module(f"{package}.settings.settings").Settings.load()
+    made: Foundation = import_module(f"{package}.program").create_foundation(settings)
+    return made
 
 
 class Program:

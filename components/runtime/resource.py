@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import pulumi
 from pulumi import dynamic
+from pulumi.runtime.settings import get_monitor
 
 from . import DYNAMIC_TYPE
 
@@ -22,6 +24,25 @@ _REFUSED_OF_COMPONENT = dict.fromkeys(
 )
 """Options that Pulumi would take without a word and without an effect."""
 _MODULE = DYNAMIC_TYPE.partition("/")[2].rstrip(":")
+
+
+class PerRun(Generic[Result]):
+    """A value that each run of a program has of its own, by the run's connection to its engine."""
+
+    def __init__(self) -> None:
+        self._values: WeakKeyDictionary[Any, Result] = WeakKeyDictionary()
+
+    def get(self, make: Callable[[], Result]) -> Result:
+        """Return the value of the current run, which `make` makes if there is none."""
+        engine = get_monitor()
+        if engine not in self._values:
+            made = make()
+            self._values.setdefault(engine, made)
+        return self._values[engine]
+
+    def clear(self) -> None:
+        """Forget the values of all runs."""
+        self._values.clear()
 
 
 class DynamicResource(dynamic.Resource):

@@ -3,10 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.settings import get_monitor
 
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
@@ -14,13 +12,14 @@ from vertex_api.schedules import ScheduleRequest
 from ..jobs.ledger import LEDGER_NAME, Ledger
 from ..plan.program import Program
 from ..plan.training import Defaults
+from ..runtime.resource import PerRun
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule
 from ..settings.settings import Settings
 from .emulator import Emulator
 
-_emulators: WeakKeyDictionary[Any, Emulator] = WeakKeyDictionary()
-"""The emulator of a run of a program, by the connection to its engine."""
+_emulator: PerRun[Emulator] = PerRun()
+"""One process serves all stacks of a program."""
 
 
 class LocalFoundation(pulumi.ComponentResource):
@@ -35,10 +34,8 @@ class LocalFoundation(pulumi.ComponentResource):
         self.tensorboard_name: pulumi.Input[str] | None = None
         self.image_builder_config: Mapping[str, Any] | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
-        # One process serves all stacks of a program.
-        if (process := _emulators.get(get_monitor())) is None:
-            process = Emulator("emulator", settings.emulator, settings.project, pulumi.ResourceOptions(parent=self))
-            _emulators[get_monitor()] = process
+        ours = pulumi.ResourceOptions(parent=self)
+        process = _emulator.get(lambda: Emulator("emulator", settings.emulator, settings.project, ours))
         after = pulumi.ResourceOptions(parent=self, depends_on=[process])
         ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self.full_location_name, after)
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]

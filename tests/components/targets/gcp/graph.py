@@ -100,8 +100,8 @@ def graph(
             # What a program that failed has left would fail the next one.
             settings.SETTINGS.outputs.clear()
             settings._get_rpc_manager().clear()
-            program_module._foundations.clear()
-            local._emulators.clear()
+            program_module._foundation.clear()
+            local._emulator.clear()
     return found
 
 
