@@ -80,16 +80,28 @@ class TrainingStack(pulumi.ComponentResource):
 
 
 _taken: PerRun[dict[str, str]] = PerRun()
-"""By prefix the name of the stack that has it."""
+"""By prefix the name of the stack that has it, "" for the foundation that a program without a stack has."""
 
 
 def _take(name: str, prefix: str) -> None:
     """Keep two stacks of a program from having resources of the same names. Raises RunError."""
-    if (other := _taken.get(dict).setdefault(prefix, name)) != name:
+    other = _taken.get(dict).setdefault(prefix, name)
+    if not other and name:
+        raise pulumi.RunError(
+            f'TrainingStack "{name}": must be made before the first resource that is given no foundation, which has '
+            "made the one of the stack file already; move it up in the program, where such resources find its foundation"
+        )
+    if other != name:
         raise pulumi.RunError(
             f'TrainingStack "{name}": prefix: must differ from that of the TrainingStack "{other}" ("{prefix}"); '
             f'set `{{"prefix": "{name}-"}}`, which names of its resources then begin with'
         )
+
+
+def create_default_foundation() -> Foundation:
+    """Create the foundation that the stack file describes, for resources of a program without a TrainingStack."""
+    _take("", "")
+    return create_foundation(Settings.load())
 
 
 def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = None) -> Foundation:

@@ -87,8 +87,7 @@ def default_foundation() -> Foundation:
 
 def _create_foundation() -> Foundation:
     package = __package__.rpartition(".")[0]  # of a higher floor, and only for programs without a TrainingStack
-    settings = import_module(f"{package}.settings.settings").Settings.load()
-    made: Foundation = import_module(f"{package}.program").create_foundation(settings)
+    made: Foundation = import_module(f"{package}.program").create_default_foundation()
     return made
 
 
