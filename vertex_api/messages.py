@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 from typing_extensions import is_typeddict
 
-from vertex_api.scalars import Int64, String
+from vertex_api.scalars import Int64, Numbered, String
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands in a message: `("jobSpec", "workerPoolSpecs", 0)`."""
@@ -27,12 +27,14 @@ class Field:
     """One field of a message. `message_type` is the TypedDict of its values, None for scalars.
 
     `cardinality` says whether it has one value, a list or a map of them, `is_int64` and `is_string` of which type.
+    `enum` has the numbers of an enum by name, else nothing.
     """
 
     message_type: Any
     cardinality: Literal["one", "list", "map"]
     is_int64: bool
     is_string: bool
+    enum: Mapping[str, int]
 
     def map_values(self, value: Any, convert: Callable[[Any], Any]) -> Any:
         """Return the value of this field with each entry of its list or map converted, or else as a whole."""
@@ -55,7 +57,9 @@ def _field(hint: Any) -> Field:
     if get_origin(inner) in (list, dict):
         cardinality = "list" if get_origin(inner) is list else "map"
         inner, marks = split_hint(get_args(inner)[-1])
-    return Field(inner if is_typeddict(inner) else None, cardinality, _INT64_MARK in marks, _STRING_MARK in marks)
+    enum = next((mark.by_name(inner) for mark in marks if isinstance(mark, Numbered)), {})
+    message_type = inner if is_typeddict(inner) else None
+    return Field(message_type, cardinality, _INT64_MARK in marks, _STRING_MARK in marks, enum)
 
 
 def split_hint(hint: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -109,6 +113,21 @@ def without_unknown(message_type: Any, value: Any) -> Any:
         key: field.map_values(value[key], partial(without_unknown, field.message_type))
         for key, field in fields.items()
         if field
+    }
+
+
+def enums_as_numbers(message_type: Any, value: Any) -> Any:
+    """Return a message as JSON with the numbers of enums in place of their names (`alt=json;enum-encoding=int`)."""
+    if message_type is None or not isinstance(value, Mapping):
+        return value
+    fields = message_fields(message_type)
+
+    def convert(field: Field, child: Any) -> Any:
+        return field.enum.get(child, child) if field.enum else enums_as_numbers(field.message_type, child)
+
+    return {
+        key: fields[key].map_values(child, partial(convert, fields[key])) if key in fields else child
+        for key, child in value.items()
     }
 
 

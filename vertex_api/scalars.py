@@ -127,8 +127,12 @@ class Numbered:
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers
 
+    def by_name(self, names: Any) -> dict[str, int]:
+        """Return the number of each name of a `Literal`."""
+        return dict(zip(get_args(names), self._numbers, strict=True))
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        names: dict[int, str] = dict(zip(self._numbers, get_args(source), strict=True))
+        names = {number: name for name, number in self.by_name(source).items()}
 
         def normalize_enum_name(value: object) -> str:
             if isinstance(value, str) and value in names.values():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vertex_api import types
-from vertex_api.messages import int64_as_text
+from vertex_api.messages import enums_as_numbers, int64_as_text
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import backing_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
@@ -115,6 +115,29 @@ def with_api_version(reply: Mapping[str, Any], api_version: str) -> dict[str, An
         **reply,
         **{field: {**value, "@type": value["@type"].replace(_TYPE_PREFIX, prefix)} for field, value in typed},
     }
+
+
+_MESSAGES = {
+    "customJobs": types.CustomJob,
+    "hyperparameterTuningJobs": types.HyperparameterTuningJob,
+    "trainingPipelines": types.TrainingPipeline,
+    "models": types.Model,
+}
+
+
+def with_enum_numbers(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reply with numbers in place of the names of enums, as for `alt=json;enum-encoding=int`.
+
+    It is a resource, a list or an operation. The inputs of a pipeline's task keep the names: they are no message.
+    """
+    if "@type" in (response := reply.get("response", {})):
+        message = getattr(types, response["@type"].rpartition(".")[2], None)
+        return {**reply, "response": enums_as_numbers(message, response)}
+    collection = str(reply.get("name", "")).rpartition("/")[0].rpartition("/")[2]
+    named: dict[str, Any] = enums_as_numbers(_MESSAGES.get(collection), reply)
+    for key in named.keys() & {*_MESSAGES, "operations"}:
+        named[key] = [with_enum_numbers(each) for each in named[key]]
+    return named
 
 
 def job_times(job: Job) -> dict[str, str]:

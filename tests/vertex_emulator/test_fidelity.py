@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from vertex_emulator.scheduling.unsupported import APPROXIMATED_FIELDS, REJECTED
 
 PREFIX = "GoogleCloudAiplatformV1"
 STATUSES = {"same", "approximated", "refused"}
+EVIDENCE = {"recorded", "reported", "read in docs", "guessed"}
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +27,14 @@ def schemas() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def rows() -> dict[str, str]:
+def rows(cells: dict[str, str]) -> dict[str, str]:
     """Status by field (or method), as the page's tables give it."""
+    return {name: cell.partition(", ")[0] for name, cell in cells.items()}
+
+
+@pytest.fixture(scope="module")
+def cells() -> dict[str, str]:
+    """Status and evidence by field (or method), as the page's tables give them."""
     text = (Path(__file__).parents[2] / "docs" / "fidelity.md").read_text()
     found = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", text, re.MULTILINE)
     assert len(found) == len(dict(found)), "a field has two rows"
@@ -75,8 +83,16 @@ def test_job_and_study_fields_have_rows(schemas: dict[str, Any], rows: dict[str,
     assert wanted - set(rows) == set()
 
 
-def test_every_status_is_one_of_the_three(rows: dict[str, str]) -> None:
-    assert set(rows.values()) <= STATUSES
+def test_every_row_has_a_status_and_its_evidence(cells: dict[str, str]) -> None:
+    pairs = [cell.split(", ") for cell in cells.values()]
+    assert {status for status, _ in pairs} == STATUSES
+    assert {evidence for _, evidence in pairs} == EVIDENCE
+
+
+def test_the_page_counts_its_evidence(cells: dict[str, str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fidelity.md").read_text()
+    told = {name: int(count) for name, count in re.findall(r"^\| ([a-z ]+) \| (\d+) \|", page, re.MULTILINE)}
+    assert told == Counter(cell.partition(", ")[2] for cell in cells.values())
 
 
 def test_unsupported_fields_are_documented(rows: dict[str, str]) -> None:

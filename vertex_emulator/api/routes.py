@@ -27,10 +27,11 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
 from vertex_emulator.http.connection import ABORT
-from vertex_emulator.http.requests import read_json, read_query, run_in_thread
+from vertex_emulator.http.requests import read_json, read_query, run_in_thread, wants_enum_numbers
+from vertex_emulator.http.responses import JSON_TYPE
 from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.resources import with_api_version
+from vertex_emulator.resources import with_api_version, with_enum_numbers
 from vertex_emulator.schedules.loop import ScheduleLoop
 from vertex_emulator.schedules.service import ScheduleService
 from vertex_emulator.secrets import SecretValues
@@ -151,9 +152,11 @@ def _route(method: str, path: str, handler: Handler, query: Collection[str] | No
                 arguments["update_mask"] = parameters.get("updateMask", "")
             if "body" in wanted:
                 arguments["body"] = body
-            version = request.scope["path"].split("/")[1]
+            answer = with_api_version(handler(**arguments), request.scope["path"].split("/")[1])
+            if wants_enum_numbers(request.query_params):
+                answer = with_enum_numbers(answer)
             # A page of studies with many trials is large, and this encoder is four times as fast as Python's own.
-            return Response(to_json(with_api_version(handler(**arguments), version)), media_type="application/json")
+            return Response(to_json(answer), media_type=JSON_TYPE)
 
         try:
             return await run_in_thread(request, reply)

@@ -43,6 +43,12 @@ def read_query(query: Mapping[str, str], allowed: Collection[str] = ()) -> dict[
     return parameters
 
 
+def wants_enum_numbers(query: Mapping[str, str]) -> bool:
+    """Return whether a reply is to have numbers in place of the names of enums, as Google's REST clients ask for."""
+    options = query.get("$alt", query.get("alt", "")).lower().split(";")
+    return "enum-encoding=int" in options[1:]
+
+
 async def read_json(request: Request) -> Mapping[str, Any]:
     """Return the request's JSON object; without a body, an empty one. Raises ApiError.
 

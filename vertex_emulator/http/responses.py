@@ -15,12 +15,14 @@ from vertex_api.messages import show_path
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.errors import ApiError
 
+JSON_TYPE = "application/json; charset=UTF-8"
+"""As recorded of the service (docs/fidelity.md)."""
 _log = logging.getLogger(__name__)
 
 
 def error_response(error: ApiError, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error as a response with its google.rpc.Status."""
-    return JSONResponse(error.to_json(), status_code=error.http, headers=headers)
+    return JSONResponse(error.to_json(), status_code=error.http, headers=headers, media_type=JSON_TYPE)
 
 
 def not_found(resource_type: str, name: str) -> ApiError:
@@ -29,8 +31,9 @@ def not_found(resource_type: str, name: str) -> ApiError:
 
 
 def malformed_name(resource_type: str) -> ApiError:
-    """Return the service's error for a name that no resource of this type can have."""
-    return invalid_argument([FieldProblem(("name",), f"Invalid {resource_type} resource name.")])
+    """Return the service's error for a name that no resource of this type can have. It has no details, as recorded."""
+    error = invalid_argument([FieldProblem(("name",), f"Invalid {resource_type} resource name.")])
+    return ApiError(error.status, str(error))
 
 
 def invalid_argument(problems: Sequence[FieldProblem], headline: str = "") -> ApiError:

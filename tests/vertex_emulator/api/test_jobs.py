@@ -66,7 +66,7 @@ def test_case_and_enum_form_make_no_difference(shared: RunningEmulator) -> None:
         },
     ]
     specs = [
-        shared.call("POST", f"v1/{PARENT}/customJobs?$alt=json;enum-encoding=int", body)["jobSpec"] for body in bodies
+        shared.call("POST", f"v1/{PARENT}/customJobs?$alt=json;enum-encoding=name", body)["jobSpec"] for body in bodies
     ]
     assert specs[0] == specs[1]
     assert specs[0]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_T4"
