@@ -30,9 +30,9 @@ ROUNDS = 3
 MAX_RATIOS = {"up": 1.6, "up without a change": 1.15, "preview without a change": 1.15}
 """The engine writes the whole state at each step of an `up`, so its cost follows the size of a resource in it.
 
-1,000 jobs are 4.1 MB there and 1,000 of the others 2.2 MB. With the inputs, the outputs and the parent of jobs, those are
-2.9 MB and take 1.24 times their processor time (pulumi 3.259, November 2026). The rest of a job's 1.2 kB are the longer
-paths of the call stack that Pulumi records, dependencies, and the inputs that replace it.
+1,000 jobs are 4.1 MB there and 1,000 of the others 2.2 MB. With the inputs, the outputs and the parent of jobs, those
+are 2.9 MB and take 1.24 times their processor time (pulumi 3.259, November 2026). What is left of a job are the longer
+paths of the call stack that Pulumi records, its dependencies, and the names of inputs that replace it.
 """
 PULUMI_CASES = {
     "up": ("up", "--yes", "--skip-preview"),
