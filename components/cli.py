@@ -1,4 +1,4 @@
-"""The command `vertex-training`: reviews of previews, prices, JSON Schemas and the conversion of legacy jobs.
+"""The command `vertex-training`: a look at a project, reviews, prices, JSON Schemas and the conversion of legacy jobs.
 
 Each command imports what it needs when it runs: Pulumi's SDK and the API's types take half of a second, and `--help`
 needs neither. argparse stays: it is loaded in 8 ms, and three lines describe an option.
@@ -17,6 +17,17 @@ _SCHEMAS = Path(__file__).parent / "schema"
 _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
 """By kind of price."""
 _EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 2 wrong usage"
+_DOCTOR = """\
+Looks at a Google Cloud project for what a first `pulumi up` of a stack would stumble on: credentials,
+APIs, billing, permissions, what exists already, quotas and organization policies. Each line comes with
+the command that mends it. It changes nothing, and takes at most ten seconds.
+"""
+_DOCTOR_EPILOG = """\
+example:
+  vertex-training doctor --stack dev
+
+exit codes: 0 nothing is wrong; 1 something is; 2 something cannot be told, or wrong usage
+"""
 _REVIEW = """\
 Makes of a preview what a reviewer needs, in at most 60,000 characters: what is built, submitted, run
 again and deleted and why, data that is lost, grants, cost, quota, submissions, guardrails that are
@@ -91,6 +102,10 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
+    command = add("doctor", _doctor, "say what a first `pulumi up` would stumble on", _DOCTOR, _DOCTOR_EPILOG)
+    command.add_argument("--stack", metavar="NAME", help="default: $PULUMI_STACK, or the only one with target gcp")
+    command.add_argument("--json", action="store_true", help="write JSON")
+
     command = add("review", _review, "write what a reviewer needs of a preview", _REVIEW, _REVIEW_EPILOG)
     command.add_argument("preview", metavar="preview.json", help="the output of `pulumi preview --json`; - for stdin")
     command.add_argument(
@@ -119,6 +134,12 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
     group.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
     return parser
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from .doctor.command import doctor
+
+    return doctor(args.stack, args.json)
 
 
 def _review(args: argparse.Namespace) -> int:

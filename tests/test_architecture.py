@@ -29,8 +29,8 @@ LAYERS = {
         ("jobs",),
         ("settings", "schedules"),
         ("review", "targets.gcp"),
-        ("cli", "stack", "targets"),
-        ("program",),
+        ("doctor", "stack", "targets"),
+        ("cli", "program"),
         ("",),
     ),
     "vertex_api": (

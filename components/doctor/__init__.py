@@ -1,0 +1,1 @@
+"""`vertex-training doctor`: what a first `pulumi up` in a Google Cloud project would stumble on. It only reads."""

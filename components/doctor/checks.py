@@ -1,0 +1,450 @@
+"""The checks: each looks at one thing in the cloud, beside the others, and yields what is wrong there."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from vertex_api.estimates.quota import METRIC_PREFIX, SERVICE, find_shortages, granted_quota, show_grant
+
+from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused
+from .needs import Needs
+from .rules import CHECKS, Finding, Place, found
+
+_FIRST_APIS = ("cloudresourcemanager", "serviceusage")
+_MAX_PAGES = 20
+_THREADS = 32
+_CONTINENTS = frozenset(["us", "northamerica", "southamerica", "europe", "asia", "australia", "africa", "me"])
+_RESTRICTED = ("aiplatform", "artifactregistry", "cloudbuild", "cloudkms", "compute", "secretmanager", "storage")
+"""APIs of stacks that a list of allowed services has to name (page "Restrict resource usage")."""
+_KEYED = {"aiplatform": "kmsKey", "artifactregistry": "registry.kmsKey", "storage": "bucket.kmsKey"}
+"""By API that a policy may want to encrypt with keys, the path of the key (page "CMEK organization policies")."""
+
+
+class Checks:
+    """All checks of a stack, whose file is that of `stack`, for a caller: an IAM `member`."""
+
+    def __init__(self, needs: Needs, cloud: Cloud, stack: str, member: str) -> None:
+        self._needs, self._cloud, self._stack, self._member = needs, cloud, stack, member
+        self._ids = {"stack": stack, "project": needs.project, "member": member}
+
+    def run(self) -> list[Finding]:
+        """Make all look-ups at once, and return what is wrong and what nobody can tell, in the order of `CHECKS`."""
+        looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
+            ("apis", self._apis),
+            ("billing", self._billing),
+            *(("deployer", partial(self._deployer, *each)) for each in self._needs.permissions().items()),
+            ("deployer", self._submitters),
+            ("grants", self._project_grants),
+            ("grants", self._attachment_grant),
+            ("grants", self._registry_key_grant),
+            *(("accounts", partial(self._account, email)) for email in self._needs.existing_accounts),
+            ("bucket", self._bucket),
+            ("registry", self._registry),
+            *(("keys", partial(self._key, *each)) for each in self._needs.keys.items()),
+            *(("secrets", partial(self._secret, place)) for place in self._needs.secrets),
+            ("network", self._peering),
+            ("network", self._attachment),
+            ("tensorboard", self._tensorboard),
+            ("alerts", self._channels),
+            ("quota", self._quota),
+            *(("policies", look) for look in self._policies()),
+        ]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            results = [pool.submit(look_up, check, self._member, self._needs.project, look) for check, look in looks]
+        return [*dict.fromkeys(finding for result in results for finding in result.result())]
+
+    def _apis(self) -> Iterator[Finding]:
+        """The page "Enable and disable services", and the provider's order (terraform-provider-google #6101)."""
+        yield from self._off(self._needs.project, _FIRST_APIS, "api-off")
+        if owner := self._needs.network_project:
+            extra = ["servicenetworking"] if "prefixLength" in self._needs.peering else []
+            yield from self._off(owner, ("compute", *extra), "network-api-off")
+
+    def _off(self, project: str, apis: Iterable[str], rule: str) -> Iterator[Finding]:
+        names = [f"projects/{project}/services/{api}.googleapis.com" for api in apis]
+        answer = self._cloud.get(
+            "serviceusage", f"projects/{project}/services:batchGet", Place("project", project), names=names
+        )
+        for service in answer.get("services", []):
+            if service["state"] != "ENABLED":
+                api = service["name"].rpartition("/")[2]
+                yield found(rule, api=api, project=project)
+
+    def _billing(self) -> Iterator[Finding]:
+        if not self._cloud.get("cloudbilling", f"projects/{self._needs.project}/billingInfo").get("billingEnabled"):
+            yield found("billing-off", **self._ids)
+
+    def _deployer(self, place: Place, roles: Mapping[str, list[str]]) -> Iterator[Finding]:
+        if place.kind == "account" and place.name in self._needs.created_accounts:
+            return
+        wanted = [each for permissions in roles.values() for each in permissions]
+        try:
+            held = self._cloud.permissions(place, wanted)
+        except NotAllowed:
+            held = set()
+        except NotFound:
+            return  # what checks its existence says so
+        for role, permissions in roles.items():
+            if missing := [each for each in permissions if each not in held]:
+                grant = place.grant(role, self._member)
+                listed = ", ".join(missing)
+                yield found("role-missing", permissions=listed, place=place, grant=grant, member=self._member)
+
+    def _submitters(self) -> Iterator[Finding]:
+        """Whether the deployer may act as the accounts that the stack creates, for which a grant is made with them."""
+        used = {place.name for at, _, place in self._needs.made() if at == "account"}
+        created = [email for email in self._needs.created_accounts if email in used]
+        members = self._needs.submitters
+        # Who is in a group, nobody here can tell.
+        has_group = any(not each.startswith(("user:", "serviceAccount:")) for each in members)
+        if not created or has_group or self._member in members:
+            return
+        act_as = "iam.serviceAccounts.actAs"
+        if act_as not in self._cloud.permissions(self._needs.own, [act_as]):
+            yield found("submitter-missing", account=", ".join(created), index=len(members), **self._ids)
+
+    def _project_grants(self) -> Iterator[Finding]:
+        """What docs/access.md leaves to others in the stack's project."""
+        needs, identity = self._needs, self._needs.cloud["identity"]
+        own_existing = needs.account if "existing" in identity and not needs.has_foreign_account else None
+        if identity.get("agentRoles", True) and not own_existing:
+            return
+        members = self._members("cloudresourcemanager", f"projects/{needs.project}", needs.own)
+        agent = self._agents(needs.number).vertex
+        if not identity.get("agentRoles", True) and agent not in members:
+            yield found("agent-role", project=needs.project, member=agent, role="roles/aiplatform.serviceAgent")
+        if own_existing and f"serviceAccount:{own_existing}" not in members:
+            yield found("account-role", account=own_existing, role="roles/logging.logWriter", project=needs.project)
+
+    def _attachment_grant(self) -> Iterator[Finding]:
+        owner, agent = self._needs.network_project, self._agents(self._needs.number).vertex
+        if self._needs.attachment and owner:
+            place = Place("project", owner)
+            if agent not in self._members("cloudresourcemanager", f"projects/{owner}", place):
+                yield found("attachment-grant", project=owner, member=agent)
+
+    def _registry_key_grant(self) -> Iterator[Finding]:
+        """The owner of a repository elsewhere grants the key to the agent there, whose number is looked up."""
+        owner, key = self._needs.repository_project, self._needs.keys.get("registry.kmsKey")
+        if key and owner != self._needs.project:
+            number = self._cloud.get("cloudresourcemanager", f"projects/{owner}", Place("project", owner))
+            agent = self._agents(str(number["projectNumber"])).artifact_registry
+            place = Place("key", key)
+            policy = self._cloud.get("cloudkms", f"{key}:getIamPolicy", place)
+            if agent not in _members(policy):
+                grant = place.grant("roles/cloudkms.cryptoKeyEncrypterDecrypter", agent)
+                yield found("registry-key-grant", key=key, grant=grant)
+
+    def _members(self, api: str, name: str, place: Place) -> set[str]:
+        return _members(self._cloud.ask(api, f"{name}:getIamPolicy", place))
+
+    def _agents(self, number: str) -> Any:
+        from ..targets.gcp.project import ServiceAgents
+
+        return ServiceAgents(number)
+
+    def _account(self, email: str) -> Iterator[Finding]:
+        match = re.fullmatch(r"([^@]+)@([^@.]+)\.iam\.gserviceaccount\.com", email)
+        id_, project = match.groups() if match else (email, self._needs.project)
+        ids = {"account": email, "id": id_, "project": project}
+        try:
+            account = self._cloud.get("iam", f"projects/-/serviceAccounts/{email}", Place("account", email))
+        except NotFound:
+            yield found("account-missing", **ids)
+            return
+        if account.get("disabled"):
+            yield found("account-disabled", **ids)
+
+    def _bucket(self) -> Iterator[Finding]:
+        needs, bucket = self._needs, self._needs.cloud["bucket"]
+        ids = {**self._ids, "bucket": needs.bucket, "region": needs.region, "number": needs.number}
+        exists = "existing" in bucket
+        fields = "location,projectNumber,iamConfiguration"
+        try:
+            there = self._cloud.get("storage", f"b/{needs.bucket}", Place("bucket", needs.bucket), fields=fields)
+        except NotFound:
+            if exists:
+                yield found("bucket-missing", **ids)
+            return
+        except NotAllowed:
+            if exists:
+                raise
+            yield found("bucket-hidden", **ids)
+            return
+        if not exists:
+            if str(there["projectNumber"]) != needs.number:
+                yield found("bucket-taken", **ids)
+            return
+        if there["location"].lower() != needs.region:
+            yield found("bucket-region", location=there["location"].lower(), **ids)
+        access = there.get("iamConfiguration", {}).get("uniformBucketLevelAccess", {})
+        folders = needs.settings.plan.folders
+        if not access.get("enabled") and folders and "/" not in folders.others:
+            yield found("bucket-uniform", **ids)
+
+    def _registry(self) -> Iterator[Finding]:
+        place = self._needs.repository
+        if place is None or place.kind != "repository":
+            return
+        ids = _ids(place.name) | {"stack": self._stack}
+        try:
+            repository = self._cloud.get("artifactregistry", place.name, place)
+        except NotFound:
+            yield found("registry-missing", **ids)
+            return
+        if repository["format"] != "DOCKER":
+            yield found("registry-format", format=repository["format"], **ids)
+
+    def _key(self, path: str, key: str) -> Iterator[Finding]:
+        """Cloud KMS's REST reference, CryptoKey: its purpose, and the state of its primary version."""
+        ids = _ids(key) | {"stack": self._stack, "path": path}
+        try:
+            answer = self._cloud.get("cloudkms", key, Place("key", key))
+        except NotFound:
+            yield found("key-missing", **ids)
+            return
+        if answer["purpose"] != "ENCRYPT_DECRYPT":
+            yield found("key-purpose", purpose=answer["purpose"], **ids)
+            return
+        primary = answer.get("primary", {})
+        if primary.get("state") != "ENABLED":
+            verb = "restore" if primary.get("state") == "DESTROY_SCHEDULED" else "enable"
+            version = primary.get("name", "VERSION").rpartition("/")[2]
+            yield found("key-disabled", state=primary.get("state", "missing"), verb=verb, version=version, **ids)
+
+    def _secret(self, place: Place) -> Iterator[Finding]:
+        yield from self._missing("secret-missing", "secretmanager", place.name, place)
+
+    def _missing(self, rule: str, api: str, name: str, place: Place | None = None, **ids: str) -> Iterator[Finding]:
+        """Look whether a resource exists."""
+        try:
+            self._cloud.get(api, name, place)
+        except NotFound:
+            yield found(rule, **{**_ids(name), **ids})
+
+    def _peering(self) -> Iterator[Finding]:
+        """The page "Private services access", and Service Networking's REST reference, services.connections."""
+        if not self._needs.peering:
+            return
+        peering = self._needs.peering
+        network, named = peering["network"], peering.get("reservedIpRanges", [])
+        place, ids = Place("project", network.split("/")[1]), _ids(network) | {"stack": self._stack}
+        missing = [*self._missing("network-missing", "compute", network, place)]
+        yield from missing
+        if missing:
+            return
+        answer = self._cloud.get(
+            "servicenetworking", f"services/{_PEER}/connections", Place("project", self._needs.project), network=network
+        )
+        ranges = [each for connection in answer.get("connections", []) for each in connection["reservedPeeringRanges"]]
+        ids["ranges"] = ", ".join(ranges)
+        if "prefixLength" in peering:
+            if others := [each for each in ranges if each not in (*named, peering["name"])]:
+                yield found("connection-ranges", index=len(named), range=others[0], **ids)
+        elif not answer.get("connections"):
+            yield found("connection-missing", **ids)
+        else:
+            for each in [each for each in named if each not in ranges]:
+                yield found("range-missing", range=each, all=",".join([*ranges, each]), **ids)
+
+    def _attachment(self) -> Iterator[Finding]:
+        """The page "Set up a Private Service Connect interface for Vertex AI resources"."""
+        attachment, region, project = self._needs.attachment, self._needs.region, self._needs.project
+        if name := attachment.get("existing"):
+            place = Place("project", name.split("/")[1])
+            yield from self._missing("attachment-missing", "compute", name, place, region=region)
+        if name := attachment.get("subnetwork"):
+            name = name[name.index("projects/") :] if "projects/" in name else None
+            full = name or f"projects/{project}/regions/{region}/subnetworks/{attachment['subnetwork']}"
+            place = Place("project", full.split("/")[1])
+            yield from self._missing("subnetwork-missing", "compute", full, place, region=region)
+
+    def _tensorboard(self) -> Iterator[Finding]:
+        if name := self._needs.cloud.get("tensorboard", {}).get("existing"):
+            place = Place("project", name.split("/")[1])
+            yield from self._missing("tensorboard-missing", "aiplatform", name, place, region=self._needs.region)
+
+    def _channels(self) -> Iterator[Finding]:
+        for channel in self._needs.cloud.get("alerts", {"channels": []})["channels"]:
+            if "@" not in channel:
+                place = Place("project", channel.split("/")[1])
+                yield from self._missing("channel-missing", "monitoring", channel, place)
+
+    def _quota(self) -> Iterator[Finding]:
+        """Jobs that alone need more than is granted (Cloud Quotas' REST reference, quotaInfos)."""
+        needs, region = self._needs, self._needs.region
+        wanted = {
+            job: {f"{METRIC_PREFIX}{name}": amount for name, amount in amounts.items()}
+            for job, amounts in needs.settings.plan.quotas.items()
+        }
+        metrics = {metric for amounts in wanted.values() for metric in amounts}
+        if not metrics:
+            return
+        infos: list[dict[str, Any]] = []
+        query: dict[str, Any] = {"pageSize": 1000}
+        for _ in range(_MAX_PAGES):
+            path = f"projects/{needs.project}/locations/global/services/{SERVICE}/quotaInfos"
+            page = self._cloud.get("cloudquotas", path, **query)
+            infos += [info for info in page.get("quotaInfos", []) if info.get("metric") in metrics]
+            if not page.get("nextPageToken"):
+                break
+            query["pageToken"] = page["nextPageToken"]
+        ids = {info["metric"]: info["quotaId"] for info in reversed(infos)}
+        for shortage in find_shortages(wanted, granted_quota(infos, region)):
+            if shortage.is_by_job:
+                jobs = ", ".join(f"{job} (needs {amount})" for job, amount in shortage.needed_by_job.items())
+                granted, needed = show_grant(shortage.granted), max(shortage.needed_by_job.values())
+                values = {"jobs": jobs, "granted": granted, "needed": needed, "quota": ids[shortage.metric]}
+                yield found("quota-short", metric=shortage.metric, region=region, project=needs.project, **values)
+
+    def _policies(self) -> Iterator[Callable[[], Iterator[Finding]]]:
+        """Yield a look at each constraint that may refuse something of this stack."""
+        needs = self._needs
+        created = {"artifactregistry": needs.repository_project == needs.project, "aiplatform": True}
+        created["artifactregistry"] &= needs.repository is not None and needs.repository.kind == "project"
+        created["storage"] = "existing" not in needs.cloud["bucket"]
+        yield self._locations
+        yield self._services
+        if any(created[api] and path not in needs.keys for api, path in _KEYED.items()):
+            yield partial(self._required_keys, created)
+        if needs.keys:
+            yield self._key_owners
+        if needs.created_accounts:
+            yield self._new_accounts
+        if needs.has_foreign_account:
+            yield self._account_elsewhere
+        if needs.submitters and self._member.startswith("user:"):
+            yield self._domains
+
+    def _policy(self, constraint: str, project: str = "") -> dict[str, Any]:
+        place = Place("project", project or self._needs.project)
+        path = f"projects/{place.name}:getEffectiveOrgPolicy"
+        return self._cloud.ask("cloudresourcemanager", path, place, constraint=f"constraints/{constraint}")
+
+    def _locations(self) -> Iterator[Finding]:
+        """The page "Restricting resource locations", with its value groups."""
+        policy = self._policy("gcp.resourceLocations")
+        registry = self._needs.cloud["registry"]
+        locations = [self._needs.region, *([registry["location"]] if "location" in registry else [])]
+        for location in dict.fromkeys(locations):
+            continent = location.partition("-")[0]
+            groups = {continent, *(["eu"] if continent == "europe" else [])}
+            names = {location, *(f"in:{each}-locations" for each in (location, *groups))}
+            # Of other groups, such as in:canada-locations, it is not known here which regions they have.
+            unknown = {each for each in _allowed(policy) if each.startswith("in:") and not _is_understood(each)}
+            if not allows(policy, names | unknown):
+                yield found("location-refused", location=location, **self._ids)
+
+    def _services(self) -> Iterator[Finding]:
+        from ..targets.gcp.project import required_apis
+
+        policy = self._policy("gcp.restrictServiceUsage")
+        for api in sorted(required_apis(self._needs.cloud) & {*_RESTRICTED}):
+            if not allows(policy, {f"{api}.googleapis.com"}):
+                yield found("service-refused", api=f"{api}.googleapis.com", **self._ids)
+
+    def _required_keys(self, created: Mapping[str, bool]) -> Iterator[Finding]:
+        policy = self._policy("gcp.restrictNonCmekServices")
+        for api, path in _KEYED.items():
+            if created[api] and path not in self._needs.keys and not allows(policy, {f"{api}.googleapis.com"}):
+                yield found(
+                    "key-required", api=f"{api}.googleapis.com", path=path, region=self._needs.region, **self._ids
+                )
+
+    def _key_owners(self) -> Iterator[Finding]:
+        policy = self._policy("gcp.restrictCmekCryptoKeyProjects")
+        unknown = {each for each in _allowed(policy) if not each.startswith(("projects/", "under:projects/"))}
+        for owner in sorted({key.split("/")[1] for key in self._needs.keys.values()}):
+            if not allows(policy, {f"projects/{owner}", f"under:projects/{owner}"} | unknown):
+                yield found("key-refused", owner=owner, **self._ids)
+
+    def _new_accounts(self) -> Iterator[Finding]:
+        if _is_enforced(self._policy("iam.disableServiceAccountCreation")):
+            yield found("accounts-refused", accounts=", ".join(self._needs.created_accounts), **self._ids)
+
+    def _account_elsewhere(self) -> Iterator[Finding]:
+        owner = self._needs.account.partition("@")[2].partition(".")[0]
+        if _is_enforced(self._policy("iam.disableCrossProjectServiceAccountUsage", owner)):
+            yield found("account-elsewhere", account=self._needs.account, project=owner)
+
+    def _domains(self) -> Iterator[Finding]:
+        """Customers have ids in this policy (page "Restrict identities with domain-restricted sharing")."""
+        domain = self._member.partition("@")[2]
+        others = [each for each in self._needs.submitters if "gserviceaccount" not in each and f"@{domain}" not in each]
+        if others and _allowed(self._policy("iam.allowedPolicyMemberDomains")):
+            yield found("members-refused", members=", ".join(others), **self._ids)
+
+
+_PEER = "servicenetworking.googleapis.com"
+
+
+def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """Return what a check finds; if it cannot look, or gets an answer of another shape than the API's, say that."""
+    title, permissions, role = CHECKS[check]
+    id_ = f"{check}-unknown"
+    try:
+        return [*look()]
+    except NotAllowed as error:
+        needed = f"{permissions} on {error.place}" if permissions else f"permissions on {error.place}"
+        grant = error.place.grant(role, member) if role else ""
+        return [Finding(id_, f"{title}: {member} may not look: that needs {needed}", grant, is_problem=False)]
+    except ApiOff as error:
+        owner = error.consumer or project
+        if error.api in _FIRST_APIS:
+            return [found("api-off", api=f"{error.api}.googleapis.com", project=owner)]
+        enable = f"gcloud services enable {error.api}.googleapis.com --project={owner}"
+        message = f"{title}: the {error.api}.googleapis.com API, which says so, is off in {owner}"
+        return [Finding(id_, message, enable, is_problem=False)]
+    except QuotaProjectRefused:
+        return [found("quota-project-refused", member=member, project=project)]
+    except NotSignedIn as error:
+        return [found("credentials-refused", reason=f"{error} answers with status 401")]
+    except NotFound as error:
+        return [Finding(id_, f"{title}: {error} does not know what is looked at (404)", "", is_problem=False)]
+    except LookUpFailed as error:
+        return [Finding(id_, f"{title}: {error}", "", is_problem=False)]
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        message = f"{title}: what answers is not Google Cloud, or a proxy stands before it"
+        return [Finding(id_, message, "", is_problem=False)]
+
+
+def _ids(name: str) -> dict[str, str]:
+    """Return the parts of a resource name as the remedies of rules call them."""
+    parts = Place("project", name).parts
+    return {
+        "name": name,
+        "id": name.rpartition("/")[2],
+        "project": parts.get("projects", ""),
+        "location": parts.get("locations", ""),
+        "ring": parts.get("keyRings", ""),
+    }
+
+
+def _members(policy: Mapping[str, Any]) -> set[str]:
+    return {member for binding in policy.get("bindings", []) for member in binding["members"]}
+
+
+def _is_enforced(policy: Mapping[str, Any]) -> bool:
+    return bool(policy.get("booleanPolicy", {}).get("enforced"))
+
+
+def _allowed(policy: Mapping[str, Any]) -> list[str]:
+    """Return the values that a list constraint allows; none, if it does not limit them so."""
+    return [value.removeprefix("is:") for value in policy.get("listPolicy", {}).get("allowedValues", [])]
+
+
+def allows(policy: Mapping[str, Any], names: set[str]) -> bool:
+    """Whether an effective policy allows what has these names (Resource Manager's REST reference, ListPolicy)."""
+    rules, allowed = policy.get("listPolicy", {}), _allowed(policy)
+    denied = {value.removeprefix("is:") for value in rules.get("deniedValues", [])}
+    if names & denied or rules.get("allValues") == "DENY":
+        return False
+    return not allowed or bool(names & {*allowed})
+
+
+def _is_understood(group: str) -> bool:
+    """Whether it is known of a value group of locations what is not in it: that of a region or of a continent."""
+    name = group.removeprefix("in:").removesuffix("-locations")
+    return name in _CONTINENTS or name == "eu" or name[-1:].isdigit()

@@ -1,0 +1,157 @@
+"""Google Cloud's REST APIs, to read from: each call is a GET, or a POST that changes nothing, and ends in time."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Any, NoReturn
+
+from vertex_api.retry import DISABLED_API
+
+from .rules import Place
+
+CALL_SECONDS = 5.0
+READING = (":testIamPermissions", ":getIamPolicy", ":getEffectiveOrgPolicy")
+"""The POSTs that only read: IAM's and Resource Manager's REST references."""
+_APIS = {
+    "cloudresourcemanager": ("RESOURCE_MANAGER", "https://cloudresourcemanager.googleapis.com/v1/"),
+    "serviceusage": ("SERVICE_USAGE", "https://serviceusage.googleapis.com/v1/"),
+    "cloudbilling": ("CLOUD_BILLING", "https://cloudbilling.googleapis.com/v1/"),
+    "iam": ("IAM", "https://iam.googleapis.com/v1/"),
+    "storage": ("STORAGE", "https://storage.googleapis.com/storage/v1/"),
+    "artifactregistry": ("ARTIFACT_REGISTRY", "https://artifactregistry.googleapis.com/v1/"),
+    "cloudkms": ("KMS", "https://cloudkms.googleapis.com/v1/"),
+    "secretmanager": ("SECRET_MANAGER", "https://secretmanager.googleapis.com/v1/"),
+    "compute": ("COMPUTE", "https://compute.googleapis.com/compute/v1/"),
+    "servicenetworking": ("SERVICE_NETWORKING", "https://servicenetworking.googleapis.com/v1/"),
+    "cloudquotas": ("CLOUD_QUOTAS", "https://cloudquotas.googleapis.com/v1/"),
+    "aiplatform": ("VERTEX_AI", "https://{region}-aiplatform.googleapis.com/v1/"),
+    "monitoring": ("MONITORING", "https://monitoring.googleapis.com/v3/"),
+    "openidconnect": ("OPENIDCONNECT", "https://openidconnect.googleapis.com/v1/"),
+}
+"""By API, its base URL and the part of `GOOGLE_…_CUSTOM_ENDPOINT`, the gcp provider's variable for another one."""
+_QUOTA_PROJECT = re.compile(r"requires a quota project|USER_PROJECT_DENIED")
+_CONSUMER = re.compile(r"\bprojects?[ /]([a-z0-9:.-]+)")
+
+
+class LookUpFailed(Exception):
+    """A look-up has no answer that says anything of what was asked for."""
+
+
+class Unclear(LookUpFailed):
+    """The service does not answer in time, or not as it should. The message is one line."""
+
+
+class NotFound(LookUpFailed):
+    """What was asked for does not exist."""
+
+
+class NotSignedIn(LookUpFailed):
+    """The credentials are not accepted."""
+
+
+class NotAllowed(LookUpFailed):
+    """The caller may not look at what is in a `place`."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(str(place))
+        self.place = place
+
+
+class ApiOff(LookUpFailed):
+    """The `api`, such as `compute`, is off in the project that calls are counted for, `consumer`."""
+
+    def __init__(self, api: str, consumer: str | None) -> None:
+        super().__init__(api)
+        self.api, self.consumer = api, consumer
+
+
+class QuotaProjectRefused(LookUpFailed):
+    """The caller has no quota project, or may not use it."""
+
+
+class Cloud:
+    """The calls of one run, with `sign` for the headers of a caller; all end by `deadline`, a time of `monotonic`.
+
+    A server that is reached by http gets no credentials. Methods raise LookUpFailed; `count` is how many calls were
+    made.
+    """
+
+    def __init__(self, project: str, region: str, deadline: float, sign: Callable[[dict[str, str]], None]) -> None:
+        self.project, self.deadline, self.count = project, deadline, 0
+        self._region, self._sign = region, sign
+
+    def get(self, api: str, path: str, place: Place | None = None, **query: Any) -> dict[str, Any]:
+        """Return a resource, or a list of them. The caller needs to be granted the look at a place."""
+        return self._send("GET", api, path, place, params=query)
+
+    def ask(self, api: str, path: str, place: Place | None = None, **body: Any) -> dict[str, Any]:
+        """Return what a POST answers whose path ends with one of `READING`."""
+        return self._send("POST", api, path, place, json=body)
+
+    def permissions(self, place: Place, permissions: list[str]) -> set[str]:
+        """Return those of these permissions that the caller has on a place."""
+        name = place.name
+        if place.kind == "bucket":
+            answer = self.get("storage", f"b/{name}/iam/testPermissions", place, permissions=permissions)
+        else:
+            api, path = {
+                "project": ("cloudresourcemanager", f"projects/{name}"),
+                "repository": ("artifactregistry", name),
+                "key": ("cloudkms", name),
+                "secret": ("secretmanager", name),
+                "account": ("iam", f"projects/-/serviceAccounts/{name}"),
+            }[place.kind]
+            answer = self.ask(api, f"{path}:testIamPermissions", place, permissions=permissions)
+        return set(answer.get("permissions", []))
+
+    def _send(self, method: str, api: str, path: str, place: Place | None, **content: Any) -> dict[str, Any]:
+        import requests
+
+        from vertex_api import transport
+
+        if method != "GET" and not path.endswith(READING):
+            raise AssertionError(f"{method} {path} may change something")
+        part, default = _APIS[api]
+        base = os.environ.get(f"GOOGLE_{part}_CUSTOM_ENDPOINT") or default.format(region=self._region)
+        host = base.partition("://")[2].partition("/")[0]
+        seconds = min(CALL_SECONDS, self.deadline - monotonic())
+        if seconds <= 0:
+            raise Unclear(f"{host} was not asked, as there was no time left")
+        headers: dict[str, str] = {}
+        if base.startswith("https://"):
+            self._sign(headers)
+        self.count += 1
+        try:
+            with transport.mount(requests.Session(), seconds) as session:
+                url = f"{base.rstrip('/')}/{path}"
+                answer = session.request(method, url, headers=headers, timeout=seconds, **content)
+        except transport.AnswerRefused as error:
+            raise Unclear(str(error)) from error
+        except (requests.RequestException, ValueError) as error:
+            raise Unclear(f"{host} does not answer") from error
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if answer.status_code >= 400:
+            self._refuse(api, host, answer.status_code, answer.text, place or Place("project", self.project))
+        if not isinstance(found, Mapping):
+            raise Unclear(f"{host} answers as no API of Google's does; a proxy may stand before it")
+        return dict(found)
+
+    def _refuse(self, api: str, host: str, status: int, text: str, place: Place) -> NoReturn:
+        """Raise the error for an answer of this status. Google's page "Error model" has the reasons."""
+        if status == 401:
+            raise NotSignedIn(host)
+        if status == 404:
+            raise NotFound(host)
+        if status in (400, 403):
+            if DISABLED_API.refusal.search(text) or "accessNotConfigured" in text:
+                consumer = _CONSUMER.search(text)
+                raise ApiOff(api, consumer[1] if consumer else None)
+            if _QUOTA_PROJECT.search(text):
+                raise QuotaProjectRefused(host)
+        if status == 403:
+            raise NotAllowed(place)
+        raise Unclear(f"{host} answers with status {status}")

@@ -1,0 +1,261 @@
+"""The command: it reads a stack file as Pulumi does, signs in, looks, and says what it has found."""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import yaml
+
+from vertex_api import credentials
+
+from ..errors import DeclarationErrors
+from .rules import PAGE, Finding, found
+
+SECONDS = 9.0
+"""Of all that waits for the network: a run takes at most ten."""
+SIGN_IN_SECONDS = 4.0
+LOCAL = (
+    "stack {stack} runs on this machine, and doctor looks at Google Cloud: `docker info` says whether Docker answers, "
+    "`vertex-emulator status` whether the emulator runs"
+)
+_UNKNOWN_NUMBER = "000000"
+_SECRET = "[secret]"
+
+
+class NoStack(Exception):
+    """There is no stack file to read. The message is one line."""
+
+
+def doctor(stack: str | None, as_json: bool) -> int:
+    """Look at what a first `pulumi up` needs. Returns the exit code: 0 for nothing wrong, 1 for problems, else 2."""
+    deadline = monotonic() + SECONDS
+    try:
+        root, project, name, config = read_stack(Path.cwd(), stack)
+    except NoStack as error:
+        sys.stderr.write(f"vertex-training: {error}\n")
+        return 2
+    if config.get("vertex-training:target") == "local":
+        print(json.dumps({"stack": name, "findings": []}) if as_json else LOCAL.format(stack=name))  # noqa: T201
+        return 0
+    try:
+        examination = Examination(root, project, name, config, deadline)
+        findings = examination.run()
+    except DeclarationErrors as error:
+        if as_json:
+            print(json.dumps({"stack": name, "findings": [_invalid(str(each)) for each in error.problems]}))  # noqa: T201
+        else:
+            sys.stderr.write(f"stack {name}: {error}\n")
+        return 1
+    code = 1 if any(each.is_problem for each in findings) else 2 if findings else 0
+    if as_json:
+        about = {"stack": name, "project": examination.project, "account": examination.member, "page": PAGE}
+        print(json.dumps({**about, "findings": [asdict(each) for each in findings]}, indent=2))  # noqa: T201
+        return code
+    print(examination.heading(findings))  # noqa: T201
+    for finding in findings:
+        print(finding)  # noqa: T201
+    return code
+
+
+def _invalid(message: str) -> dict[str, Any]:
+    return asdict(Finding("settings", message, ""))
+
+
+class Examination:
+    """One run: the project's folder, its Pulumi project, a stack and its config; all is over by `deadline`."""
+
+    def __init__(self, root: Path, pulumi_project: str, stack: str, config: dict[str, str], deadline: float) -> None:
+        self._root, self._pulumi_project, self._stack, self._config = root, pulumi_project, stack, config
+        self._deadline = deadline
+        #: The Google Cloud project, and the IAM member that looks; `MEMBER` if nobody says who that is.
+        self.project, self.member, self._looks = "", "MEMBER", 0
+
+    def heading(self, findings: list[Finding]) -> str:
+        """Return the first line: who looked at what, and how much of it is wrong."""
+        about = f"stack {self._stack}, project {self.project}, as {self.member}"
+        if not findings:
+            return f"{about}: nothing stands in the way of `pulumi up` ({self._looks} look-ups)"
+        problems = sum(each.is_problem for each in findings)
+        return f"{about}: {problems} problem{'' if problems == 1 else 's'}, {len(findings) - problems} not known"
+
+    def run(self) -> list[Finding]:
+        """Return what is wrong, and what cannot be told. Raises DeclarationErrors for invalid settings."""
+        from ..runtime.gcp_imports import defer_pulumi_gcp
+
+        defer_pulumi_gcp()
+        from ..settings.settings import NUMBER, Settings
+
+        config = {NUMBER: _UNKNOWN_NUMBER, **self._config}
+        settings = Settings.load_from_config(self._pulumi_project, self._stack, self._root, config)
+        self.project = settings.project
+        from .checks import Checks, look_up
+        from .cloud import Cloud
+        from .needs import Needs
+
+        caller, problems = self._sign_in()
+        if caller is None:
+            return problems
+        cloud = Cloud(settings.project, settings.region, self._deadline, caller.apply)
+        self.member = _member(caller, cloud) or self.member
+        problems += self._identity(caller)
+        number: list[str] = []
+        problems += look_up("project", self.member, self.project, lambda: self._look_at_project(cloud, number))
+        if number and not any(each.is_problem for each in problems):
+            if config[NUMBER] != number[0]:
+                config[NUMBER] = number[0]
+                settings = Settings.load_from_config(self._pulumi_project, self._stack, self._root, config)
+            problems += Checks(Needs(settings), cloud, self._stack, self.member).run()
+        self._looks = cloud.count
+        return [*dict.fromkeys(problems)]
+
+    def _sign_in(self) -> tuple[Any, list[Finding]]:
+        """Return credentials with a token, or why there are none."""
+        from google.auth.exceptions import GoogleAuthError
+        from google.auth.transport.requests import Request
+
+        credentials.use_config(self._config)
+        problems = [
+            found("credentials-secret", key=key, member=self.member)
+            for key in credentials.CONFIG_KEYS
+            if self._config.get(key) == _SECRET
+        ]
+        if problems:
+            credentials.use_config({key: value for key, value in self._config.items() if value != _SECRET})
+
+        def load() -> Any:
+            caller = credentials.load()
+            if not caller.valid:
+                caller.refresh(Request())
+            return caller
+
+        try:
+            return in_time(load, SIGN_IN_SECONDS), problems
+        except GoogleAuthError as error:
+            return None, [found("credentials-missing", reason=credentials.explain(error))]
+        except TimeoutError:
+            return None, [found("credentials-missing", reason=f"nothing gave any within {SIGN_IN_SECONDS:.0f} s")]
+
+    def _identity(self, caller: Any) -> Iterator[Finding]:
+        """The quota project of a user: docs/first-run.md, step 1."""
+        if not getattr(caller, "refresh_token", None) or os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT"):
+            return
+        ids = {"project": self.project, "member": self.member, "stack": self._stack}
+        if not caller.quota_project_id:
+            yield found("quota-project", **ids)
+        has_override = self._config.get("gcp:userProjectOverride") == "true"
+        if not has_override or "gcp:billingProject" not in self._config:
+            yield found("provider-quota-project", **ids)
+
+    def _look_at_project(self, cloud: Any, number: list[str]) -> Iterator[Finding]:
+        from ..settings.settings import NUMBER
+        from .cloud import NotAllowed, NotFound
+
+        ids = {"project": self.project, "member": self.member, "stack": self._stack}
+        try:
+            project = cloud.get("cloudresourcemanager", f"projects/{self.project}")
+        except (NotAllowed, NotFound):
+            yield found("project-missing", **ids)
+            return
+        if project["lifecycleState"] != "ACTIVE":
+            yield found("project-deleted", **ids)
+            return
+        number.append(str(int(project["projectNumber"])))
+        if (given := self._config.get(NUMBER, number[0])) != number[0]:
+            yield found("project-number", number=number[0], wrong=given, **ids)
+
+
+def in_time(action: Callable[[], Any], seconds: float) -> Any:
+    """Return what an action returns, or raise what it raises; a TimeoutError if it takes longer."""
+    outcome: list[Any] = []
+
+    def act() -> None:
+        try:
+            outcome.append((action(), None))
+        except Exception as error:  # noqa: BLE001  # raised below
+            outcome.append((None, error))
+
+    # A daemon, because what looks for a metadata server tries for longer, and nobody waits for it.
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise TimeoutError
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _member(caller: Any, cloud: Any) -> str | None:
+    """Return the IAM member that credentials are of, `None` if they do not say so, as tokens of other scopes."""
+    from .cloud import LookUpFailed
+
+    email = getattr(caller, "service_account_email", None)
+    try:
+        email = email or cloud.get("openidconnect", "userinfo").get("email")
+    except LookUpFailed:
+        return None
+    if not isinstance(email, str) or "@" not in email:
+        return None
+    return f"serviceAccount:{email}" if email.endswith(".gserviceaccount.com") else f"user:{email}"
+
+
+def read_stack(folder: Path, stack: str | None) -> tuple[Path, str, str, dict[str, str]]:
+    """Return the folder, the name of the project, the name and the config of a stack, with secrets left out.
+
+    `stack` may be None: the variable PULUMI_STACK, or the only stack with target `gcp`. Raises NoStack.
+    """
+    root = next((each for each in (folder, *folder.parents) if (each / "Pulumi.yaml").is_file()), None)
+    if root is None:
+        raise NoStack(f"there is no Pulumi.yaml in {folder} or above; run doctor in the folder of a project")
+    about = _read(root / "Pulumi.yaml")
+    project, directory = str(about.get("name")), root / str(about.get("stackConfigDir") or "")
+    files = {file.name.removeprefix("Pulumi.").rpartition(".")[0]: file for file in directory.glob("Pulumi.*.yaml")}
+    name = (stack or os.environ.get("PULUMI_STACK") or "").rpartition("/")[2]
+    configs = {each: _config(project, about, _read(file)) for each, file in files.items() if name in ("", each)}
+    clouds = [each for each, config in configs.items() if config.get("vertex-training:target") == "gcp"]
+    name = name or (clouds[0] if len(clouds) == 1 else "")
+    if name not in configs:
+        known = ", ".join(sorted(files)) or "none"
+        problem = f'there is no stack file of "{name}"' if name else "it is not clear which stack is meant"
+        raise NoStack(f"{problem} in {directory}; set --stack to one that has a file there ({known})")
+    return root, project, name, configs[name]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_bytes())
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise NoStack(f"{file} cannot be read ({reason}); correct it") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _config(project: str, about: Mapping[str, Any], stack_file: Mapping[str, Any]) -> dict[str, str]:
+    """Return the config as the engine hands it to a program: texts as they are, everything else as JSON.
+
+    The config of the project file has defaults, whose keys may go without its name (page "Project file reference").
+    """
+    found: dict[str, Any] = {}
+    for key, value in (about.get("config") or {}).items():
+        default = value.get("value", value.get("default")) if isinstance(value, dict) else value
+        if default is not None:
+            found[key if ":" in key else f"{project}:{key}"] = default
+    found |= stack_file.get("config") or {}
+    return {key: _text(_without_secrets(value)) for key, value in found.items()}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _SECRET if value.keys() == {"secure"} else {key: _without_secrets(each) for key, each in value.items()}
+    return [_without_secrets(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,182 @@
+"""What a stack makes in Google Cloud, and what its deployer needs for that: from its settings, without an engine."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..images.declaration import is_built_here, uses_cloud_build
+from ..settings.names import builder_account
+from ..settings.settings import Settings
+from .rules import DEPLOYER, Place
+
+
+class Needs:
+    """The settings of a stack with target `gcp`, in terms of what exists and what the stack creates."""
+
+    def __init__(self, settings: Settings) -> None:
+        assert settings.cloud is not None
+        self.settings, self.cloud = settings, settings.cloud
+        self.project, self.region, self.number = settings.project, settings.region, settings.cloud["projectNumber"]
+        self.own = Place("project", self.project)
+        registry, identity, bucket = self.cloud["registry"], self.cloud["identity"], self.cloud["bucket"]
+        self.bucket = bucket.get("existing") or bucket["name"]
+        self.repository_project = registry.get("project", self.project)
+        #: The repository's place: itself if it exists, else its project; `None` for a registry that is not Google's.
+        self.repository = None if "url" in registry else Place("project", self.repository_project)
+        if name := registry.get("existing"):
+            self.repository, self.repository_project = Place("repository", name), name.split("/")[1]
+        #: The keys by their path in the stack file.
+        self.keys: dict[str, str] = {"kmsKey": self.cloud["kmsKey"]} if "kmsKey" in self.cloud else {}
+        for part, values in (("registry", registry), ("bucket", bucket)):
+            if key := values.get("kmsKey"):
+                self.keys[f"{part}.kmsKey"] = str(key)
+        self.cloud_build = self.cloud.get("builder", {}).get("cloudBuild")
+        network = self.cloud.get("network", {})
+        #: The keys below `network.peering` and `network.attachment`; empty without them.
+        self.peering: Mapping[str, Any] = network.get("peering", {})
+        self.attachment: Mapping[str, Any] = network.get("attachment", {})
+        #: E-mails of accounts that are there, and of those that the stack creates.
+        self.existing_accounts: list[str] = []
+        self.created_accounts: list[str] = []
+        self.account = self._account(identity, identity.get("account", ""))
+        self.builder = None
+        if self.cloud_build is not None:
+            own_builder = builder_account(settings.pulumi_project, settings.stack)
+            self.builder = self._account({"existing": self.cloud_build.get("serviceAccount")}, own_builder)
+        #: The accounts of schedules, if there are any.
+        self.schedulers = {
+            key: self._account(part, part.get("account", ""))
+            for key, part in self.cloud["scheduling"].items()
+            if key in ("scheduler", "workflow") and isinstance(part, dict) and settings.schedules
+        }
+        self.submitters = identity.get("submitters", [])
+
+    def _account(self, part: Mapping[str, Any], account_id: str) -> str:
+        from ..targets.gcp.project import account_email
+
+        email = part.get("existing") or account_email(account_id, self.project)
+        (self.existing_accounts if part.get("existing") else self.created_accounts).append(email)
+        return email
+
+    @property
+    def network_project(self) -> str | None:
+        """The project of a network or an attachment that exists outside the stack's project."""
+        name = self.peering.get("network") or self.attachment.get("existing")
+        owner = name.split("/")[1] if name else self.project
+        return None if owner in (self.project, self.number) else owner
+
+    @property
+    def has_foreign_account(self) -> bool:
+        """Whether jobs run as an account of another project."""
+        from ..targets.gcp.project import is_own_account
+
+        return not is_own_account(self.account, self.project, self.number)
+
+    @property
+    def secrets(self) -> list[Place]:
+        """The secrets of Secret Manager that the code of jobs reads, or builds."""
+        names = [*self.cloud["identity"].get("secrets", [])]
+        if self.cloud_build is not None:
+            images = [image.get("builder", {}).get("cloudBuild", {}) for image in self.settings.images.values()]
+            for options in (self.cloud_build, *images):
+                names += [version.partition("/versions/")[0] for version in options.get("secrets", {}).values()]
+        return [
+            Place("secret", name if "/" in name else f"projects/{self.project}/secrets/{name}")
+            for name in dict.fromkeys(names)
+        ]
+
+    def permissions(self) -> dict[Place, dict[str, list[str]]]:
+        """Return the permissions that the deployer needs, by place and by the role that has them."""
+        needed: dict[Place, dict[str, list[str]]] = {}
+        for at, kind, place in dict.fromkeys(self.made()):
+            for role in DEPLOYER:
+                if role.at == at and kind in role.permissions:
+                    permissions = needed.setdefault(place, {}).setdefault(role.role, [])
+                    permissions += [each for each in role.permissions[kind].split() if each not in permissions]
+        return needed
+
+    def made(self) -> Iterator[tuple[str, str, Place]]:
+        """Yield what the stack makes: its type as `projects.Service`, where a grant for it counts, and in which way.
+
+        The ways are those of `Role.at`. An account that the stack creates is a place, too.
+        """
+        for kind, place in self._resources():
+            yield "resource", kind, place
+        account = Place("account", self.account)
+        kinds = {f"vertex-training.{job.kind.type}" for job in self.settings.jobs if not job.is_adopted}
+        yield from (("account", kind, account) for kind in kinds)
+        for image in self.settings.images.values():
+            if is_built_here(image) and uses_cloud_build(self.cloud.get("builder"), image) and self.builder:
+                image_kind = "vertex-training.TrainingImage"
+                yield "builder", image_kind, self.own
+                yield "account", image_kind, Place("account", self.builder)
+                own: dict[str, Any] = {**(self.cloud_build or {}), **image.get("builder", {}).get("cloudBuild", {})}
+                if "pool" in own:
+                    yield "pool", image_kind, Place("project", own["pool"].split("/")[1])
+        for key, email in self.schedulers.items():
+            kind = "workflows.Workflow" if key == "workflow" else "cloudscheduler.Job"
+            yield "account", kind, Place("account", email)
+
+    def _resources(self) -> Iterator[tuple[str, Place]]:
+        cloud, own = self.cloud, self.own
+        identity, bucket = cloud["identity"], cloud["bucket"]
+        bucket_place = Place("bucket", self.bucket) if "existing" in bucket else own
+        kinds = ["projects.Service", "iam.WorkloadIdentityServiceAgent", "vertex-training.Ledger"]
+        if identity.get("agentRoles", True) or self.created_accounts:
+            kinds.append("projects.IAMMember")
+        if self.created_accounts:
+            kinds.append("serviceaccount.Account")
+            kinds += ["serviceaccount.IAMMember"] if self.submitters else []
+        kinds += [] if "existing" in bucket else ["storage.Bucket"]
+        kinds += ["vertex.AiPersistentResource"] if "persistentResource" in cloud else []
+        kinds += ["vertex.AiTensorboard"] if "existing" not in cloud.get("tensorboard", {"existing": ""}) else []
+        if "alerts" in cloud:
+            kinds.append("monitoring.AlertPolicy")
+            has_email = any("@" in each for each in cloud["alerts"]["channels"])
+            kinds += ["monitoring.NotificationChannel"] if has_email else []
+        if self.attachment and self.network_project is None:
+            kinds += ["projects.IAMCustomRole", "projects.IAMMember"]
+        kinds += ["compute.NetworkAttachment"] if "subnetwork" in self.attachment else []
+        kinds += self._of_jobs()
+        yield from ((kind, own) for kind in kinds)
+        if self.schedulers:
+            training = own if self.account in self.created_accounts else Place("account", self.account)
+            yield "serviceaccount.IAMMember", training
+        yield "storage.BucketIAMMember", bucket_place
+        for name in cloud["registry"].get("legacyBuckets", []):
+            yield "storage.BucketIAMMember", Place("bucket", name)
+        if self.settings.packages:
+            yield "vertex-training.PythonPackage", bucket_place
+        if self.repository:
+            yield from self._of_repository(self.repository)
+            if any(map(is_built_here, self.settings.images.values())):
+                yield "vertex-training.TrainingImage", self.repository
+        for path, key in self.keys.items():
+            if path != "registry.kmsKey" or self.repository_project == self.project:
+                yield "kms.CryptoKeyIAMMember", Place("key", key)
+        yield from (("secretmanager.SecretIamMember", secret) for secret in self.secrets)
+        if "prefixLength" in self.peering:
+            host = Place("project", self.peering["network"].split("/")[1])
+            yield "compute.GlobalAddress", host
+            yield "servicenetworking.Connection", host
+        for zone in self.attachment.get("dnsPeering", []):
+            yield "projects.IAMMember", Place("project", zone["targetProject"])
+        if self.has_foreign_account:
+            yield "serviceaccount.IAMMember", Place("account", self.account)
+
+    def _of_jobs(self) -> Iterator[str]:
+        jobs = self.settings.jobs
+        yield from sorted({f"vertex-training.{job.kind.type}" for job in jobs})
+        if any(job.lifecycle.get("wait") for job in jobs):
+            yield "vertex-training.Completion"
+        if self.schedulers:
+            kinds = ("projects.ServiceIdentity", "workflows.Workflow", "cloudscheduler.Job", "projects.IAMMember")
+            yield from (*kinds, "vertex-training.ScheduleStatus")
+            if any(email in self.created_accounts for email in self.schedulers.values()):
+                yield "projects.IAMCustomRole"
+
+    def _of_repository(self, place: Place) -> Iterator[tuple[str, Place]]:
+        yield "artifactregistry.RepositoryIamMember", place
+        if place.kind == "project":
+            yield "artifactregistry.Repository", place
+            if "kmsKey" in self.cloud["registry"] and place == self.own:
+                yield "projects.ServiceIdentity", self.own

@@ -1,0 +1,101 @@
+"""What doctor takes a stack to make, and where: the same as what the foundation registers, for each of these stacks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vertex_training.doctor.needs import Needs
+from vertex_training.doctor.rules import DEPLOYER, Place
+from vertex_training.program import create_foundation
+from vertex_training.stack.images import Images, Packages, Sources
+from vertex_training.stack.jobs import Jobs, Schedules
+
+from tests import access_page
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.test_foundation import ALL, JOBS, KEY, PEERED, STACKS, settings, short_module
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+NIGHTLY = """\
+  nightly:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: "${images.trainer}"}
+    lifecycle: {run: scheduled}
+schedules: {night: {cron: "0 2 * * *", job: nightly}}
+"""
+THEIRS = {
+    "identity": {"existing": "t@other.iam.gserviceaccount.com", "agentRoles": False},
+    "registry": {"existing": "projects/images/locations/us/repositories/r"},
+    "bucket": {"existing": "theirs", "location": "europe-west4"},
+}
+FOREIGN_KEY = {"registry": {"project": "images", "kmsKey": KEY}, "kmsKey": KEY}
+SCHEDULERS = {"scheduling": {"scheduler": {"existing": "s@acme-dev.iam.gserviceaccount.com"}, "workflow": {}}}
+ATTACHED = {"network": {"attachment": {"existing": "projects/host/regions/europe-west4/networkAttachments/a"}}}
+OWN_BUILDER = {"builder": {"cloudBuild": {"serviceAccount": "b@acme-dev.iam.gserviceaccount.com"}}}
+MORE: list[dict[str, Any]] = [THEIRS, FOREIGN_KEY, SCHEDULERS, {**THEIRS, **SCHEDULERS}, ATTACHED, OWN_BUILDER]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    yield
+    forget_loops()
+
+
+def place_of(kind: str, inputs: dict[str, Any], needs: Needs) -> Place:
+    """Where the policy is that lets the deployer make a resource with these inputs."""
+    own = Place("project", "acme-dev")
+    created = {f"projects/acme-dev/serviceAccounts/{email}" for email in needs.created_accounts}
+    if key := inputs.get("cryptoKeyId"):
+        return Place("key", key)
+    if secret := inputs.get("secretId"):
+        return Place("secret", f"projects/{inputs['project']}/secrets/{secret}")
+    if account := inputs.get("serviceAccountId"):
+        return own if account in created else Place("account", account.rpartition("/")[2])
+    if kind.startswith("artifactregistry.") or kind.endswith("TrainingImage"):
+        assert needs.repository
+        return needs.repository
+    if kind in ("storage.BucketIAMMember", "vertex-training.PythonPackage"):
+        bucket = inputs.get("bucket", needs.bucket)
+        return own if bucket == "acme-dev-team-dev" else Place("bucket", bucket)
+    if kind == "servicenetworking.Connection":
+        return Place("project", inputs["network"].split("/")[1])
+    return Place("project", inputs.get("project", "acme-dev"))
+
+
+def registered(made: Graph, needs: Needs) -> set[tuple[str, Place]]:
+    found = set()
+    for name, inputs in made.inputs.items():
+        token = made.requests[name].type
+        if made.requests[name].custom:
+            kind = f"{short_module(token)}.{token.rpartition(':')[2]}"
+            found.add((kind, place_of(kind, inputs, needs)))
+    return found
+
+
+@pytest.mark.parametrize("jobs", [JOBS, JOBS + NIGHTLY], ids=["jobs", "schedules"])
+@pytest.mark.parametrize("stack", [*STACKS, {"network": ALL["network"]}, *MORE])
+def test_needs_are_what_the_program_registers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stack: dict[str, Any], jobs: str
+) -> None:
+    known = settings(tmp_path, jobs, **stack)
+    monkeypatch.chdir(tmp_path)
+
+    def program() -> None:
+        ground = create_foundation(known)
+        sources = Sources(Images(known, ground), Packages(known, ground))
+        Jobs(known, ground, sources)
+        Schedules(known, ground, sources)
+
+    later = {"TrainingImage": {"digest": "sha256:1"}, "Completion": {"results": {"train": {}}}}
+    later["CustomJob"] = {"run": {"name": "1", "state": "JOB_STATE_PENDING", "page": "", "logs": ""}}  # type: ignore[dict-item]
+    needs = Needs(known)
+    assert {(kind, place) for at, kind, place in needs.made() if at == "resource"} == registered(
+        graph(program, later), needs
+    )
+
+
+def test_roles_of_the_deployer_equal_the_documented_ones() -> None:
+    rows = {(role.role, kind, role.on) for role in DEPLOYER for kind in role.permissions}
+    assert rows == access_page.deployer_roles()
